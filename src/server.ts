@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Transport } from "@connectrpc/connect";
 import type { Config } from "./config/config.ts";
-import { pageTokens } from "./domain/page.ts";
+import { createPageTokens } from "./domain/page.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { createDispatch } from "./http/dispatch/dispatch.ts";
@@ -79,7 +79,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     implementations: implementations({
       store,
       keys,
-      pageTokens: pageTokens(keys.pageMac, equalBytes),
+      pageTokens: createPageTokens(keys.pageMac, equalBytes),
       check,
       baseUrl: () => baseUrl,
       now: deps.now,

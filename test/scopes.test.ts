@@ -39,7 +39,8 @@ describe("functions over rows", () => {
 test("a listed function is only for the callers of its reason", () => {
   const files = {
     "src/store/workflow/workflow-schedule.ts": "export function findDueSchedules(db: Reader): void {}\n",
-    "src/jobs/schedules.ts": 'import { findDueSchedules } from "../store/workflow/workflow-schedule.ts";\n',
+    "src/jobs/time-triggers.ts":
+      'import { findDueSchedules } from "../store/workflow/workflow-schedule.ts";\n',
   };
   expect(brokenIn(files)).toEqual([]);
   const text = 'import {\n  findDueSchedules,\n} from "../../store/workflow/workflow-schedule.ts";\n';

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { type PagePosition, pageTokens, queryText } from "../../src/domain/page.ts";
+import { createPageTokens, type PagePosition, queryText } from "../../src/domain/page.ts";
 import { equalBytes, loadKeys } from "../../src/keys.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { Seeded } from "../data/seed.ts";
@@ -13,7 +13,7 @@ export function middlePages(data: Seeded, order: PageOrder): LoadRequest[] {
   const { pageMac } = loadKeys(join(data.dataDir, "key.json"));
   const direction = order === "id" ? "asc" : "desc";
   const query = queryText("ListProjects", data.organizationId, undefined, [order, direction]);
-  const tokens = pageTokens(pageMac, equalBytes);
+  const tokens = createPageTokens(pageMac, equalBytes);
   return middlePositions(data, order).map((position) => ({
     operation: "ProjectService/ListProjects",
     body: JSON.stringify({

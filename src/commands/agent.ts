@@ -1,15 +1,11 @@
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import type { Config } from "../config/config.ts";
-import {
-  type AgentOwner,
-  makeAgentDefault,
-  registerAgent,
-  unregisterAgent,
-} from "../services/agent/agent-registry.ts";
+import type { AgentOwner } from "../domain/agent/agent.ts";
+import { makeAgentDefault, registerAgent, unregisterAgent } from "../services/agent/agent-registry.ts";
 import { findAgents } from "../store/agent/agent.ts";
 import type { Store } from "../store/store.ts";
 import type { FormName } from "./definitions/declare-agent.ts";
-import { openExistingData, toStartError } from "./open-data.ts";
+import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 
 type DataConfig = Pick<Config, "dataDir" | "keyFile">;
@@ -94,7 +90,7 @@ async function withOwner(
   const { store } = await openExistingData(config);
   try {
     const owner = organization === undefined ? null : (await organizationNamed(store, organization)).id;
-    return await act(store, owner).catch(toStartError);
+    return await act(store, owner).catch(rethrowDomainError);
   } finally {
     await store.close();
   }

@@ -7,7 +7,7 @@ import { findAccountByEmail } from "../store/identity/account.ts";
 import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
 import { OPERATOR, type Reader, type Scope, type WriteTransaction } from "../store/store.ts";
-import { openExistingData, toStartError } from "./open-data.ts";
+import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
@@ -98,7 +98,7 @@ async function changeMember(
         if (!member) throw new StartError(`${email} is no member of ${organization.name}`);
         return change(tx, scope, member);
       })
-      .catch(toStartError);
+      .catch(rethrowDomainError);
   } finally {
     await store.close();
   }
@@ -138,7 +138,7 @@ export async function addMember(
         readOnly: false,
       });
     };
-    const token = await store.write(OPERATOR, "chartroom member add", join).catch(toStartError);
+    const token = await store.write(OPERATOR, "chartroom member add", join).catch(rethrowDomainError);
     return `${token}\n`;
   } finally {
     await store.close();

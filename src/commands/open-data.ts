@@ -14,7 +14,7 @@ import { makeFolder } from "./check-surroundings.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
-export function toStartError(error: unknown): never {
+export function rethrowDomainError(error: unknown): never {
   throw error instanceof DomainError ? new StartError(error.message) : error;
 }
 

@@ -7,7 +7,7 @@ import { createOrganizationWithToken } from "../services/access/organization-cre
 import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData, toStartError } from "./open-data.ts";
+import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
 
@@ -40,7 +40,7 @@ export async function createOrganization(config: DataConfig, options: Organizati
       accountName: administratorName,
       email,
       tokenDescription: "first token",
-    }).catch(toStartError);
+    }).catch(rethrowDomainError);
     return `organization ${organizationId}\nadministrator ${userId}\n${token}\n`;
   } finally {
     await store.close();

@@ -37,14 +37,14 @@ export function startRunnerOnMachine(
   { isRoot }: Pick<Terminal, "isRoot">,
 ): Promise<Runner> {
   if (isRoot) options.log.warn({}, AS_ROOT);
-  return startRunner(options).catch(toStartError);
+  return startRunner(options).catch(rethrowRunnerError);
 }
 
 const AS_ROOT =
   "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
 
 /** Rethrows errors that the runner's operator can fix as StartError. */
-export function toStartError(error: unknown): never {
+export function rethrowRunnerError(error: unknown): never {
   throw error instanceof RunnerError ? new StartError(error.message) : error;
 }
 

@@ -7,7 +7,7 @@ import { connectTo } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
 import { checkSshKey } from "./check-surroundings.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
-import { machineOptions, startRunnerOnMachine, toStartError } from "./runner-machine.ts";
+import { machineOptions, rethrowRunnerError, startRunnerOnMachine } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
 import { runnerStateDir } from "./state-folder.ts";
 
@@ -33,7 +33,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },
   };
   const runner = await startRunnerOnMachine(options, terminal);
-  return { ended: runner.ended.catch(toStartError), stop: runner.stop };
+  return { ended: runner.ended.catch(rethrowRunnerError), stop: runner.stop };
 }
 
 /** The default folder of earlier releases for the token and the workspaces. */

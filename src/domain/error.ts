@@ -255,7 +255,7 @@ export function tooManyStreams(scope: keyof typeof STREAM_ADVICE, limit: number)
 }
 
 /** Returns the error for a webhook's delivery without a valid signature or token. */
-export function deliveryUnproven(): DomainError {
+export function deliveryUnauthenticated(): DomainError {
   return new DomainError(
     ErrorReason.UNAUTHENTICATED,
     "a delivery must be signed with the workflow's webhook secret, or carry an access token that may start the workflow",

@@ -6,10 +6,10 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { PaginationRequestSchema } from "#gen/service/v1/pagination_pb.js";
 import { replay } from "../../test/harness/seed.ts";
 import { equalBytes } from "../keys.ts";
-import { pageSize, pageTokens, queryText, rowsOnPage } from "./page.ts";
+import { createPageTokens, pageSize, queryText, rowsOnPage } from "./page.ts";
 
 const mac = (key: string) => (bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest();
-const tokens = pageTokens(mac("one key"), equalBytes);
+const tokens = createPageTokens(mac("one key"), equalBytes);
 
 const QUERY = queryText("ListProjects", "0192d3c0-0000-7000-8000-000000000001", { search: "a" }, [
   "id",
@@ -90,7 +90,7 @@ describe("a page token", () => {
   });
 
   test("is refused by a server with another key", () => {
-    expect(() => pageTokens(mac("another key"), equalBytes).read(QUERY, token)).toThrow(
+    expect(() => createPageTokens(mac("another key"), equalBytes).read(QUERY, token)).toThrow(
       "not issued for this query",
     );
   });

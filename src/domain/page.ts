@@ -48,7 +48,7 @@ const POSITION_BYTES = KEY_BYTES + 16;
  * Returns an issuer and reader of page tokens. A token is a version byte, a MAC over query and
  * position, and the position: it cannot be forged, and is useless for any other query.
  */
-export function pageTokens(mac: Mac, equalBytes: EqualBytes): PageTokens {
+export function createPageTokens(mac: Mac, equalBytes: EqualBytes): PageTokens {
   const sign = (query: string, position: Uint8Array) =>
     mac(Buffer.concat([Buffer.from(query, "utf8"), Buffer.from([0]), position])).subarray(0, MAC_BYTES);
   return {

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "@jest/globals";
-import { momentMs } from "./timestamp-range.ts";
+import { roundedUpMs } from "./timestamp-range.ts";
 
 test.each([
   [0, 5_000],
@@ -9,5 +9,5 @@ test.each([
   [1_000_000, 5_001],
   [1_000_001, 5_002],
 ])("a moment of 5 s and %d ns is not after %d ms", (nanos, expected) => {
-  expect(momentMs(create(TimestampSchema, { seconds: 5n, nanos }))).toBe(expected);
+  expect(roundedUpMs(create(TimestampSchema, { seconds: 5n, nanos }))).toBe(expected);
 });

@@ -11,17 +11,17 @@ const LAST_SECOND = 253_402_300_799n;
  * @param field JSON path of the value
  * @throws DomainError VALUE_UNUSABLE
  */
-export function requireTimestampInRange(field: string, moment: Timestamp | undefined): void {
-  if (!moment) return;
-  const { seconds, nanos } = moment;
+export function requireTimestampInRange(field: string, timestamp: Timestamp | undefined): void {
+  if (!timestamp) return;
+  const { seconds, nanos } = timestamp;
   if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;
   throw valueUnusable(field, `${field} is no time of the years 1 to 9999`);
 }
 
 /**
- * Returns the first whole millisecond since 1970 UTC that is not before the moment, as the bounds
- * of times in milliseconds need it; 0 for none.
+ * Returns a timestamp in milliseconds since 1970 UTC, rounded up, for comparison with stored times,
+ * which are whole milliseconds; 0 for none.
  */
-export function momentMs(moment: Timestamp | undefined): number {
-  return moment ? Number(moment.seconds) * 1000 + Math.ceil(moment.nanos / 1e6) : 0;
+export function roundedUpMs(timestamp: Timestamp | undefined): number {
+  return timestamp ? Number(timestamp.seconds) * 1000 + Math.ceil(timestamp.nanos / 1e6) : 0;
 }

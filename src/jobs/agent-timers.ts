@@ -2,7 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { fireInterest } from "../services/agent/agent-wake.ts";
 import { findDueTimers } from "../store/agent/agent-interest.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** The precision of the timers of agent executions. */
 const EVERY_MS = 1_000;
@@ -35,7 +35,7 @@ export async function fireAgentTimers(store: Store, now: number): Promise<void> 
 }
 
 /** Fires the timers of agent executions. */
-export const agentTimersJob: MakeJob = ({ store, now }) => ({
+export const agentTimersJob: JobFactory = ({ store, now }) => ({
   name: "agent-timers",
   everyMs: EVERY_MS,
   run: () => fireAgentTimers(store, now()),

@@ -1,6 +1,6 @@
 import { findOrganizationsWithEventsBefore, removeEventsBefore } from "../store/record/event-pruning.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 3_600_000;
 
@@ -31,7 +31,7 @@ export async function pruneEvents(store: Store, cutoff: number): Promise<number>
 }
 
 /** Removes events past their retention. */
-export const eventPruningJob: MakeJob = ({ store, now, settings }) => ({
+export const eventPruningJob: JobFactory = ({ store, now, settings }) => ({
   name: "event-pruning",
   everyMs: EVERY_MS,
   run: () => pruneEvents(store, now() - settings.eventRetention * DAY_MS),

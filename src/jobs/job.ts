@@ -34,4 +34,4 @@ export interface JobContext {
 }
 
 /** A function that creates a job. */
-export type MakeJob = (context: JobContext) => Job;
+export type JobFactory = (context: JobContext) => Job;

@@ -1,45 +1,45 @@
-import { actionTimeJob } from "./action-time.ts";
+import { actionTimeoutJob } from "./action-timeout.ts";
 import { agentTimersJob } from "./agent-timers.ts";
-import { archiveJob } from "./archive.ts";
-import { deletionJob } from "./deletion.ts";
+import { environmentArchivingJob } from "./environment-archiving.ts";
+import { environmentDeletionJob } from "./environment-deletion.ts";
+import { environmentLifetimeJob } from "./environment-lifetime.ts";
 import { eventPruningJob } from "./event-pruning.ts";
-import { executionsJob } from "./executions.ts";
-import type { MakeJob } from "./job.ts";
-import { leasesJob } from "./leases.ts";
-import { lifetimeJob } from "./lifetime.ts";
+import { executionExpansionJob } from "./execution-expansion.ts";
+import type { JobFactory } from "./job.ts";
+import { leaseExpiryJob } from "./lease-expiry.ts";
 import { popularityJob } from "./popularity.ts";
-import { prebuildsJob, prebuildTimeJob } from "./prebuilds.ts";
+import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
 import { revokedStreamsJob } from "./revoked-streams.ts";
-import { runnerSilenceJob } from "./runner-silence.ts";
-import { schedulesJob } from "./schedules.ts";
+import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
-import { storageJob } from "./storage.ts";
+import { storageCheckJob } from "./storage-check.ts";
+import { timeTriggersJob } from "./time-triggers.ts";
 import { tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
 import { workflowRemovalJob } from "./workflow-removal.ts";
 
 /** All jobs of a server. */
-export const JOBS: readonly MakeJob[] = [
-  actionTimeJob,
+export const JOBS: readonly JobFactory[] = [
+  actionTimeoutJob,
   agentTimersJob,
   responseExpiryJob,
-  archiveJob,
-  deletionJob,
+  environmentArchivingJob,
+  environmentDeletionJob,
   eventPruningJob,
-  executionsJob,
-  leasesJob,
-  lifetimeJob,
+  executionExpansionJob,
+  leaseExpiryJob,
+  environmentLifetimeJob,
   popularityJob,
-  prebuildTimeJob,
+  prebuildTimeoutJob,
   prebuildsJob,
   projectRemovalJob,
   revokedStreamsJob,
-  runnerSilenceJob,
-  schedulesJob,
+  runnerInactivityJob,
+  timeTriggersJob,
   stopsJob,
-  storageJob,
+  storageCheckJob,
   tokenExpiryJob,
   triggerPruningJob,
   workflowRemovalJob,

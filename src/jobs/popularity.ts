@@ -1,7 +1,7 @@
 import { addToPopularity } from "../domain/project/popularity.ts";
 import { findProjectsToCount, findUncountedEnvironments } from "../store/project/popularity.ts";
 import type { BookkeepingUpdate, Store } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Number of projects read at a time. */
 const PROJECTS_PER_BATCH = 1_000;
@@ -50,7 +50,7 @@ async function countProject(store: Store, projectId: string): Promise<number> {
 }
 
 /** Refreshes the popularity of projects. */
-export const popularityJob: MakeJob = ({ store, settings }) => ({
+export const popularityJob: JobFactory = ({ store, settings }) => ({
   name: "popularity",
   everyMs: settings.popularityInterval * 1000,
   run: () => refreshPopularity(store),

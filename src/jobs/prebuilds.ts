@@ -9,7 +9,7 @@ import {
 } from "../store/project/prebuild-schedule.ts";
 import { findProject } from "../store/project/project.ts";
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
@@ -27,12 +27,14 @@ const PREBUILDS_PER_RUN = 100;
  * @param now milliseconds since 1970 UTC
  * @throws AggregateError of the failures, after all other projects are done
  */
-export async function makeDuePrebuilds(store: Store, now: number): Promise<void> {
+export async function createDuePrebuilds(store: Store, now: number): Promise<void> {
   for (;;) {
     const due = await findDuePrebuildSchedules(store.reader, now, PROJECTS_PER_BATCH);
     const made = await Promise.allSettled(
       due.map(({ project_id: projectId, organization_id: organizationId }) =>
-        store.write(SYSTEM, "job/prebuilds", (tx) => makePrebuilds(tx, { organizationId }, projectId)),
+        store.write(SYSTEM, "job/prebuilds", (tx) =>
+          createPrebuildsOfProject(tx, { organizationId }, projectId),
+        ),
       ),
     );
     const failures = made.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
@@ -57,7 +59,11 @@ export async function stopTimedOutPrebuilds(store: Store, now: number): Promise<
   });
 }
 
-async function makePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
+async function createPrebuildsOfProject(
+  tx: WriteTransaction,
+  scope: Scope,
+  projectId: string,
+): Promise<void> {
   // Another run or a change of the project may have been written first.
   const schedule = await findPrebuildSchedule(tx.db, scope, projectId);
   if (!schedule || schedule.next_at > tx.now) return;
@@ -71,14 +77,14 @@ async function makePrebuilds(tx: WriteTransaction, scope: Scope, projectId: stri
 }
 
 /** Creates the prebuilds that are due. */
-export const prebuildsJob: MakeJob = ({ store, now }) => ({
+export const prebuildsJob: JobFactory = ({ store, now }) => ({
   name: "prebuilds",
   everyMs: EVERY_MS,
-  run: () => makeDuePrebuilds(store, now()),
+  run: () => createDuePrebuilds(store, now()),
 });
 
 /** Stops prebuilds that have reached their timeout. */
-export const prebuildTimeJob: MakeJob = ({ store, now }) => ({
+export const prebuildTimeoutJob: JobFactory = ({ store, now }) => ({
   name: "prebuild-time",
   everyMs: EVERY_MS,
   run: () => stopTimedOutPrebuilds(store, now()),

@@ -1,7 +1,7 @@
 import { findWholeProject, removeProject } from "../store/project/project.ts";
 import { findRemovableProjects } from "../store/project/project-removal.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Maximum number of projects removed per run. A run is one transaction, which other writes wait for. */
 const PROJECTS_PER_RUN = 100;
@@ -25,7 +25,7 @@ export function removeDeletedProjects(store: Store): Promise<number> {
 }
 
 /** Removes projects that are marked for removal. */
-export const projectRemovalJob: MakeJob = ({ store, settings }) => ({
+export const projectRemovalJob: JobFactory = ({ store, settings }) => ({
   name: "project-removal",
   everyMs: settings.removalInterval * 1000,
   run: () => removeDeletedProjects(store),

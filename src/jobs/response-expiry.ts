@@ -1,6 +1,6 @@
 import { removeOldResponses } from "../store/record/idempotency.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Expired responses are ignored until they are removed, so the interval may be long. */
 const EVERY_MS = 600_000;
@@ -26,7 +26,7 @@ export async function removeExpiredResponses(store: Store): Promise<number> {
 }
 
 /** Removes expired responses of idempotent requests. */
-export const responseExpiryJob: MakeJob = ({ store }) => ({
+export const responseExpiryJob: JobFactory = ({ store }) => ({
   name: "response-expiry",
   everyMs: EVERY_MS,
   run: () => removeExpiredResponses(store),

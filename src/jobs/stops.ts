@@ -3,7 +3,7 @@ import { newRowBudget, type RowBudget } from "../services/call/row-budget.ts";
 import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 import { writeThenPause } from "./write-then-pause.ts";
 
 /** The delay before the rest of a large stop begins, at most. */
@@ -72,7 +72,7 @@ async function continueStop(tx: WriteTransaction, stop: StoredStop, budget: RowB
 }
 
 /** Completes large stops. */
-export const stopsJob: MakeJob = ({ store, draining }) => ({
+export const stopsJob: JobFactory = ({ store, draining }) => ({
   name: "stops",
   everyMs: EVERY_MS,
   run: () => continueStops(store, draining),

@@ -1,6 +1,6 @@
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Maximum number of tokens removed per run. A run is one transaction, which other writes wait for. */
 const TOKENS_PER_RUN = 100;
@@ -22,7 +22,7 @@ export function removeExpiredTokens(store: Store, now: number): Promise<number> 
 }
 
 /** Removes expired tokens of runners and environments. */
-export const tokenExpiryJob: MakeJob = ({ store, settings, now }) => ({
+export const tokenExpiryJob: JobFactory = ({ store, settings, now }) => ({
   name: "token-expiry",
   everyMs: settings.removalInterval * 1000,
   run: () => removeExpiredTokens(store, now()),

@@ -2,7 +2,7 @@ import { DELIVERY_ID_RETENTION_MS } from "../services/workflow/trigger/webhook-d
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { removeDeliveriesBefore } from "../store/workflow/webhook-delivery.ts";
 import { removeTriggerEventsBefore } from "../store/workflow/workflow-trigger-event.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 600_000;
 
@@ -44,7 +44,7 @@ async function removeInBatches(
 }
 
 /** Removes old entries of the trigger ledger and old delivery ids. */
-export const triggerPruningJob: MakeJob = ({ store, now }) => ({
+export const triggerPruningJob: JobFactory = ({ store, now }) => ({
   name: "trigger-pruning",
   everyMs: EVERY_MS,
   run: () => pruneTriggers(store, now()),

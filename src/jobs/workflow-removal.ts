@@ -6,7 +6,7 @@ import {
   removeExecutions,
   removePartsOfWorkflow,
 } from "../store/workflow/workflow-removal.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 import { writeThenPause } from "./write-then-pause.ts";
 
 /** A workflow that is pending deletion is removed within this time after its last execution has ended. */
@@ -68,7 +68,7 @@ async function removeInBatches(
 }
 
 /** Removes workflows that are marked for removal. */
-export const workflowRemovalJob: MakeJob = ({ store }) => ({
+export const workflowRemovalJob: JobFactory = ({ store }) => ({
   name: "workflow-removal",
   everyMs: EVERY_MS,
   run: () => removeDeletedWorkflows(store),

@@ -1,7 +1,14 @@
 import { ScmFailure } from "./failure.ts";
 import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
-import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
+import {
+  type Fields,
+  linkIn,
+  numberIn,
+  readFields,
+  readFieldsList,
+  repositoryIn,
+} from "./response-fields.ts";
 
 /** The search returns the first 1,000 results and refuses a page after them. */
 const LAST_PAGE = 10;
@@ -27,15 +34,15 @@ export function gitHub(client: HostClient): HostApi {
         per_page: String(PAGE_SIZE),
       });
       // The host ignores a head filter that it cannot parse: so each result is checked again.
-      return listOf(host, body)
-        .filter((each) => isOwn(each) && fields(each.head).ref === branch)
+      return readFieldsList(host, body)
+        .filter((each) => isOwn(each) && readFields(each.head).ref === branch)
         .map((each) => pullRequest(host, each));
     },
 
     async createPullRequest(repository, { title, description, branch, base, draft }) {
       const request = { title, body: description, head: branch, base, draft };
       const { body } = await client.post(`/repos/${twoParts(host, repository)}/pulls`, request);
-      return pullRequest(host, fields(body));
+      return pullRequest(host, readFields(body));
     },
 
     async searchRepositories(query, page) {
@@ -44,9 +51,9 @@ export function gitHub(client: HostClient): HostApi {
         per_page: String(PAGE_SIZE),
         page: String(page),
       });
-      const found = fields(body);
+      const found = readFields(body);
       return {
-        repositories: listOf(host, found.items).map((each) => repositoryIn(host, each, "full_name")),
+        repositories: readFieldsList(host, found.items).map((each) => repositoryIn(host, each, "full_name")),
         hasNext: page < LAST_PAGE && hasNextLink(headers.link),
         totalCount: numberIn(host, found, "total_count"),
         isComplete: found.incomplete_results !== true,
@@ -57,15 +64,15 @@ export function gitHub(client: HostClient): HostApi {
 
 /** Returns whether the branch is one of the repository itself; a fork's can have the same name. */
 function isOwn({ head, base }: Fields): boolean {
-  const id = fields(fields(head).repo).id;
-  return id !== undefined && id === fields(fields(base).repo).id;
+  const id = readFields(readFields(head).repo).id;
+  return id !== undefined && id === readFields(readFields(base).repo).id;
 }
 
 function pullRequest(host: string, from: Fields): PullRequestAtHost {
   return {
     url: linkIn(host, from, "html_url"),
     number: numberIn(host, from, "number"),
-    base: String(fields(from.base).ref),
+    base: String(readFields(from.base).ref),
   };
 }
 

@@ -1,6 +1,13 @@
 import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
-import { type Fields, fields, linkIn, listOf, numberIn, repositoryIn } from "./response-fields.ts";
+import {
+  type Fields,
+  linkIn,
+  numberIn,
+  readFields,
+  readFieldsList,
+  repositoryIn,
+} from "./response-fields.ts";
 
 /** The host treats a title that begins with one of these as a draft; it has no field for it. */
 const DRAFT_TITLE = /^(\[draft\]|\(draft\)|draft:)/i;
@@ -20,7 +27,7 @@ export function gitLab(client: HostClient): HostApi {
         per_page: String(PAGE_SIZE),
       });
       return (
-        listOf(host, body)
+        readFieldsList(host, body)
           // A fork's branch can have the same name.
           .filter((each) => each.source_project_id === each.target_project_id)
           .map((each) => mergeRequest(host, each))
@@ -34,7 +41,7 @@ export function gitLab(client: HostClient): HostApi {
         source_branch: branch,
         target_branch: base,
       });
-      return mergeRequest(host, fields(body));
+      return mergeRequest(host, readFields(body));
     },
 
     async searchRepositories(query, page) {
@@ -51,7 +58,9 @@ export function gitLab(client: HostClient): HostApi {
       });
       const total = headers["x-total"];
       return {
-        repositories: listOf(host, body).map((each) => repositoryIn(host, each, "path_with_namespace")),
+        repositories: readFieldsList(host, body).map((each) =>
+          repositoryIn(host, each, "path_with_namespace"),
+        ),
         hasNext: hasNextLink(headers.link),
         // The header is absent past 10,000.
         totalCount: /^\d+$/.test(String(total)) ? Number(total) : undefined,

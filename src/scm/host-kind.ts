@@ -3,7 +3,7 @@ import { ScmFailure } from "./failure.ts";
 import { gitHubRoot } from "./github.ts";
 import { gitLabRoot } from "./gitlab.ts";
 import { failureOfResponse } from "./response-failure.ts";
-import { fields } from "./response-fields.ts";
+import { readFields } from "./response-fields.ts";
 
 /** The API of a host; `plain` when it is none of the known ones. */
 export type HostKind = "github" | "gitlab" | "plain";
@@ -67,7 +67,7 @@ function isGitHub({ status, headers, text }: HostResponse): boolean {
 
 function jsonFields(text: string) {
   try {
-    return fields(JSON.parse(text));
+    return readFields(JSON.parse(text));
   } catch {
     return {};
   }

@@ -5,7 +5,7 @@ import { isRepositoryPath } from "./repository-path.ts";
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Returns the object that a value is; one without fields when it is none. */
-export function fields(value: unknown): Fields {
+export function readFields(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
@@ -13,9 +13,9 @@ export function fields(value: unknown): Fields {
  * Reads a list of objects.
  * @throws ScmFailure unreadable
  */
-export function listOf(host: string, value: unknown): Fields[] {
+export function readFieldsList(host: string, value: unknown): Fields[] {
   if (!Array.isArray(value)) throw new ScmFailure("unreadable", host, "answered no list where one belongs");
-  return value.map(fields);
+  return value.map(readFields);
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { create, type DescMessage, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { AgentPolicySchema, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
-import { policiesInForce } from "../../src/domain/policy/policies.ts";
+import { effectivePolicies } from "../../src/domain/policy/policies.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { OPERATIONS } from "../e2e/operations.ts";
 
@@ -30,11 +30,11 @@ const operationsIn = (text: string) =>
 const known = new Set(CONTRACT.flatMap(({ name, methods }) => methods.map((each) => `${name}/${each.name}`)));
 const jobs = ["job/archive", "job/deletion", "job/lifetime"];
 
-const inForce = policiesInForce("0190c0de-0000-7000-8000-000000000000", {
+const effective = effectivePolicies("0190c0de-0000-7000-8000-000000000000", {
   policies: create(OrganizationPoliciesSchema),
   origins: {},
-}).inForce;
-const defaults = toJson(OrganizationPoliciesSchema, inForce, { alwaysEmitImplicit: true }) as {
+}).effective;
+const defaults = toJson(OrganizationPoliciesSchema, effective, { alwaysEmitImplicit: true }) as {
   agentPolicy: object;
 };
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { makeDuePrebuilds } from "../../src/jobs/prebuilds.ts";
+import { createDuePrebuilds } from "../../src/jobs/prebuilds.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf } from "../harness/call.ts";
@@ -177,7 +177,7 @@ describe("a prebuild", () => {
     const now = Date.now() + days * DAY_MS;
     const { audit } = loadKeys(`${server.dataDir}/key.json`);
     const store = openStore({ dataDir: server.dataDir, now: () => now, newId: v7, audit });
-    await makeDuePrebuilds(store, now).finally(() => store.close());
+    await createDuePrebuilds(store, now).finally(() => store.close());
     return world.runner.leaseOne({ kinds: ["WORK_KIND_PREBUILD"] });
   }
   /** What is handed to the next day's prebuild, which ends with that. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { makeDuePrebuilds } from "../../src/jobs/prebuilds.ts";
+import { createDuePrebuilds } from "../../src/jobs/prebuilds.ts";
 import { removeDeletedProjects } from "../../src/jobs/project-removal.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
@@ -53,7 +53,7 @@ async function prebuilt(): Promise<string> {
 
 /** The next day comes, and the runner takes the prebuild that is due. */
 async function nextPrebuild() {
-  await later(makeDuePrebuilds);
+  await later(createDuePrebuilds);
   return runner.leaseOne();
 }
 

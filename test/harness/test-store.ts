@@ -14,7 +14,7 @@ import {
 import { createContextValues, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
-import { PAGE_BYTES, pageTokens } from "../../src/domain/page.ts";
+import { createPageTokens, PAGE_BYTES } from "../../src/domain/page.ts";
 import { equalBytes, keysFrom } from "../../src/keys.ts";
 import {
   createOrganizationWithToken,
@@ -49,7 +49,7 @@ export function openTestStore(
   const deps: ServiceDependencies = {
     store,
     keys,
-    pageTokens: pageTokens(keys.pageMac, equalBytes),
+    pageTokens: createPageTokens(keys.pageMac, equalBytes),
     check: () => undefined,
     baseUrl: () => "http://localhost:8080",
     now: () => clock.now,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { requireAdministratorOfAccount, requireOtherAccount, stopsWithItsCreator } from "./account-block.ts";
+import { isStoppedByBlock, requireAdministratorOfAccount, requireOtherAccount } from "./account-block.ts";
 
 const { ADMIN, MEMBER } = OrganizationRole;
 const caller = { organizationId: "harbour" };
@@ -53,7 +53,7 @@ describe("whether an account may be blocked by a caller", () => {
 
 describe("an environment stops with its creator", () => {
   const stops = (phase: EnvironmentPhase, desiredPhase: EnvironmentPhase) =>
-    stopsWithItsCreator(create(EnvironmentSchema, { spec: { desiredPhase }, status: { phase } }));
+    isStoppedByBlock(create(EnvironmentSchema, { spec: { desiredPhase }, status: { phase } }));
   const { CREATING, STARTING, RUNNING, UPDATING, STOPPING, STOPPED, DELETING, DELETED } = EnvironmentPhase;
 
   test.each([CREATING, STARTING, RUNNING, UPDATING])("in phase %i, or when that is desired", (phase) => {

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { isUntouched } from "../environment/environment.ts";
+import { wasNeverAssigned } from "../environment/environment.ts";
 import { notFound, ownAccount, permissionDenied } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 
@@ -58,26 +58,26 @@ export const ACTIVE_PHASES: readonly EnvironmentPhase[] = [
  * Returns whether blocking its creator stops the environment. An environment that is pending
  * deletion is left alone: wanting it merely stopped would keep it.
  */
-export function stopsWithItsCreator({ spec, status }: Environment): boolean {
+export function isStoppedByBlock({ spec, status }: Environment): boolean {
   const desired = spec?.desiredPhase ?? EnvironmentPhase.UNSPECIFIED;
   const present = status?.phase ?? EnvironmentPhase.UNSPECIFIED;
   if (desired === EnvironmentPhase.DELETED) return false;
   return ACTIVE_PHASES.includes(desired) || ACTIVE_PHASES.includes(present);
 }
 
-/** Returns whether the environment was ever started, by a person or by a runner that took it on. */
+/** Returns whether the environment was ever started, by a person or with its assignment to a runner. */
 export function wasStarted(environment: Environment): boolean {
-  return environment.metadata?.lastStartedAt !== undefined || !isUntouched(environment);
+  return environment.metadata?.lastStartedAt !== undefined || !wasNeverAssigned(environment);
 }
 
 /**
  * Returns whether an environment was created or started after its creator was blocked, by another
  * subject or after the creator was unblocked. Such an environment keeps running.
- * @param cutOffId an id that was generated at that instant
+ * @param revokedAtId an id that was generated at the time of the block
  */
-export function isStartedSince({ id, metadata }: Environment, cutOffId: string): boolean {
-  if (id > cutOffId) return true;
-  return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > timeOfId(cutOffId);
+export function isStartedSince({ id, metadata }: Environment, revokedAtId: string): boolean {
+  if (id > revokedAtId) return true;
+  return metadata?.lastStartedAt !== undefined && timestampMs(metadata.lastStartedAt) > timeOfId(revokedAtId);
 }
 
 /** Returns the time at which a UUID v7 was generated, in milliseconds since 1970 UTC. */

@@ -13,7 +13,7 @@ import { mayReadEvent } from "./event-reading.ts";
 
 const policies = (conversationSharingPolicy: ConversationSharingPolicy) =>
   ({
-    inForce: create(OrganizationPoliciesSchema, {
+    effective: create(OrganizationPoliciesSchema, {
       agentPolicy: create(AgentPolicySchema, { conversationSharingPolicy }),
     }),
   }) as unknown as Policies;
@@ -34,8 +34,10 @@ const RECORDED = [7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19
 const types = RECORDED.map((number) => number as ResourceType);
 
 /** Kinds of resources whose events a role receives when others made them. */
-const received = (role: Role, inForce = CLOSED) =>
-  types.filter((type) => mayReadEvent(inForce, caller(role), event(type))).map((type) => ResourceType[type]);
+const received = (role: Role, effective = CLOSED) =>
+  types
+    .filter((type) => mayReadEvent(effective, caller(role), event(type)))
+    .map((type) => ResourceType[type]);
 
 describe("the events of resources that others made", () => {
   const everybody = [

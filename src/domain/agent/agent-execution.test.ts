@@ -15,7 +15,7 @@ import {
   changedAgentExecution,
   failingAgentExecution,
   hasStopped,
-  isWantedStopped,
+  isStopRequested,
   lostAgentExecution,
   newAgentExecution,
   phaseOfAgentExecution,
@@ -105,7 +105,7 @@ test("a run that ends by itself is wanted stopped, too, and waits for nothing an
     status.waitingInfo = { $typeName: "service.v1.AgentExecution.WaitingInfo", waitId: "w", interests: [] };
   });
   const ended = stoppedAgentExecution(waits, { event: "end", session: "second", now: LATER });
-  expect([hasStopped(ended), isWantedStopped(ended), ended.status?.failureMessage]).toEqual([true, true, ""]);
+  expect([hasStopped(ended), isStopRequested(ended), ended.status?.failureMessage]).toEqual([true, true, ""]);
   expect(ended.status?.waitingInfo).toBeUndefined();
 });
 

@@ -86,29 +86,29 @@ export function hasStopped(execution: AgentExecution): boolean {
   return isFinalAgentPhase(phaseOfAgentExecution(execution));
 }
 
-/** Returns whether it is wanted stopped. */
-export function isWantedStopped({ spec }: AgentExecution): boolean {
+/** Returns whether its desired phase is stopped. */
+export function isStopRequested({ spec }: AgentExecution): boolean {
   return spec?.desiredPhase === Phase.STOPPED;
 }
 
 /**
  * Requires that it takes input.
- * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is wanted stopped
+ * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is to stop
  */
 export function requireTakesInput(execution: AgentExecution): void {
   if (hasStopped(execution))
     throw unsuitable(execution, "the agent run has stopped: start another with StartAgent");
-  if (isWantedStopped(execution)) {
+  if (isStopRequested(execution)) {
     throw unsuitable(execution, "the agent run is being stopped: start another with StartAgent");
   }
 }
 
 /**
  * Requires that it may start sub-agents.
- * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is wanted stopped
+ * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is to stop
  */
 export function requireMayStartSubagents(execution: AgentExecution): void {
-  if (!hasStopped(execution) && !isWantedStopped(execution)) return;
+  if (!hasStopped(execution) && !isStopRequested(execution)) return;
   throw unsuitable(execution, "the agent run is to stop, and starts no sub-agents");
 }
 
@@ -116,7 +116,7 @@ export function requireMayStartSubagents(execution: AgentExecution): void {
  * Requires that it may be deleted.
  * @throws DomainError PHASE_UNSUITABLE for one that has not stopped
  */
-export function requireStopped(execution: AgentExecution): void {
+export function requireAgentExecutionStopped(execution: AgentExecution): void {
   if (hasStopped(execution)) return;
   throw unsuitable(execution, "the agent run has not stopped: stop it with StopAgentExecution first");
 }
@@ -174,16 +174,16 @@ export function lostAgentExecution(present: AgentExecution): AgentExecution | un
 }
 
 /**
- * Returns the execution wanted stopped while a runner still works on it; undefined when it already
+ * Returns the execution with the desired phase stopped, while a runner still works on it; undefined when it already
  * was.
  */
 export function stoppingAgentExecution(
   present: AgentExecution,
   { session, now }: { readonly session: string; readonly now: number },
 ): AgentExecution | undefined {
-  if (isWantedStopped(present)) return undefined;
+  if (isStopRequested(present)) return undefined;
   const execution = clone(AgentExecutionSchema, present);
-  wantStopped(execution, session, now);
+  requestStop(execution, session, now);
   return execution;
 }
 
@@ -215,7 +215,7 @@ export function stoppedAgentExecution(
   { event, failure, session, now }: AgentExecutionEnd,
 ): AgentExecution {
   return transitionedAgentExecution(present, failure ? "fail" : event, (status, execution) => {
-    if (!isWantedStopped(execution)) wantStopped(execution, session, now);
+    if (!isStopRequested(execution)) requestStop(execution, session, now);
     status.session = execution.spec?.session ?? session;
     delete status.waitingInfo;
     if (failure) fail(status, failure);
@@ -250,7 +250,7 @@ function fail(status: AgentExecution_Status, { reason, message }: AgentFailure):
   status.failureMessage = message;
 }
 
-function wantStopped(execution: AgentExecution, session: string, now: number): void {
+function requestStop(execution: AgentExecution, session: string, now: number): void {
   const { metadata, spec } = execution;
   if (!spec) throw new Error(`the agent run ${execution.id} has no spec`);
   spec.desiredPhase = Phase.STOPPED;

@@ -152,7 +152,7 @@ export function endedWaits(before: Environment, after: Environment | undefined):
     const failureMessages = ["the environment was deleted"];
     return [ended, { phase: "running", failureMessages }, { phase: "stopped", failureMessages }];
   }
-  // It was wanted running until it failed: it is not tried again unless somebody starts it.
+  // Its desired phase was running until it failed: it is not retried unless somebody starts it.
   const isGivenUp = reached === "stopped" && before.spec?.desiredPhase === Phase.RUNNING;
   const failureMessages = after?.status?.failureMessage ?? [];
   return isGivenUp && failureMessages.length > 0 ? [ended, { phase: "running", failureMessages }] : [ended];

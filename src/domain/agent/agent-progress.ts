@@ -4,7 +4,7 @@ import {
   ReportAgentRequest_UsageSchema as UsageSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
-import { applyGoalUse, type GoalUse, NO_USE } from "./goal/agent-goal-use.ts";
+import { applyGoalUse, type GoalUse, NO_GOAL_USE } from "./goal/agent-goal-use.ts";
 
 /** The fast-changing part of an execution, which changes too often to record every change. */
 export interface AgentProgress {
@@ -28,7 +28,7 @@ export interface ProgressUpdate {
 
 /** Returns the progress of an execution that has not begun. */
 export function initialProgress(mode: AgentMode): AgentProgress {
-  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: NO_USE };
+  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: NO_GOAL_USE };
 }
 
 /**

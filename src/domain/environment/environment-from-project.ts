@@ -8,7 +8,7 @@ import {
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
-import { requireNotDeleted } from "../project/project.ts";
+import { requireProjectNotPendingDeletion } from "../project/project.ts";
 
 /**
  * Returns the spec of an environment of the project: the project's initializer, first class and
@@ -16,7 +16,7 @@ import { requireNotDeleted } from "../project/project.ts";
  * @throws DomainError PENDING_DELETION for a project that is marked for removal
  */
 export function specFromProject(project: Project, requested: EnvironmentSpec | undefined): EnvironmentSpec {
-  requireNotDeleted(project);
+  requireProjectNotPendingDeletion(project);
   const spec = requested ? clone(EnvironmentSpecSchema, requested) : create(EnvironmentSpecSchema);
   if (project.initializer) {
     spec.content ??= create(EnvironmentSpec_ContentSchema);

@@ -5,15 +5,15 @@ import { policyDenied } from "../policy/policy-decision.ts";
 export interface EnvironmentCounts {
   /** Number of running and stopped environments, without those whose deletion is wanted. */
   readonly all: number;
-  /** Number of environments that run or are wanted running. */
+  /** Number of environments that run or have the desired phase running. */
   readonly running: number;
 }
 
 /**
  * Returns whether any limit on the number of environments is set, so that they have to be counted.
  */
-export function limitsEnvironments({ inForce }: Policies): boolean {
-  return Boolean(inForce.maximumEnvironmentsPerUser || inForce.maximumRunningEnvironmentsPerUser);
+export function limitsEnvironments({ effective }: Policies): boolean {
+  return Boolean(effective.maximumEnvironmentsPerUser || effective.maximumRunningEnvironmentsPerUser);
 }
 
 /**
@@ -21,7 +21,7 @@ export function limitsEnvironments({ inForce }: Policies): boolean {
  * @throws PolicyDenied at the maximum
  */
 export function requireEnvironmentQuota(policies: Policies, { all }: EnvironmentCounts): void {
-  const limit = policies.inForce.maximumEnvironmentsPerUser ?? 0n;
+  const limit = policies.effective.maximumEnvironmentsPerUser ?? 0n;
   if (limit === 0n || BigInt(all) < limit) return;
   const allowed = `at most ${limit} environments of one user`;
   throw policyDenied(policies, {
@@ -36,7 +36,7 @@ export function requireEnvironmentQuota(policies: Policies, { all }: Environment
  * @throws PolicyDenied at the maximum
  */
 export function requireRunningQuota(policies: Policies, { running }: EnvironmentCounts): void {
-  const limit = policies.inForce.maximumRunningEnvironmentsPerUser ?? 0n;
+  const limit = policies.effective.maximumRunningEnvironmentsPerUser ?? 0n;
   if (limit === 0n || BigInt(running) < limit) return;
   const allowed = `at most ${limit} running environments of one user`;
   const requested = String(running + 1);

@@ -7,8 +7,8 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
-  assigned,
-  completed,
+  assignedEnvironment,
+  completedEnvironment,
   failedEnvironment,
   needsWork,
   orphanedEnvironment,
@@ -96,18 +96,18 @@ describe("a runner has something to do", () => {
     const untouched = environment(Phase.CREATING, Phase.STOPPED);
     if (untouched.status) untouched.status.statusVersion = 1n;
     expect(needsWork(untouched)).toBe(false);
-    expect(needsWork(assigned(untouched, "r"))).toBe(true);
+    expect(needsWork(assignedEnvironment(untouched, "r"))).toBe(true);
   });
 });
 
 test("an environment is bound with its lease, brought about, failed or abandoned", () => {
-  expect(assigned(environment(Phase.CREATING), "r")).toMatchObject({
+  expect(assignedEnvironment(environment(Phase.CREATING), "r")).toMatchObject({
     metadata: { runnerId: "r" },
     status: { statusVersion: 3n },
   });
-  expect(completed(environment(Phase.CREATING)).status?.phase).toBe(Phase.RUNNING);
+  expect(completedEnvironment(environment(Phase.CREATING)).status?.phase).toBe(Phase.RUNNING);
   const running = environment(Phase.RUNNING);
-  expect(completed(running)).toBe(running);
+  expect(completedEnvironment(running)).toBe(running);
   expect(failedEnvironment(environment(Phase.STARTING), "no disk")).toMatchObject({
     spec: { desiredPhase: Phase.STOPPED, specVersion: 2n },
     status: { phase: Phase.STOPPED, failureMessage: ["no disk"] },

@@ -46,7 +46,7 @@ export function needsWork(environment: Environment): boolean {
  * Returns the environment after a runner has leased it: it is bound to the runner, which may have
  * begun from now on.
  */
-export function assigned(present: Environment, runnerId: string): Environment {
+export function assignedEnvironment(present: Environment, runnerId: string): Environment {
   const environment = clone(EnvironmentSchema, present);
   if (environment.metadata) environment.metadata.runnerId = runnerId;
   raiseVersion(environment);
@@ -83,7 +83,7 @@ export function reportedEnvironment(
 }
 
 /** Returns the environment in its desired phase. */
-export function completed(present: Environment): Environment {
+export function completedEnvironment(present: Environment): Environment {
   const wanted = present.spec?.desiredPhase ?? Phase.UNSPECIFIED;
   return reportedEnvironment(present, { phase: wanted, failureMessage: "" }) ?? present;
 }

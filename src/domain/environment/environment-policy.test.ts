@@ -4,20 +4,20 @@ import { describe, expect, test } from "@jest/globals";
 import { AdmissionLevel, EnvironmentSchema, EnvironmentSpecSchema } from "#gen/service/v1/environment_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
-import { type Policies, policiesInForce } from "../policy/policies.ts";
+import { effectivePolicies, type Policies } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
 import { requireEnvironmentQuota, requireRunningQuota } from "./environment-limit.ts";
 import {
-  boundLifetime,
-  hasOutlived,
+  applyPoliciesToSpec,
+  isPastLifetime,
   type NewEnvironmentFacts,
   requireAdmissionAllowed,
-  requireNotLockedDown,
-  specUnderPolicies,
+  requireLifetimeAllowsStart,
+  withLifetime,
 } from "./environment-policy.ts";
 
 function policies(set: MessageInitShape<typeof OrganizationPoliciesSchema>): Policies {
-  return policiesInForce("0190c0de-0000-7000-8000-000000000000", {
+  return effectivePolicies("0190c0de-0000-7000-8000-000000000000", {
     policies: create(OrganizationPoliciesSchema, set),
     origins: {},
   });
@@ -43,14 +43,14 @@ describe("the spec of a new environment", () => {
       timeout: { disconnected: { seconds: 0n } },
       admission: AdmissionLevel.EVERYONE,
     });
-    expect(specUnderPolicies(policies({}), requested, { ...WITHOUT_PROJECT, local: true })).toEqual(
+    expect(applyPoliciesToSpec(policies({}), requested, { ...WITHOUT_PROJECT, local: true })).toEqual(
       requested,
     );
   });
 
   test("is not changed in the request itself", () => {
     const requested = spec();
-    const under = specUnderPolicies(
+    const under = applyPoliciesToSpec(
       policies({ maximumEnvironmentTimeout: { seconds: 3600n }, securityPolicyId: "p" }),
       requested,
       WITHOUT_PROJECT,
@@ -66,10 +66,10 @@ describe("the spec of a new environment", () => {
       ...surroundings,
     });
     const required = policies({ membersRequireProjects: true });
-    expect(denier(() => specUnderPolicies(required, spec(), from({})))).toBe("membersRequireProjects");
-    expect(denier(() => specUnderPolicies(required, spec(), from({ fromProject: true })))).toBeUndefined();
+    expect(denier(() => applyPoliciesToSpec(required, spec(), from({})))).toBe("membersRequireProjects");
+    expect(denier(() => applyPoliciesToSpec(required, spec(), from({ fromProject: true })))).toBeUndefined();
     const scratch = policies({ disableFromScratch: true });
-    expect(denier(() => specUnderPolicies(scratch, undefined, from({})))).toBe("disableFromScratch");
+    expect(denier(() => applyPoliciesToSpec(scratch, undefined, from({})))).toBe("disableFromScratch");
   });
 
   test("of an administrator is not, and is held to all the rest", () => {
@@ -83,7 +83,7 @@ describe("the spec of a new environment", () => {
     });
     const by = { ...WITHOUT_PROJECT, role: "administrator" } as const;
     const denied = (init: MessageInitShape<typeof EnvironmentSpecSchema>, local = false) =>
-      denier(() => specUnderPolicies(all, spec(init), { ...by, local }));
+      denier(() => applyPoliciesToSpec(all, spec(init), { ...by, local }));
     expect(denied({})).toBeUndefined();
     expect(denied({}, true)).toBe("allowLocalRunners");
     expect(denied({ admission: AdmissionLevel.ORGANIZATION })).toBe("portSharingDisabled");
@@ -137,7 +137,7 @@ describe("a lifetime", () => {
     });
 
   test("ends that long after the creation", () => {
-    const { metadata } = boundLifetime(
+    const { metadata } = withLifetime(
       policies({ maximumEnvironmentLifetime: { seconds: 60n, nanos: 5_000_000 } }),
       environment(),
     );
@@ -145,23 +145,26 @@ describe("a lifetime", () => {
   });
 
   test.each([{}, { maximumEnvironmentLifetime: { seconds: 0n } }])("is without end for %j", (set) => {
-    expect(boundLifetime(policies(set as never), environment()).metadata?.lockdownAt).toBeUndefined();
+    expect(withLifetime(policies(set as never), environment()).metadata?.lockdownAt).toBeUndefined();
   });
 
   test("forbids a start from its end on where it is strict", () => {
     const strict = policies({ maximumEnvironmentLifetimeStrict: true });
-    const at = (now: number) => denier(() => requireNotLockedDown(strict, environment(START + 10), now));
+    const at = (now: number) =>
+      denier(() => requireLifetimeAllowsStart(strict, environment(START + 10), now));
     expect([at(START + 9), at(START + 10)]).toEqual([undefined, "maximumEnvironmentLifetimeStrict"]);
-    expect(denier(() => requireNotLockedDown(strict, environment(), START + 10))).toBeUndefined();
-    expect(denier(() => requireNotLockedDown(policies({}), environment(START), START + 10))).toBeUndefined();
+    expect(denier(() => requireLifetimeAllowsStart(strict, environment(), START + 10))).toBeUndefined();
+    expect(
+      denier(() => requireLifetimeAllowsStart(policies({}), environment(START), START + 10)),
+    ).toBeUndefined();
   });
 
   test("has been outlived from its end on, unless there was a start since", () => {
-    expect(hasOutlived(environment(START + 10), START + 9)).toBe(false);
-    expect(hasOutlived(environment(START + 10), START + 10)).toBe(true);
-    expect(hasOutlived(environment(START + 10, START + 9), START + 10)).toBe(true);
-    expect(hasOutlived(environment(START + 10, START + 10), START + 20)).toBe(false);
-    expect(hasOutlived(environment(), START + 10)).toBe(false);
+    expect(isPastLifetime(environment(START + 10), START + 9)).toBe(false);
+    expect(isPastLifetime(environment(START + 10), START + 10)).toBe(true);
+    expect(isPastLifetime(environment(START + 10, START + 9), START + 10)).toBe(true);
+    expect(isPastLifetime(environment(START + 10, START + 10), START + 20)).toBe(false);
+    expect(isPastLifetime(environment(), START + 10)).toBe(false);
   });
 });
 
@@ -186,9 +189,9 @@ describe("the number of a user's environments", () => {
 
 describe("a decision", () => {
   const refused = (origins: Policies["origins"]): PolicyDenied => {
-    const { inForce } = policies({ maximumEnvironmentsPerUser: 2n });
+    const { effective } = policies({ maximumEnvironmentsPerUser: 2n });
     try {
-      requireEnvironmentQuota({ inForce, origins }, { all: 2, running: 0 });
+      requireEnvironmentQuota({ effective, origins }, { all: 2, running: 0 });
     } catch (error) {
       return error as PolicyDenied;
     }

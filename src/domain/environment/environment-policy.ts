@@ -27,35 +27,35 @@ export interface NewEnvironmentFacts {
  * where it has none, and the organization's security policy.
  * @throws PolicyDenied by the first policy that forbids it
  */
-export function specUnderPolicies(
+export function applyPoliciesToSpec(
   policies: Policies,
   requested: EnvironmentSpec | undefined,
   { role, fromProject, local }: NewEnvironmentFacts,
 ): EnvironmentSpec {
   const spec = requested ? clone(EnvironmentSpecSchema, requested) : create(EnvironmentSpecSchema);
-  const { inForce } = policies;
+  const { effective } = policies;
   const isFree = role === "administrator";
-  if (inForce.membersRequireProjects && !fromProject && !isFree) {
+  if (effective.membersRequireProjects && !fromProject && !isFree) {
     const allowed = "members to create environments from projects only";
     throw policyDenied(policies, { fieldPath: "membersRequireProjects", allowed });
   }
-  if (inForce.disableFromScratch && !isFree && !spec.content?.initializer?.specs.length) {
+  if (effective.disableFromScratch && !isFree && !spec.content?.initializer?.specs.length) {
     const allowed = "members to create environments with a git or URL initializer only";
     throw policyDenied(policies, { fieldPath: "disableFromScratch", allowed });
   }
-  if (!inForce.allowLocalRunners && local) {
+  if (!effective.allowLocalRunners && local) {
     const allowed = "environments on runners that are not local";
     throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
   }
   requireAdmissionAllowed(policies, spec.admission);
-  boundTimeout(policies, spec);
+  limitTimeout(policies, spec);
   assignSecurityPolicy(policies, spec);
   return spec;
 }
 
 /** Sets the end of a new environment's lifetime, where the organization limits lifetimes. */
-export function boundLifetime({ inForce }: Policies, environment: Environment): Environment {
-  const lifetime = limitMs(inForce.maximumEnvironmentLifetime);
+export function withLifetime({ effective }: Policies, environment: Environment): Environment {
+  const lifetime = limitMs(effective.maximumEnvironmentLifetime);
   const { metadata } = environment;
   if (lifetime !== undefined && metadata?.createdAt) {
     metadata.lockdownAt = timestampFromMs(timestampMs(metadata.createdAt) + lifetime);
@@ -68,15 +68,15 @@ export function boundLifetime({ inForce }: Policies, environment: Environment): 
  * since 1970 UTC.
  * @throws PolicyDenied from the end of a strict lifetime on
  */
-export function requireNotLockedDown(policies: Policies, { metadata }: Environment, now: number): void {
-  if (!policies.inForce.maximumEnvironmentLifetimeStrict || !metadata?.lockdownAt) return;
+export function requireLifetimeAllowsStart(policies: Policies, { metadata }: Environment, now: number): void {
+  if (!policies.effective.maximumEnvironmentLifetimeStrict || !metadata?.lockdownAt) return;
   if (now < timestampMs(metadata.lockdownAt)) return;
   const fieldPath = "maximumEnvironmentLifetimeStrict";
   throw policyDenied(policies, { fieldPath, allowed: "starts until the lockdownAt of an environment only" });
 }
 
 /** Returns whether the lifetime has ended without a start since. */
-export function hasOutlived({ metadata }: Environment, now: number): boolean {
+export function isPastLifetime({ metadata }: Environment, now: number): boolean {
   if (!metadata?.lockdownAt) return false;
   const end = timestampMs(metadata.lockdownAt);
   return now >= end && (!metadata.lastStartedAt || timestampMs(metadata.lastStartedAt) < end);
@@ -97,7 +97,7 @@ const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
  * @throws PolicyDenied
  */
 export function requireAdmissionAllowed(policies: Policies, level: AdmissionLevel): void {
-  const { portSharingDisabled, maxPortAdmissionLevel: max } = policies.inForce;
+  const { portSharingDisabled, maxPortAdmissionLevel: max } = policies.effective;
   if (OPENNESS[level] === 0) return;
   const requested = levelName(level);
   if (portSharingDisabled) {
@@ -112,8 +112,8 @@ export function requireAdmissionAllowed(policies: Policies, level: AdmissionLeve
   });
 }
 
-function boundTimeout(policies: Policies, spec: EnvironmentSpec): void {
-  const max = policies.inForce.maximumEnvironmentTimeout;
+function limitTimeout(policies: Policies, spec: EnvironmentSpec): void {
+  const max = policies.effective.maximumEnvironmentTimeout;
   if (!isLimit(max)) return;
   spec.timeout ??= create(EnvironmentSpec_TimeoutSchema);
   spec.timeout.disconnected ??= max;
@@ -129,7 +129,7 @@ function boundTimeout(policies: Policies, spec: EnvironmentSpec): void {
 }
 
 function assignSecurityPolicy(policies: Policies, spec: EnvironmentSpec): void {
-  const assigned = policies.inForce.securityPolicyId;
+  const assigned = policies.effective.securityPolicyId;
   if (assigned === "") return;
   spec.securityPolicyId ||= assigned;
   if (spec.securityPolicyId === assigned) return;

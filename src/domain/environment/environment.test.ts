@@ -7,10 +7,10 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
   deletedEnvironment,
   environmentSearchText,
-  isUntouched,
   newEnvironment,
   startedEnvironment,
   stoppedEnvironment,
+  wasNeverAssigned,
 } from "./environment.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -100,9 +100,9 @@ describe("a new environment", () => {
 
   test("is untouched until its status changes", () => {
     const environment = environmentOf();
-    expect(isUntouched(environment)).toBe(true);
+    expect(wasNeverAssigned(environment)).toBe(true);
     if (environment.status) environment.status.statusVersion += 1n;
-    expect(isUntouched(environment)).toBe(false);
+    expect(wasNeverAssigned(environment)).toBe(false);
   });
 
   test("is searched by folded name and id, one a line", () => {

@@ -31,7 +31,7 @@ export interface EnvironmentTemplate {
 const FIRST_VERSION = 1n;
 
 /**
- * Returns a new environment, which no runner has taken on.
+ * Returns a new environment, which is not assigned to a runner yet.
  * @throws DomainError VALUE_UNUSABLE for a desired phase other than running or stopped
  */
 export function newEnvironment(template: EnvironmentTemplate, origin: CreationContext): Environment {
@@ -59,12 +59,12 @@ export function newEnvironment(template: EnvironmentTemplate, origin: CreationCo
 }
 
 /**
- * Returns the environment wanted running, as of `now` (milliseconds since 1970 UTC); an archived
- * environment is unarchived.
+ * Returns the environment with the desired phase running, as of `now` (milliseconds since 1970 UTC);
+ * an archived environment is unarchived.
  * @throws DomainError PENDING_DELETION
  */
 export function startedEnvironment(present: Environment, now: number): Environment {
-  requireNotPendingDeletion(present);
+  requireEnvironmentNotPendingDeletion(present);
   const environment = withDesiredPhase(present, EnvironmentPhase.RUNNING);
   if (environment.metadata) {
     environment.metadata.lastStartedAt = timestampFromMs(now);
@@ -74,11 +74,11 @@ export function startedEnvironment(present: Environment, now: number): Environme
 }
 
 /**
- * Returns the environment wanted stopped; undefined when it already is.
+ * Returns the environment with the desired phase stopped; undefined when it has that already.
  * @throws DomainError PENDING_DELETION
  */
 export function stoppedEnvironment(present: Environment): Environment | undefined {
-  requireNotPendingDeletion(present);
+  requireEnvironmentNotPendingDeletion(present);
   if (present.spec?.desiredPhase === EnvironmentPhase.STOPPED) return undefined;
   return withDesiredPhase(present, EnvironmentPhase.STOPPED);
 }
@@ -90,27 +90,27 @@ export function archivedEnvironment(present: Environment, now: number): Environm
   return environment;
 }
 
-/** Returns the environment wanted deleted; undefined when it already is. */
+/** Returns the environment with the desired phase deleted; undefined when it has that already. */
 export function deletedEnvironment(present: Environment): Environment | undefined {
   if (present.spec?.desiredPhase === EnvironmentPhase.DELETED) return undefined;
   return withDesiredPhase(present, EnvironmentPhase.DELETED);
 }
 
 /**
- * Returns whether no runner ever took the environment on, so that there is nothing to clean up. A
- * runner reports first, which raises the version.
+ * Returns whether the environment was never assigned to a runner, so that there is nothing to clean
+ * up. The assignment raises the version of the status.
  */
-export function isUntouched({ status }: Environment): boolean {
+export function wasNeverAssigned({ status }: Environment): boolean {
   return (status?.statusVersion ?? FIRST_VERSION) === FIRST_VERSION;
 }
 
 /**
- * Returns whether the environment is at rest: it is wanted stopped and its machine is stopped, or
- * no runner ever made one.
+ * Returns whether the environment is stopped: its desired phase is, and its machine is too or never
+ * existed.
  */
 export function isStopped(environment: Environment): boolean {
   if (environment.spec?.desiredPhase !== EnvironmentPhase.STOPPED) return false;
-  return environment.status?.phase === EnvironmentPhase.STOPPED || isUntouched(environment);
+  return environment.status?.phase === EnvironmentPhase.STOPPED || wasNeverAssigned(environment);
 }
 
 /** Returns the text that `search` looks through: one folded line each for name and id. */
@@ -144,12 +144,12 @@ function withDesiredPhase(present: Environment, phase: EnvironmentPhase): Enviro
 }
 
 /** Requires that an environment is not pending deletion. @throws DomainError PENDING_DELETION */
-export function requireNotPendingDeletion({ spec }: Environment): void {
+export function requireEnvironmentNotPendingDeletion({ spec }: Environment): void {
   if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
 }
 
 /** Requires that no action of a workflow owns an environment. @throws DomainError PHASE_UNSUITABLE */
-export function requireNoAction({ spec }: Environment): void {
+export function requireNotOwnedByAction({ spec }: Environment): void {
   if (!spec?.workflowActionId) return;
   const message = "the environment belongs to an action of a workflow and is being let go";
   throw phaseUnsuitable("environment", "STOPPED", message);

@@ -2,7 +2,7 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { executorUnfit, valueUnusable } from "../error.ts";
 import type { Caller, Role } from "./caller.ts";
-import { isSuspended } from "./service-account.ts";
+import { isServiceAccountSuspended } from "./service-account.ts";
 
 /** The stored values that determine whether a service account may act; times in milliseconds since 1970 UTC. */
 export interface ServiceAccountState {
@@ -13,7 +13,9 @@ export interface ServiceAccountState {
 
 /** Returns whether a service account may act at `now`; false for one that does not exist. */
 export function isActiveServiceAccount(account: ServiceAccountState | undefined, now: number): boolean {
-  return account !== undefined && account.suspended === 0 && !isSuspended(account.valid_until, now);
+  return (
+    account !== undefined && account.suspended === 0 && !isServiceAccountSuspended(account.valid_until, now)
+  );
 }
 
 /**

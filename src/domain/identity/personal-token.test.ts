@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { DurationSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { newPersonalToken, ownUserId, validForMs } from "./personal-token.ts";
+import { newPersonalToken, requireOwnUserId, validForMs } from "./personal-token.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const DAY_MS = 24 * 3600 * 1000;
@@ -34,9 +34,9 @@ describe("how long a personal access token holds", () => {
 
 describe("the user of a new token", () => {
   test("is the caller, named or not, and nobody else", () => {
-    expect(ownUserId("", "me")).toBe("me");
-    expect(ownUserId("me", "me")).toBe("me");
-    expect(() => ownUserId("you", "me")).toThrow(
+    expect(requireOwnUserId("", "me")).toBe("me");
+    expect(requireOwnUserId("me", "me")).toBe("me");
+    expect(() => requireOwnUserId("you", "me")).toThrow(
       expect.objectContaining({ reason: ErrorReason.PERMISSION_DENIED }),
     );
   });

@@ -66,7 +66,7 @@ export function validForMs(validFor: Duration | undefined): number {
  * nobody.
  * @throws DomainError PERMISSION_DENIED for anybody else
  */
-export function ownUserId(requested: string, callerId: string): string {
+export function requireOwnUserId(requested: string, callerId: string): string {
   if (requested !== "" && requested !== callerId) {
     throw permissionDenied(
       "create_personal_access_token",

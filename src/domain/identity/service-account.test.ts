@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { CreateServiceAccountRequestSchema } from "#gen/service/v1/service_account_service_pb.js";
-import { isSuspended, newServiceAccount, newServiceAccountToken } from "./service-account.ts";
+import { isServiceAccountSuspended, newServiceAccount, newServiceAccountToken } from "./service-account.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const DAY_MS = 24 * 3600 * 1000;
@@ -36,11 +36,11 @@ describe("a new service account", () => {
   });
 
   test("is suspended from the end of its validity on", () => {
-    expect([isSuspended(NOW + 1, NOW), isSuspended(NOW, NOW), isSuspended(NOW - 1, NOW)]).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    expect([
+      isServiceAccountSuspended(NOW + 1, NOW),
+      isServiceAccountSuspended(NOW, NOW),
+      isServiceAccountSuspended(NOW - 1, NOW),
+    ]).toEqual([false, true, true]);
   });
 });
 

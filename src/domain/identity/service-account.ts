@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
-import { momentMs, requireTimestampInRange } from "../timestamp-range.ts";
+import { requireTimestampInRange, roundedUpMs } from "../timestamp-range.ts";
 import type { Caller } from "./caller.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
 
@@ -31,7 +31,7 @@ export function newServiceAccount(
   { id, organizationId, creator, now }: ServiceAccountCreationContext,
 ): { serviceAccount: ServiceAccount; validUntilMs: number } {
   requireTimestampInRange("validUntil", validUntil);
-  const validUntilMs = momentMs(validUntil);
+  const validUntilMs = roundedUpMs(validUntil);
   if (validUntilMs <= now) throw valueUnusable("validUntil", "validUntil must be a time to come");
   const serviceAccount = create(ServiceAccountSchema, {
     id,
@@ -49,12 +49,12 @@ export function newServiceAccount(
  * Returns whether a service account is suspended at `now`; both times in milliseconds since 1970
  * UTC.
  */
-export function isSuspended(validUntilMs: number, now: number): boolean {
+export function isServiceAccountSuspended(validUntilMs: number, now: number): boolean {
   return validUntilMs <= now;
 }
 
 /** Returns the service account as which a caller itself acts. @throws DomainError VALUE_UNUSABLE for any other caller */
-export function ownServiceAccountId({ role, subject }: Pick<Caller, "role" | "subject">): string {
+export function requireOwnServiceAccountId({ role, subject }: Pick<Caller, "role" | "subject">): string {
   if (role === "service_account") return subject.id;
   throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
 }
@@ -79,7 +79,7 @@ export function newServiceAccountToken(
   validUntilMs: number,
   { id, now }: { readonly id: string; readonly now: number },
 ): { token: ServiceAccountToken; expiresAtMs: number } {
-  if (isSuspended(validUntilMs, now)) {
+  if (isServiceAccountSuspended(validUntilMs, now)) {
     throw phaseUnsuitable("service account", "SUSPENDED", "the service account is suspended");
   }
   const expiresAtMs = Math.min(now + (validForMs || TOKEN_VALID_DEFAULT_MS), validUntilMs);

@@ -23,11 +23,11 @@ import {
   requireModeAllowed,
   requireSubagentQuota,
 } from "./agent-policy.ts";
-import { policiesInForce } from "./policies.ts";
+import { effectivePolicies } from "./policies.ts";
 import type { PolicyDenied } from "./policy-decision.ts";
 
 const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
-  policiesInForce("0190c0de-0000-7000-8000-000000000000", {
+  effectivePolicies("0190c0de-0000-7000-8000-000000000000", {
     policies: create(OrganizationPoliciesSchema, set),
     origins: {},
   });

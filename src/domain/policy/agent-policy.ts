@@ -26,7 +26,7 @@ const DEFAULT_SUBAGENTS = 5;
  * @throws PolicyDenied
  */
 export function requireAgentAllowed(policies: Policies, agentId: string): void {
-  const allowed = policies.inForce.agentPolicy?.allowedAgentIds ?? [];
+  const allowed = policies.effective.agentPolicy?.allowedAgentIds ?? [];
   if (agentId === "" || allowed.length === 0) return;
   // Policies keep ids as they were written; ids of requests are in lower case by now.
   if (allowed.some((id) => id.toLowerCase() === agentId.toLowerCase())) return;
@@ -64,7 +64,7 @@ export function requireModeAllowed(policies: Policies, mode: AgentMode): void {
  * @throws PolicyDenied
  */
 export function requireGoalsAllowed(policies: Policies): void {
-  if (!policies.inForce.agentPolicy?.goalModeDisabled) return;
+  if (!policies.effective.agentPolicy?.goalModeDisabled) return;
   throw policyDenied(policies, { fieldPath: "agentPolicy.goalModeDisabled", allowed: "runs without a goal" });
 }
 
@@ -74,7 +74,7 @@ export function requireGoalsAllowed(policies: Policies): void {
  * @throws PolicyDenied
  */
 export function requireSubagentQuota(policies: Policies, count: number): void {
-  const max = policies.inForce.agentPolicy?.maxSubagentsPerEnvironment || DEFAULT_SUBAGENTS;
+  const max = policies.effective.agentPolicy?.maxSubagentsPerEnvironment || DEFAULT_SUBAGENTS;
   if (count < max) return;
   throw policyDenied(policies, {
     fieldPath: "agentPolicy.maxSubagentsPerEnvironment",
@@ -87,10 +87,10 @@ export function requireSubagentQuota(policies: Policies, count: number): void {
  * Returns whether a caller may read every agent execution: administrators always, everybody else
  * where conversations are shared. Otherwise {@link mayReadAgentExecution} decides.
  */
-export function mayReadEveryAgentExecution({ inForce }: Policies, role: Role): boolean {
+export function mayReadEveryAgentExecution({ effective }: Policies, role: Role): boolean {
   if (role === "administrator") return true;
   if (role !== "member" && role !== "service_account") return false;
-  return inForce.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
+  return effective.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
 }
 
 /** The subjects that an agent execution belongs to. */
@@ -117,7 +117,7 @@ export function mayReadAgentExecution(
 
 function requireModelAllowed(policies: Policies, model: ExtAgentModel): void {
   const name = ExtAgentModelSchema.value[model]?.name ?? "";
-  const states = policies.inForce.agentPolicy?.extAgentModelPolicy?.modelStates ?? {};
+  const states = policies.effective.agentPolicy?.extAgentModelPolicy?.modelStates ?? {};
   if (model === 0 || !Object.hasOwn(states, name) || states[name] !== ExtAgentModelPolicyState.DISABLED)
     return;
   const allowed = "models that are not disabled";
@@ -125,7 +125,7 @@ function requireModelAllowed(policies: Policies, model: ExtAgentModel): void {
 }
 
 function requireEffortAllowed(policies: Policies, effort: ExtAgentReasoningEffort): void {
-  const allowed = policies.inForce.agentPolicy?.allowedExtAgentReasoningEfforts ?? [];
+  const allowed = policies.effective.agentPolicy?.allowedExtAgentReasoningEfforts ?? [];
   if (effort === 0 || allowed.length === 0 || allowed.includes(effort)) return;
   const nameOf = (each: ExtAgentReasoningEffort) => ExtAgentReasoningEffortSchema.value[each]?.name ?? "";
   throw policyDenied(policies, {
@@ -136,7 +136,7 @@ function requireEffortAllowed(policies: Policies, effort: ExtAgentReasoningEffor
 }
 
 function requireTierAllowed(policies: Policies, tier: ExtAgentServiceTier): void {
-  const allowed = policies.inForce.agentPolicy?.allowedExtAgentServiceTiers ?? [];
+  const allowed = policies.effective.agentPolicy?.allowedExtAgentServiceTiers ?? [];
   if (tier === 0 || allowed.length === 0 || allowed.includes(tier)) return;
   const nameOf = (each: ExtAgentServiceTier) => ExtAgentServiceTierSchema.value[each]?.name ?? "";
   throw policyDenied(policies, {
@@ -148,7 +148,7 @@ function requireTierAllowed(policies: Policies, tier: ExtAgentServiceTier): void
 
 /** Requires that agents may run on local runners. @throws PolicyDenied */
 export function requireLocalRunnersAllowed(policies: Policies): void {
-  if (policies.inForce.allowLocalRunners) return;
+  if (policies.effective.allowLocalRunners) return;
   const allowed = "runs on runners that are not local";
   throw policyDenied(policies, { fieldPath: "allowLocalRunners", requested: true, allowed });
 }

@@ -14,16 +14,16 @@ import {
   UpdateOrganizationPoliciesRequest_UpdateAgentPolicySchema,
   UpdateOrganizationPoliciesRequestSchema,
 } from "#gen/service/v1/organization_service_pb.js";
-import { type PolicyOrigin, policiesInForce, SAFELIST, type SetPolicies } from "./policies.ts";
+import { type ConfiguredPolicies, effectivePolicies, type PolicyOrigin, SAFELIST } from "./policies.ts";
 import { updatedPolicies, withoutEnterprise } from "./policy-update.ts";
 
 const ID = "0190c0de-0000-7000-8000-000000000000";
-const NOTHING: SetPolicies = { policies: create(OrganizationPoliciesSchema), origins: {} };
+const NOTHING: ConfiguredPolicies = { policies: create(OrganizationPoliciesSchema), origins: {} };
 const alice: PolicyOrigin = { id: "alice", principal: 2, at: 1_000 };
 const bob: PolicyOrigin = { id: "bob", principal: 2, at: 2_000 };
 
 const update = (
-  before: SetPolicies,
+  before: ConfiguredPolicies,
   request: MessageInitShape<typeof UpdateOrganizationPoliciesRequestSchema>,
   origin = alice,
 ) => updatedPolicies(before, create(UpdateOrganizationPoliciesRequestSchema, request), origin);
@@ -33,9 +33,11 @@ const requiredOf = (schema: DescMessage) =>
 
 describe("the policies in force", () => {
   test("have every field that the specification always answers, whether anybody set it or not", () => {
-    const { inForce } = policiesInForce(ID, NOTHING);
-    expect(requiredOf(OrganizationPoliciesSchema).filter((field) => !isFieldSet(inForce, field))).toEqual([]);
-    const { agentPolicy } = inForce;
+    const { effective } = effectivePolicies(ID, NOTHING);
+    expect(requiredOf(OrganizationPoliciesSchema).filter((field) => !isFieldSet(effective, field))).toEqual(
+      [],
+    );
+    const { agentPolicy } = effective;
     expect(agentPolicy).toBeDefined();
     if (!agentPolicy) return;
     expect(requiredOf(AgentPolicySchema).filter((field) => !isFieldSet(agentPolicy, field))).toEqual([]);
@@ -43,9 +45,9 @@ describe("the policies in force", () => {
 
   test("leave what was set as it was", () => {
     const set = update(NOTHING, { membersCreateProjects: false, vetoExecPolicy: { executables: ["nc"] } });
-    const { inForce } = policiesInForce(ID, set);
-    expect(inForce).toMatchObject({ organizationId: ID, membersCreateProjects: false });
-    expect(inForce.vetoExecPolicy?.safelist).toEqual(SAFELIST);
+    const { effective } = effectivePolicies(ID, set);
+    expect(effective).toMatchObject({ organizationId: ID, membersCreateProjects: false });
+    expect(effective.vetoExecPolicy?.safelist).toEqual(SAFELIST);
     expect(set.policies.vetoExecPolicy?.safelist).toEqual([]);
   });
 });

@@ -29,7 +29,7 @@ export interface PolicyOrigin {
 export type PolicyOrigins = Readonly<Record<string, PolicyOrigin>>;
 
 /** The policies that an organization has set; all others have their defaults. */
-export interface SetPolicies {
+export interface ConfiguredPolicies {
   readonly policies: OrganizationPolicies;
   readonly origins: PolicyOrigins;
 }
@@ -37,7 +37,7 @@ export interface SetPolicies {
 /** The policies that apply in an organization. */
 export interface Policies {
   /** All policies, with the defaults of those that nobody set. */
-  readonly inForce: OrganizationPolicies;
+  readonly effective: OrganizationPolicies;
   readonly origins: PolicyOrigins;
 }
 
@@ -64,18 +64,21 @@ const AGENT_DEFAULTS: MessageInitShape<typeof AgentPolicySchema> = {
 };
 
 /** Returns the policies of an organization as they are returned and enforced. */
-export function policiesInForce(organizationId: string, { policies, origins }: SetPolicies): Policies {
-  const inForce = create(OrganizationPoliciesSchema, DEFAULTS);
+export function effectivePolicies(
+  organizationId: string,
+  { policies, origins }: ConfiguredPolicies,
+): Policies {
+  const effective = create(OrganizationPoliciesSchema, DEFAULTS);
   const agentPolicy = create(AgentPolicySchema, AGENT_DEFAULTS);
-  overlay(OrganizationPoliciesSchema, inForce, policies);
+  overlay(OrganizationPoliciesSchema, effective, policies);
   if (policies.agentPolicy) overlay(AgentPolicySchema, agentPolicy, policies.agentPolicy);
-  inForce.agentPolicy = agentPolicy;
-  inForce.organizationId = organizationId;
-  if (inForce.vetoExecPolicy) {
-    inForce.vetoExecPolicy = clone(VetoExecPolicySchema, inForce.vetoExecPolicy);
-    inForce.vetoExecPolicy.safelist = [...SAFELIST];
+  effective.agentPolicy = agentPolicy;
+  effective.organizationId = organizationId;
+  if (effective.vetoExecPolicy) {
+    effective.vetoExecPolicy = clone(VetoExecPolicySchema, effective.vetoExecPolicy);
+    effective.vetoExecPolicy.safelist = [...SAFELIST];
   }
-  return { inForce, origins };
+  return { effective, origins };
 }
 
 /** Copies the fields that are set in one message over those of another. */

@@ -34,10 +34,10 @@ export interface Denial {
 
 /** Returns the error with the value in force and its origin. */
 export function policyDenied(
-  { inForce, origins }: Policies,
+  { effective, origins }: Policies,
   { fieldPath, requested, allowed }: Denial,
 ): PolicyDenied {
-  const json = toJson(OrganizationPoliciesSchema, inForce, { alwaysEmitImplicit: true });
+  const json = toJson(OrganizationPoliciesSchema, effective, { alwaysEmitImplicit: true });
   const decision = create(PolicyDecisionSchema, {
     policy: "OrganizationPolicies",
     fieldPath,

@@ -16,7 +16,7 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { notEnterprise, valueUnusable } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
-import type { PolicyOrigin, PolicyOrigins, SetPolicies } from "./policies.ts";
+import type { ConfiguredPolicies, PolicyOrigin, PolicyOrigins } from "./policies.ts";
 import { valueAt } from "./policy-decision.ts";
 
 type Values = Record<string, unknown>;
@@ -27,10 +27,10 @@ type Values = Record<string, unknown>;
  * @throws DomainError FIELD_MASK_INVALID; VALUE_UNUSABLE for a default editor that is not allowed
  */
 export function updatedPolicies(
-  before: SetPolicies,
+  before: ConfiguredPolicies,
   update: UpdateOrganizationPoliciesRequest,
   origin: PolicyOrigin,
-): SetPolicies {
+): ConfiguredPolicies {
   const cleared = maskedPaths(UpdateOrganizationPoliciesRequestSchema, update.updateMask, [
     "organization_id",
   ]);
@@ -55,7 +55,7 @@ export function updatedPolicies(
  * Returns the policies without those that only organizations have which the operator marked as
  * enterprise.
  */
-export function withoutEnterprise({ policies: present, origins }: SetPolicies): SetPolicies {
+export function withoutEnterprise({ policies: present, origins }: ConfiguredPolicies): ConfiguredPolicies {
   const policies = clone(OrganizationPoliciesSchema, present);
   delete policies.archiveEnvironmentsAfter;
   const { archiveEnvironmentsAfter: _, ...others } = origins;
@@ -161,7 +161,7 @@ function requireDefaultEditorAllowed({ allowedEditorIds, defaultEditorId = "" }:
  * its default has none.
  */
 function changedOrigins(
-  before: SetPolicies,
+  before: ConfiguredPolicies,
   policies: OrganizationPolicies,
   touched: readonly string[],
   origin: PolicyOrigin,

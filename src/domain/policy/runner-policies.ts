@@ -6,11 +6,11 @@ import type { Policies } from "./policies.ts";
 
 /** Returns those of an organization's policies that a runner enforces, as a lease contains them. */
 export function leasePolicies(
-  { inForce }: Policies,
+  { effective }: Policies,
   securityPolicy: SecurityPolicy | undefined,
 ): LeasePolicies {
   const { vetoExecPolicy, vetoFilePolicy, securityAgentPolicy, defaultEnvironmentImage, agentPolicy } =
-    inForce;
+    effective;
   return create(PoliciesSchema, {
     ...(vetoExecPolicy && { vetoExecPolicy }),
     ...(vetoFilePolicy && { vetoFilePolicy }),

@@ -7,7 +7,11 @@ import {
   SecurityPolicySchema,
 } from "#gen/service/v1/security_pb.js";
 import type { DomainError } from "../error.ts";
-import { requireAssignable, requireUnused, securityPolicySearchText } from "./security-policy.ts";
+import {
+  requireSecurityPolicyAssignable,
+  requireSecurityPolicyUnused,
+  securityPolicySearchText,
+} from "./security-policy.ts";
 
 const policy = (spec?: MessageInitShape<typeof SecurityPolicy_SpecSchema>) =>
   create(SecurityPolicySchema, { id: "p", metadata: { name: "NO Tunnels" }, ...(spec && { spec }) });
@@ -15,7 +19,7 @@ const policy = (spec?: MessageInitShape<typeof SecurityPolicy_SpecSchema>) =>
 /** Returns the field that prevents a policy from being assigned; undefined when none does. */
 function wrongField(spec?: MessageInitShape<typeof SecurityPolicy_SpecSchema>): string | undefined {
   try {
-    requireAssignable(policy(spec));
+    requireSecurityPolicyAssignable(policy(spec));
     return undefined;
   } catch (error) {
     const { reason, metadata } = error as DomainError;
@@ -56,7 +60,7 @@ describe("a security policy can be assigned", () => {
 test("a security policy in use is named with who uses it first", () => {
   const usedBy = (assigned: boolean, applied: boolean) => {
     try {
-      requireUnused({ assigned, applied });
+      requireSecurityPolicyUnused({ assigned, applied });
       return undefined;
     } catch (error) {
       return (error as DomainError).metadata.used_by;

@@ -62,7 +62,7 @@ export function securityPolicySearchText({ id, metadata }: SecurityPolicy): stri
  * effects block and log.
  * @throws DomainError SECURITY_POLICY_UNASSIGNABLE for the first problem
  */
-export function requireAssignable({ id, spec }: SecurityPolicy): void {
+export function requireSecurityPolicyAssignable({ id, spec }: SecurityPolicy): void {
   const fail = (field: string, problem: string): never => {
     throw new DomainError(
       ErrorReason.SECURITY_POLICY_UNASSIGNABLE,
@@ -97,7 +97,7 @@ export interface SecurityPolicyUse {
  * Requires that a security policy is not used.
  * @throws DomainError IN_USE
  */
-export function requireUnused({ assigned, applied }: SecurityPolicyUse): void {
+export function requireSecurityPolicyUnused({ assigned, applied }: SecurityPolicyUse): void {
   if (assigned) {
     const message = "the organization's policies assign the security policy: set securityPolicyId to another";
     throw inUse("security policy", "organization policies", message);

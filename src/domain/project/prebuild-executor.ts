@@ -49,7 +49,7 @@ export function requirePrebuildPrincipal(principal: Principal): void {
  * initializer, even an unchanged one, or makes the caller the executor whose credentials clone for
  * prebuilds.
  */
-export function adoptsSource(
+export function becomesSourceSetter(
   before: Project,
   { initializer, prebuildConfiguration }: Pick<UpdateProjectRequest, "initializer" | "prebuildConfiguration">,
   { subject }: Pick<Caller, "subject">,

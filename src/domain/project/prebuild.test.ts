@@ -5,7 +5,13 @@ import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js"
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { ProjectPhase, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
-import { duePrebuild, type Prebuild, prebuildHour, prebuildTimeoutMs, suitsInitializer } from "./prebuild.ts";
+import {
+  duePrebuild,
+  isCompatibleInitializer,
+  type Prebuild,
+  prebuildHour,
+  prebuildTimeoutMs,
+} from "./prebuild.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const NOON = Date.UTC(2026, 4, 5, 12);
@@ -86,10 +92,10 @@ describe("a prepared workspace", () => {
   };
 
   test("suits an environment of the same sources alone", () => {
-    expect(suitsInitializer(prebuild, initializer("one", "two"))).toBe(true);
+    expect(isCompatibleInitializer(prebuild, initializer("one", "two"))).toBe(true);
     for (const other of [initializer("two", "one"), initializer("one"), undefined]) {
-      expect(suitsInitializer(prebuild, other)).toBe(false);
+      expect(isCompatibleInitializer(prebuild, other)).toBe(false);
     }
-    expect(suitsInitializer({ ...prebuild, initializer: undefined }, initializer())).toBe(false);
+    expect(isCompatibleInitializer({ ...prebuild, initializer: undefined }, initializer())).toBe(false);
   });
 });

@@ -79,7 +79,7 @@ export function duePrebuild(
  * Returns whether a workspace with one initializer suits an environment with another. Branches may
  * differ, since the runner updates the workspace; other sources would be left behind in it.
  */
-export function suitsInitializer(
+export function isCompatibleInitializer(
   { initializer }: Prebuild,
   wanted: EnvironmentInitializer | undefined,
 ): boolean {

@@ -3,12 +3,12 @@ import { describe, expect, test } from "@jest/globals";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { RecommendedEditorsSchema } from "#gen/service/v1/project_pb.js";
 import type { Role } from "../identity/caller.ts";
-import { policiesInForce } from "../policy/policies.ts";
+import { effectivePolicies } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
 import { requireEditorsAllowed, requireProjectCreationAllowed } from "./project-policy.ts";
 
 const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
-  policiesInForce("0190c0de-0000-7000-8000-000000000000", {
+  effectivePolicies("0190c0de-0000-7000-8000-000000000000", {
     policies: create(OrganizationPoliciesSchema, set),
     origins: {},
   });

@@ -8,7 +8,7 @@ import { policyDenied } from "../policy/policy-decision.ts";
  * @throws PolicyDenied for everybody but administrators while members may not create projects
  */
 export function requireProjectCreationAllowed(policies: Policies, role: Caller["role"]): void {
-  if (policies.inForce.membersCreateProjects || role === "administrator") return;
+  if (policies.effective.membersCreateProjects || role === "administrator") return;
   const allowed = "administrators alone to create projects";
   throw policyDenied(policies, { fieldPath: "membersCreateProjects", allowed });
 }
@@ -18,7 +18,7 @@ export function requireProjectCreationAllowed(policies: Policies, role: Caller["
  * @throws PolicyDenied for the first editor, or the first version, that is not allowed
  */
 export function requireEditorsAllowed(policies: Policies, { editors }: RecommendedEditors): void {
-  const { allowedEditorIds, editorVersionRestrictions } = policies.inForce;
+  const { allowedEditorIds, editorVersionRestrictions } = policies.effective;
   const requested = Object.keys(editors);
   if (allowedEditorIds.length > 0 && requested.some((editor) => !allowedEditorIds.includes(editor))) {
     const allowed = `only the editors ${allowedEditorIds.join(", ")}`;

@@ -23,7 +23,7 @@ import {
   newProject,
   projectRemotes,
   projectSearchText,
-  requireNotDeleted,
+  requireProjectNotPendingDeletion,
 } from "./project.ts";
 
 describe("a new project", () => {
@@ -123,8 +123,8 @@ describe("deletion", () => {
 
   test("refuses whatever asks for an active project", () => {
     const gone = deletedProject(full(), LATER_MS);
-    expect(gone && failure(() => requireNotDeleted(gone))).toEqual(pending);
-    expect(failure(() => requireNotDeleted(full()))).toBeUndefined();
+    expect(gone && failure(() => requireProjectNotPendingDeletion(gone))).toEqual(pending);
+    expect(failure(() => requireProjectNotPendingDeletion(full()))).toBeUndefined();
   });
 });
 

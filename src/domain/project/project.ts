@@ -112,7 +112,7 @@ function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"
  * @throws DomainError PENDING_DELETION
  */
 export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
-  requireNotDeleted(present);
+  requireProjectNotPendingDeletion(present);
   const project = clone(ProjectSchema, present);
   if (project.metadata) {
     project.metadata.updatedAt = timestampFromMs(now);
@@ -147,7 +147,7 @@ export function withEnvironmentClasses(
   classes: readonly ProjectEnvironmentClass[],
   now: number,
 ): Project {
-  requireNotDeleted(present);
+  requireProjectNotPendingDeletion(present);
   const seen = new Set<string>();
   for (const [index, { environmentClass }] of classes.entries()) {
     const field = `projectEnvironmentClasses[${index}]`;
@@ -177,7 +177,7 @@ export function deletedProject(present: Project, now: number): Project | undefin
  * Requires that a project is not marked for removal.
  * @throws DomainError PENDING_DELETION
  */
-export function requireNotDeleted(project: Pick<Project, "desiredPhase">): void {
+export function requireProjectNotPendingDeletion(project: Pick<Project, "desiredPhase">): void {
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }
 
@@ -193,11 +193,11 @@ export function projectSearchText(project: Project): string {
 /** Returns the name of the repository that a source begins from; empty when there is none. */
 function repositoryOf(spec: EnvironmentInitializer_Spec["spec"] | undefined): string {
   if (spec?.case === "git") return repositoryName(spec.value.remoteUri);
-  return spec?.case === "contextUrl" ? pageRepository(spec.value.url) : "";
+  return spec?.case === "contextUrl" ? repositoryOfPage(spec.value.url) : "";
 }
 
 /** Returns the name of the repository that the address of a page leads to; empty when there is none. */
-export function pageRepository(url: string): string {
+export function repositoryOfPage(url: string): string {
   return repositoryName(sourceOfPage(url).remoteUri);
 }
 

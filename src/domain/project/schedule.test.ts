@@ -4,7 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
 import { DomainError } from "../error.ts";
 import {
-  dueInstant,
+  findDueInstant,
   MAX_MISSED,
   nextInstant,
   prebuildInstant,
@@ -130,27 +130,27 @@ describe("what is due after a downtime", () => {
   const last = at("2027-05-05T12:00:00Z");
 
   test("is nothing before the next instant, and that instant from its own millisecond on", () => {
-    expect(dueInstant(utc("0 * * * *"), last, last)).toBeUndefined();
-    expect(dueInstant(utc("0 * * * *"), last, last + 60 * MINUTE_MS - 1)).toBeUndefined();
+    expect(findDueInstant(utc("0 * * * *"), last, last)).toBeUndefined();
+    expect(findDueInstant(utc("0 * * * *"), last, last + 60 * MINUTE_MS - 1)).toBeUndefined();
     const instantMs = last + 60 * MINUTE_MS;
-    expect(dueInstant(utc("0 * * * *"), last, instantMs)).toEqual({ instantMs, missed: 0 });
-    expect(dueInstant(utc("0 * * * *"), last, instantMs + 1)).toEqual({ instantMs, missed: 0 });
-    expect(dueInstant(utc("0 * * * *"), last - 1, instantMs)).toEqual({ instantMs, missed: 1 });
+    expect(findDueInstant(utc("0 * * * *"), last, instantMs)).toEqual({ instantMs, missed: 0 });
+    expect(findDueInstant(utc("0 * * * *"), last, instantMs + 1)).toEqual({ instantMs, missed: 0 });
+    expect(findDueInstant(utc("0 * * * *"), last - 1, instantMs)).toEqual({ instantMs, missed: 1 });
   });
 
   test("is the latest instant alone; those before it were missed", () => {
-    expect(dueInstant(utc("0 * * * *"), last, last + 150 * MINUTE_MS)).toEqual({
+    expect(findDueInstant(utc("0 * * * *"), last, last + 150 * MINUTE_MS)).toEqual({
       instantMs: last + 120 * MINUTE_MS,
       missed: 1,
     });
   });
 
   test("is nothing when the clock went back", () => {
-    expect(dueInstant(utc("0 * * * *"), last, last - DAY_MS)).toBeUndefined();
+    expect(findDueInstant(utc("0 * * * *"), last, last - DAY_MS)).toBeUndefined();
   });
 
   test("is nothing for an expression that never comes due", () => {
-    expect(dueInstant(utc("0 0 30 2 *"), last, last + DAY_MS)).toBeUndefined();
+    expect(findDueInstant(utc("0 0 30 2 *"), last, last + DAY_MS)).toBeUndefined();
   });
 
   test.each([
@@ -159,12 +159,12 @@ describe("what is due after a downtime", () => {
     [MAX_MISSED + 1, MAX_MISSED],
   ])("counts %i missed instants as %i", (passed, missed) => {
     const instantMs = last + (passed + 1) * MINUTE_MS;
-    expect(dueInstant(utc("* * * * *"), last, instantMs + 30_000)).toEqual({ instantMs, missed });
+    expect(findDueInstant(utc("* * * * *"), last, instantMs + 30_000)).toEqual({ instantMs, missed });
   });
 
   test("does not walk through a downtime of years", () => {
     const nowMs = last + 3_650 * DAY_MS;
-    expect(dueInstant(utc("* * * * *"), last, nowMs)).toEqual({ instantMs: nowMs, missed: MAX_MISSED });
+    expect(findDueInstant(utc("* * * * *"), last, nowMs)).toEqual({ instantMs: nowMs, missed: MAX_MISSED });
   });
 });
 
@@ -232,7 +232,7 @@ describe("a time zone", () => {
             instant = nextInstant(schedule, instant);
           }
           const latest = instants.at(-1);
-          expect(dueInstant(schedule, fromMs, nowMs)).toEqual(
+          expect(findDueInstant(schedule, fromMs, nowMs)).toEqual(
             latest && { instantMs: latest, missed: instants.length - 1 },
           );
         },

@@ -91,7 +91,7 @@ export function upcomingInstants(schedule: Schedule, afterMs: number): number[] 
  * the latest one, which runs, and the number of missed ones before it, at most MAX_MISSED.
  * Undefined when none was due.
  */
-export function dueInstant(
+export function findDueInstant(
   schedule: Schedule,
   fromMs: number,
   nowMs: number,

@@ -57,7 +57,7 @@ export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefi
  * Returns a verifier of one chain, which takes its rows in ascending order from the first. The
  * head, which is stored apart from the rows, reveals a tail that was cut off.
  */
-export function chainVerifier(organizationId: string | null, mac: AuditMac) {
+export function createChainVerifier(organizationId: string | null, mac: AuditMac) {
   let rows = 0;
   let validRows = 0;
   let unhashed = 0;
@@ -89,7 +89,7 @@ export function chainVerifier(organizationId: string | null, mac: AuditMac) {
  * Returns the head of a removed chain in the form of the entry about its removal, with the name of
  * the organization.
  */
-export function removedBody(name: string, { sequence, chain_hash }: ChainHead): JsonObject {
+export function chainRemovalBody(name: string, { sequence, chain_hash }: ChainHead): JsonObject {
   const hash = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
   return { name, chain: { sequence, hash } };
 }
@@ -98,7 +98,7 @@ export function removedBody(name: string, { sequence, chain_hash }: ChainHead): 
  * Returns the removal that a row of the installation's chain records; undefined when it records
  * none.
  */
-export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
+export function parseChainRemoval(row: StoredAuditRow): ChainRemoval | undefined {
   if (row.organization_id !== null || row.subject_type !== "organization") return undefined;
   const diff = JSON.parse(row.diff) as Partial<
     Record<string, [{ sequence: number; hash: string | null }, unknown]>
@@ -114,7 +114,7 @@ export function removalIn(row: StoredAuditRow): ChainRemoval | undefined {
  * Returns the report on an organization that the installation's chain names and that has no rows
  * left.
  */
-export function removedChain(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
+export function removedChainReport(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
   const base = { organizationId, rows: 0, validRows: 0, unhashed: 0 };
   if (removal) return { ...base, hash: removal.head.chain_hash, removal };
   const problem = "the chain is gone with its organization, which the installation's chain names";
@@ -124,7 +124,7 @@ export function removedChain(organizationId: string, removal: ChainRemoval | und
 /**
  * Returns the report on a chain that exists although the installation's chain records its removal.
  */
-export function resurrectedChain(report: ChainReport): ChainReport {
+export function resurrectedChainReport(report: ChainReport): ChainReport {
   const problem = "the installation's chain says that the organization was removed";
   return { ...report, validRows: 0, broken: { sequence: 1, problem } };
 }

@@ -31,7 +31,7 @@ export function matchesRequest(
  * @param head number of the newest event
  * @throws DomainError VALUE_UNUSABLE for a number that no event has yet
  */
-export function requireReached(afterSequence: bigint, head: number): number {
+export function requireReachedEvent(afterSequence: bigint, head: number): number {
   if (afterSequence <= BigInt(head)) return Number(afterSequence);
   throw valueUnusable(
     "afterSequence",

@@ -5,7 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import { EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import { UpdateEnvironmentClassRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { requireEnabled, updatedEnvironmentClass, withoutClasses } from "./environment-class.ts";
+import { requireClassEnabled, updatedEnvironmentClass, withoutClasses } from "./environment-class.ts";
 
 const present = create(EnvironmentClassSchema, {
   displayName: "Large",
@@ -33,8 +33,8 @@ describe("an update of an environment class", () => {
 
 describe("a disabled class", () => {
   test("takes no new environments, and an enabled one does", () => {
-    expect(() => requireEnabled(present)).not.toThrow();
-    expect(() => requireEnabled(create(EnvironmentClassSchema, { enabled: false }))).toThrow(
+    expect(() => requireClassEnabled(present)).not.toThrow();
+    expect(() => requireClassEnabled(create(EnvironmentClassSchema, { enabled: false }))).toThrow(
       expect.objectContaining({ reason: ErrorReason.PHASE_UNSUITABLE }),
     );
   });

@@ -59,7 +59,7 @@ export function updatedEnvironmentClass(
  * Requires that a class accepts new environments.
  * @throws DomainError PHASE_UNSUITABLE
  */
-export function requireEnabled({ enabled }: EnvironmentClass): void {
+export function requireClassEnabled({ enabled }: EnvironmentClass): void {
   if (enabled) return;
   throw phaseUnsuitable(
     "environment class",
@@ -88,11 +88,11 @@ export function withoutClasses(present: Project, classIds: ReadonlySet<string>, 
  * creates none.
  */
 export function kindsAcceptingEnvironments(
-  { inForce }: Policies,
+  { effective }: Policies,
   role: Caller["role"],
 ): readonly RunnerKind[] {
   if (permissionOf("service.v1.EnvironmentService/CreateEnvironment")?.grants[role] === "none") return [];
-  return RUNNER_KINDS.filter((kind) => inForce.allowLocalRunners || !isLocalKind(kind));
+  return RUNNER_KINDS.filter((kind) => effective.allowLocalRunners || !isLocalKind(kind));
 }
 
 /**

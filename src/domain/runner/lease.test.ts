@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { DomainError } from "../error.ts";
-import { requireHeld, requireHostOfWork, requireNoSteps, requireWorkKind } from "./lease.ts";
+import { requireHeldLease, requireHostOfWork, requireNoSteps, requireWorkKind } from "./lease.ts";
 
 const NOW = 1_000;
 const LEASE = { leased_by: "runner", fence: 3, expires_at: NOW + 1, blocked_at: null };
@@ -19,7 +19,7 @@ function reasonOf(act: () => unknown): ErrorReason | undefined {
 
 describe("a lease", () => {
   test("is held by its runner until it expires", () => {
-    expect(requireHeld(LEASE, HOLDER, NOW)).toBe(LEASE);
+    expect(requireHeldLease(LEASE, HOLDER, NOW)).toBe(LEASE);
   });
 
   test.each([
@@ -30,7 +30,7 @@ describe("a lease", () => {
     ["at its end", { ...LEASE, expires_at: NOW }, HOLDER, ErrorReason.LEASE_LOST],
     ["of a blocked account", { ...LEASE, blocked_at: NOW }, HOLDER, ErrorReason.ACCOUNT_BLOCKED],
   ])("that is %s is not held", (_, lease, holder, reason) => {
-    expect(reasonOf(() => requireHeld(lease, holder, NOW))).toBe(reason);
+    expect(reasonOf(() => requireHeldLease(lease, holder, NOW))).toBe(reason);
   });
 
   test("is on work of its kind only", () => {

@@ -20,7 +20,7 @@ export interface LeaseState {
  * @throws DomainError LEASE_LOST for another runner's, an older or an expired lease;
  * ACCOUNT_BLOCKED when the account of the work is blocked
  */
-export function requireHeld<L extends LeaseState>(
+export function requireHeldLease<L extends LeaseState>(
   lease: L | undefined,
   { runnerId, fence }: { readonly runnerId: string; readonly fence: bigint },
   now: number,

@@ -10,7 +10,7 @@ import {
 import { phaseUnsuitable } from "../error.ts";
 
 /**
- * Time without a sign of life after which a runner is shown inactive (contract,
+ * Time without a heartbeat after which a runner is shown as inactive (contract,
  * WorkService.Heartbeat).
  */
 export const INACTIVE_AFTER_MS = 90_000;
@@ -44,7 +44,7 @@ export interface RunnerUpdate {
   readonly degradedReason?: string;
 }
 
-/** Returns the runner after a sign of life; undefined when nothing about it has changed. */
+/** Returns the runner after a heartbeat; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
   { version, degradedReason }: RunnerUpdate,
@@ -82,7 +82,7 @@ function withStatus(present: Runner, changes: Partial<RunnerStatus>, now: number
 }
 
 /** Requires that a runner takes work. @throws DomainError PHASE_UNSUITABLE */
-export function requireAvailable(runner: Runner): void {
+export function requireRunnerAvailable(runner: Runner): void {
   if (isAvailable(runner)) return;
   throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
 }

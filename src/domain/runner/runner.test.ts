@@ -5,7 +5,12 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { RunnerPhase, RunnerSpecSchema } from "#gen/service/v1/runner_pb.js";
-import { newLocalConfiguration, newRunner, requireDeletable, requireExchangeable } from "./runner.ts";
+import {
+  newLocalConfiguration,
+  newRunner,
+  requireRunnerConnectable,
+  requireRunnerDeletable,
+} from "./runner.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const origin = {
@@ -52,11 +57,13 @@ describe("the runner that stands for local runners", () => {
 
   test("gets no exchange token and is not deleted, and other runners do and are", () => {
     const remote = newRunner({ name: "north", kind: RunnerKind.REMOTE }, origin);
-    expect(() => requireExchangeable(local)).toThrow(
+    expect(() => requireRunnerConnectable(local)).toThrow(
       expect.objectContaining({ reason: ErrorReason.VALUE_UNUSABLE, metadata: { field: "runnerId" } }),
     );
-    expect(() => requireDeletable(local)).toThrow(expect.objectContaining({ reason: ErrorReason.IN_USE }));
-    expect(() => requireExchangeable(remote)).not.toThrow();
-    expect(() => requireDeletable(remote)).not.toThrow();
+    expect(() => requireRunnerDeletable(local)).toThrow(
+      expect.objectContaining({ reason: ErrorReason.IN_USE }),
+    );
+    expect(() => requireRunnerConnectable(remote)).not.toThrow();
+    expect(() => requireRunnerDeletable(remote)).not.toThrow();
   });
 });

@@ -53,7 +53,7 @@ export function isLocalKind(kind: RunnerKind): boolean {
  * Requires that a program can connect as the runner.
  * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners
  */
-export function requireExchangeable({ kind }: Runner): void {
+export function requireRunnerConnectable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("runnerId", "the runner stands for local runners, and no program connects as it");
   }
@@ -77,7 +77,7 @@ export function requireNoLocalClass({ kind }: Runner): void {
  * Requires that a runner may be deleted.
  * @throws DomainError IN_USE for the runner that represents local runners
  */
-export function requireDeletable({ kind }: Runner): void {
+export function requireRunnerDeletable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw inUse(
       "runner",

@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
 import { DomainError } from "../error.ts";
-import { checkOutputSpecs, readOutput } from "./report-output.ts";
+import { checkOutputSpecs, parseOutput } from "./report-output.ts";
 
 type Init = Parameters<typeof create<typeof WorkflowStep_Report_OutputSpecSchema>>[1];
 const output = (init: Init): WorkflowStep_Report_OutputSpec =>
@@ -32,7 +32,7 @@ const boolean = () => output({ schema: { case: "boolean", value: {} } });
 
 /** Returns the value as JSON, or the problem. */
 function read(spec: WorkflowStep_Report_OutputSpec, text: string): unknown {
-  const result = readOutput(spec, text);
+  const result = parseOutput(spec, text);
   return "value" in result ? toJson(AgentExecution_Status_OutputValueSchema, result.value) : result.problem;
 }
 
@@ -180,7 +180,7 @@ describe("a number that was printed", () => {
   test("comes back as it was, however a program prints it", () => {
     fc.assert(
       fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (value) => {
-        const result = readOutput(float(), `${value}\n`);
+        const result = parseOutput(float(), `${value}\n`);
         // A program prints -0 as 0.
         expect("value" in result && result.value.value).toEqual({ case: "floatValue", value: value + 0 });
       }),

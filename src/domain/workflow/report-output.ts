@@ -59,7 +59,7 @@ export function checkOutputSpecs(specs: readonly WorkflowStep_Report_OutputSpec[
  * too.
  * @param spec one that {@link checkOutputSpecs} accepts
  */
-export function readOutput(
+export function parseOutput(
   spec: WorkflowStep_Report_OutputSpec,
   text: string,
 ): { value: AgentExecution_Status_OutputValue } | { problem: string } {

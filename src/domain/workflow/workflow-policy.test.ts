@@ -2,12 +2,12 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { WorkflowTriggerContextSchema } from "#gen/service/v1/workflow_pb.js";
-import { policiesInForce } from "../policy/policies.ts";
+import { effectivePolicies } from "../policy/policies.ts";
 import type { PolicyDenied } from "../policy/policy-decision.ts";
 import { requireContextAllowed } from "./workflow-policy.ts";
 
 const policies = (set: MessageInitShape<typeof OrganizationPoliciesSchema>) =>
-  policiesInForce("0190c0de-0000-7000-8000-000000000000", {
+  effectivePolicies("0190c0de-0000-7000-8000-000000000000", {
     policies: create(OrganizationPoliciesSchema, set),
     origins: {},
   });

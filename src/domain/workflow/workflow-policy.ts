@@ -13,7 +13,7 @@ export function requireContextAllowed(
   { context }: WorkflowTriggerContext,
   role: Role,
 ): void {
-  if (!policies.inForce.disableFromScratch || role === "administrator" || context.case !== "agent") return;
+  if (!policies.effective.disableFromScratch || role === "administrator" || context.case !== "agent") return;
   const allowed = "members to run over projects and repositories only";
   throw policyDenied(policies, { fieldPath: "disableFromScratch", allowed });
 }

@@ -12,11 +12,11 @@ import {
 import type { Caller } from "../identity/caller.ts";
 import {
   changedWorkflow,
-  deletingWorkflow,
-  newExecutor,
+  deletedWorkflow,
   newWorkflow,
+  requestedExecutor,
   requireMayRunAs,
-  requireNotDeleting,
+  requireWorkflowNotPendingDeletion,
   withWebhookUrl,
   workflowSearchText,
 } from "./workflow.ts";
@@ -168,27 +168,27 @@ describe("an update", () => {
 });
 
 describe("a workflow that is pending deletion", () => {
-  const deleting = deletingWorkflow(made(), NOW);
+  const deleting = deletedWorkflow(made(), NOW);
 
   test("says so, and is marked once", () => {
     expect(deleting?.spec?.deleting).toBe(true);
     expect(deleting?.metadata?.updatedAt).toEqual(timestampFromMs(NOW));
-    expect(deleting && deletingWorkflow(deleting, NOW)).toBeUndefined();
+    expect(deleting && deletedWorkflow(deleting, NOW)).toBeUndefined();
   });
 
   test("takes no changes", () => {
     const refused = expect.objectContaining({ reason: ErrorReason.PENDING_DELETION });
     expect(() => changed({ name: "x" }, deleting)).toThrow(refused);
-    expect(() => deleting && requireNotDeleting(deleting)).toThrow(refused);
+    expect(() => deleting && requireWorkflowNotPendingDeletion(deleting)).toThrow(refused);
   });
 });
 
 describe("the executor that a request asks for anew", () => {
   const requested = (executor: object) =>
-    newExecutor(create(UpdateWorkflowRequestSchema, { executor }), made());
+    requestedExecutor(create(UpdateWorkflowRequestSchema, { executor }), made());
 
   test("is none where it stays or goes back to the creator", () => {
-    expect(newExecutor(create(UpdateWorkflowRequestSchema), made())).toBeUndefined();
+    expect(requestedExecutor(create(UpdateWorkflowRequestSchema), made())).toBeUndefined();
     expect(requested({})).toBeUndefined();
     expect(requested(robot)).toBeUndefined();
   });
@@ -196,7 +196,7 @@ describe("the executor that a request asks for anew", () => {
   test("is every other, also one that is only half a subject", () => {
     expect(requested(creator)).toEqual(creator);
     expect(requested({ principal: Principal.USER })).toMatchObject({ id: "" });
-    expect(newExecutor(create(CreateWorkflowRequestSchema, { executor: robot }))).toEqual(robot);
+    expect(requestedExecutor(create(CreateWorkflowRequestSchema, { executor: robot }))).toEqual(robot);
   });
 });
 

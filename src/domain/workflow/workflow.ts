@@ -62,7 +62,7 @@ export function changedWorkflow(
   req: UpdateWorkflowRequest,
   now: number,
 ): Workflow | undefined {
-  requireNotDeleting(present);
+  requireWorkflowNotPendingDeletion(present);
   const named = maskedFields(req);
   const workflow = clone(WorkflowSchema, present);
   const { metadata, spec } = workflow;
@@ -101,7 +101,7 @@ export function onlyDisables(req: UpdateWorkflowRequest): boolean {
  * Returns the executor that a request names in place of the present one; undefined when it stays or
  * is reset.
  */
-export function newExecutor(
+export function requestedExecutor(
   { executor }: Pick<UpdateWorkflowRequest, "executor">,
   present?: Workflow,
 ): Subject | undefined {
@@ -127,7 +127,7 @@ export function requireMayRunAs(before: Workflow, after: Workflow, caller: Calle
 }
 
 /** Returns the workflow marked for removal; undefined when it already is. */
-export function deletingWorkflow(present: Workflow, now: number): Workflow | undefined {
+export function deletedWorkflow(present: Workflow, now: number): Workflow | undefined {
   if (present.spec?.deleting) return undefined;
   const workflow = clone(WorkflowSchema, present);
   if (workflow.spec) workflow.spec.deleting = true;
@@ -139,7 +139,7 @@ export function deletingWorkflow(present: Workflow, now: number): Workflow | und
  * Requires that a workflow is not marked for removal.
  * @throws DomainError PENDING_DELETION
  */
-export function requireNotDeleting({ spec }: Workflow): void {
+export function requireWorkflowNotPendingDeletion({ spec }: Workflow): void {
   if (spec?.deleting) throw pendingDeletion("workflow");
 }
 

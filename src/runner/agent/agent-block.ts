@@ -1,5 +1,5 @@
 import type { AgentOutputBlock_FileChange_Kind as FileChangeKind } from "#gen/service/v1/agent_pb.js";
-import type { BlockContent } from "./agent-report.ts";
+import type { BlockContent } from "./agent-reporter.ts";
 
 /**
  * Limits of the contract, in characters, for a text, a diff and the arguments of

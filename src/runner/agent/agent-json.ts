@@ -7,7 +7,7 @@ import { startLine } from "./agent-facts.ts";
 import { type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { LineReader, type OutputLine } from "./agent-lines.ts";
 import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
-import type { BlockContent } from "./agent-report.ts";
+import type { BlockContent } from "./agent-reporter.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { SubagentManager } from "./subagent-manager.ts";
 

@@ -16,7 +16,7 @@ import {
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
 import { fileChangeBlock, textBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
-import type { AgentUpdate, BlockContent, Interest } from "./agent-report.ts";
+import type { AgentUpdate, BlockContent, Interest } from "./agent-reporter.ts";
 
 /** A request of the agent for a sub-agent. */
 export interface SubagentRequest {

@@ -13,7 +13,7 @@ import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { checkoutsOf, type Workspace } from "../steps/workspace.ts";
 import { agentEnvironmentOf, agentFactsOf } from "./agent-facts.ts";
 import { driveJsonLinesAgent } from "./agent-json.ts";
-import { type AgentProgress, AgentReport } from "./agent-report.ts";
+import { type AgentReport, AgentReporter } from "./agent-reporter.ts";
 import { agentStateIn } from "./agent-state.ts";
 import { driveTextAgent } from "./agent-text.ts";
 import type { RunningAgent } from "./running-agent.ts";
@@ -75,15 +75,15 @@ function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
   }
 }
 
-function agentReportOf(lease: Lease, lastSequence: bigint): AgentReport {
-  const deliver = async (progress: AgentProgress) => {
+function agentReportOf(lease: Lease, lastSequence: bigint): AgentReporter {
+  const deliver = async (progress: AgentReport) => {
     const answer = await lease.call((client, name, options) =>
       client.reportAgent({ ...progress, ...name }, options),
     );
     lease.applyResponse(answer);
     return answer.lastSequence;
   };
-  return new AgentReport(deliver, lastSequence);
+  return new AgentReporter(deliver, lastSequence);
 }
 
 /** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */

@@ -4,7 +4,7 @@ import type { Secrets } from "../process/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { AgentFacts } from "./agent-facts.ts";
-import type { AgentReport } from "./agent-report.ts";
+import type { AgentReporter } from "./agent-reporter.ts";
 import type { AgentState } from "./agent-state.ts";
 
 /** An agent's execution in progress, and everything that it is driven with. */
@@ -18,7 +18,7 @@ export interface RunningAgent {
   readonly environment: Readonly<Record<string, string>>;
   readonly facts: AgentFacts;
   readonly state: AgentState;
-  readonly report: AgentReport;
+  readonly report: AgentReporter;
   /** Yields the inputs that the service sends, each once, until the signal is aborted. */
   readonly inputs: (signal: AbortSignal) => AsyncIterable<StreamInputsResponse>;
   /** Ends the execution, with the reason of the lease's signal. */

@@ -25,7 +25,7 @@ import type { GitTools } from "./git-tools.ts";
  * ignored paths are copies, and objects are linked. So nothing that a command
  * wrote into its `.git` decides what git does or starts.
  */
-export interface Snapshot {
+export interface RepositorySnapshot {
   readonly repository: GitRepository;
   /**
    * Brings new objects, HEAD, its branch and the index back into the repository.
@@ -55,7 +55,7 @@ const CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare
 export async function withSnapshot<T>(
   tools: Pick<GitTools, "scratch">,
   folder: string,
-  use: (snapshot: Snapshot) => Promise<T>,
+  use: (snapshot: RepositorySnapshot) => Promise<T>,
 ): Promise<T> {
   const source = gitFolderOf(folder);
   await requireRepository(source);

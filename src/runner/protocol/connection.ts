@@ -43,9 +43,9 @@ export function workClient(transport: Transport, token: string): WorkClient {
  *   is blocked.
  * - `unauthenticated`: the token is not valid.
  * - `refused`: the same call would fail again.
- * - `passing`: the call may succeed later; the server is unreachable or busy.
+ * - `transient`: the call may succeed later; the server is unreachable or busy.
  */
-export type CallFailure = "lost" | "unauthenticated" | "refused" | "passing";
+export type CallFailure = "lost" | "unauthenticated" | "refused" | "transient";
 
 const REFUSED: readonly Code[] = [
   Code.InvalidArgument,
@@ -62,7 +62,7 @@ export function classifyFailure(error: unknown): CallFailure {
   // By the reason: a broken connection is `aborted` too, and a proxy may refuse with any code.
   if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
   if (reason === ErrorReason.UNAUTHENTICATED) return "unauthenticated";
-  return reason !== undefined && REFUSED.includes(code) ? "refused" : "passing";
+  return reason !== undefined && REFUSED.includes(code) ? "refused" : "transient";
 }
 
 /** Returns whether the server reported that the resource does not exist. */

@@ -177,7 +177,7 @@ export class Lease {
         over.throwIfAborted();
         const failure = classifyFailure(error);
         if (failure === "refused") throw error;
-        if (failure !== "passing" || performance.now() >= this.#validUntil) this.interrupt("lost");
+        if (failure !== "transient" || performance.now() >= this.#validUntil) this.interrupt("lost");
         await pause(Math.min(backOffMs(failures), this.#validUntil - performance.now()), over);
       }
     }
@@ -206,7 +206,7 @@ export class Lease {
         if (end.aborted) return;
         const failure = classifyFailure(error);
         if (failure === "refused") throw error;
-        if (failure !== "passing") return this.interrupt("lost");
+        if (failure !== "transient") return this.interrupt("lost");
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), RENEWAL_MS), end);
     }

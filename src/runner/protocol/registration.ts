@@ -100,7 +100,7 @@ async function untilAnswered<T>(
       signal.throwIfAborted();
       if (error instanceof RunnerError) throw error;
       const { message } = error as Error;
-      if (classifyFailure(error) !== "passing") {
+      if (classifyFailure(error) !== "transient") {
         throw new RunnerError(`the server ${server} takes no runner: ${message}`);
       }
       log.warn({ server, problem: message }, "the server cannot be reached; trying again");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
-import { type LogPiece, StepLog } from "./step-log.ts";
+import { type LogChunk, StepLog } from "./step-log.ts";
 
 /** Takes pieces, one at a time, as fast as the test lets it. */
 function receiver() {
@@ -17,7 +17,7 @@ function receiver() {
       if (waiting.length === 0) await arrived.promise;
       return waiting.shift() ?? { resolve: () => undefined, reject: () => undefined };
     },
-    deliver: ({ offset, data }: LogPiece) => {
+    deliver: ({ offset, data }: LogChunk) => {
       expect(++atOnce).toBe(1);
       pieces.push({ offset, text: Buffer.from(data).toString() });
       arrived.resolve();

@@ -1,5 +1,5 @@
 /** A piece of a step's output. */
-export interface LogPiece {
+export interface LogChunk {
   /** The position in the step's whole output, in bytes. */
   readonly offset: number;
   /** At most `pieceBytes`; it may begin or end within a character. */
@@ -21,7 +21,7 @@ const MAX_WAITING_PIECES = 4;
 
 /** Collects the output of a step and sends it in pieces, in order, one at a time. */
 export class StepLog {
-  readonly #deliver: (piece: LogPiece) => Promise<void>;
+  readonly #deliver: (piece: LogChunk) => Promise<void>;
   readonly #intervalMs: number;
   readonly #pieceBytes: number;
   #waiting: Buffer = Buffer.alloc(0);
@@ -34,7 +34,7 @@ export class StepLog {
 
   /** @param deliver sends a piece; the next one follows when its promise resolves, none when it rejects */
   constructor(
-    deliver: (piece: LogPiece) => Promise<void>,
+    deliver: (piece: LogChunk) => Promise<void>,
     { intervalMs = 250, pieceBytes = 32 * 1_024 }: StepLogLimits = {},
   ) {
     this.#deliver = deliver;

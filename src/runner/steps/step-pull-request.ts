@@ -5,7 +5,7 @@ import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
 import { pushBranch } from "../git/git-push.ts";
 import { type GitCall, tryGit } from "../git/git-run.ts";
-import { type Snapshot, withSnapshot } from "../git/git-snapshot.ts";
+import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "./action-step.ts";
 import { openAtHost, type PullRequestHost, pullRequestHostOf } from "./pull-request-host.ts";
@@ -30,7 +30,7 @@ async function proposeChanges(
   run: StepRun,
   request: WorkflowStep_PullRequest,
   checkout: Checkout,
-  snapshot: Snapshot,
+  snapshot: RepositorySnapshot,
 ): Promise<StepResult> {
   const { assignment, signal } = run;
   const { git } = assignment.tools;
@@ -56,7 +56,7 @@ async function push(
   { assignment, action, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
-  { repository, writeBack: handBack }: Snapshot,
+  { repository, writeBack: handBack }: RepositorySnapshot,
 ): Promise<void> {
   const { tools, credentialFor } = assignment;
   const { workflowId, workflowExecutionId: executionId, actionId } = action;

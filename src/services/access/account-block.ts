@@ -123,7 +123,7 @@ async function stopAgentExecutionsOfAccount(
 
 /**
  * Stops the executions that run as an account, in all organizations. Its workflows
- * need no change: executorOf rejects a blocked account.
+ * need no change: getExecutorAsCaller rejects a blocked account.
  *
  * @returns the organizations with stopped executions, and by organization id the
  *   workflows whose executor is blocked now

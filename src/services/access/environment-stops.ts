@@ -3,7 +3,7 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import {
   ACTIVE_PHASES,
   isStartedSince,
-  stopsWithItsCreator,
+  isStoppedByBlock,
   wasStarted,
 } from "../../domain/access/account-block.ts";
 import { stoppedEnvironment } from "../../domain/environment/environment.ts";
@@ -91,6 +91,6 @@ async function* findActiveEnvironments(
   let page: Environment[] = [];
   do {
     page = await findEnvironmentsOfCreator(tx.db, scope, which, ENVIRONMENTS_PER_PAGE, page.at(-1)?.id);
-    yield* page.filter(stopsWithItsCreator);
+    yield* page.filter(isStoppedByBlock);
   } while (page.length === ENVIRONMENTS_PER_PAGE);
 }

@@ -104,8 +104,8 @@ function createFeed(
     },
   };
 
-  async function presentReader(caller: Caller, inForce: Promise<Policies>): Promise<EventReader> {
-    const [present, policiesInForce] = await Promise.all([revalidate(db, caller, now()), inForce]);
+  async function presentReader(caller: Caller, effective: Promise<Policies>): Promise<EventReader> {
+    const [present, policiesInForce] = await Promise.all([revalidate(db, caller, now()), effective]);
     return { caller: present, policies: policiesInForce };
   }
 }

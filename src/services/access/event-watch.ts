@@ -3,7 +3,7 @@ import type { WatchEventsRequest } from "#gen/service/v1/event_service_pb.js";
 import { mayReadEvent } from "../../domain/access/event-reading.ts";
 import { notFound, shuttingDown } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { matchesRequest, requireReached } from "../../domain/record/event-filter.ts";
+import { matchesRequest, requireReachedEvent } from "../../domain/record/event-filter.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   type EventMessage,
@@ -87,5 +87,5 @@ async function startPosition(store: Store, caller: Caller, req: WatchEventsReque
     throw notFound("environment");
   }
   const { head } = await findEventsAfter(store.reader, caller, Number.MAX_SAFE_INTEGER, 1);
-  return afterSequence === undefined ? head : requireReached(afterSequence, head);
+  return afterSequence === undefined ? head : requireReachedEvent(afterSequence, head);
 }

@@ -70,7 +70,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
   async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {
     const caller = callerOf(ctx);
     requireOwnOrganization(caller, organizationId);
-    return { policies: (await findPolicies(this.#deps.store.reader, caller)).inForce };
+    return { policies: (await findPolicies(this.#deps.store.reader, caller)).effective };
   }
 
   updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {

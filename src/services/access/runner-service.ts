@@ -12,9 +12,9 @@ import type {
 import { notFound } from "../../domain/error.ts";
 import {
   newRunner,
-  requireDeletable,
-  requireExchangeable,
   requireNoEnvironments,
+  requireRunnerConnectable,
+  requireRunnerDeletable,
 } from "../../domain/runner/runner.ts";
 import { countEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findRunner, insertRunner } from "../../store/runner/runner.ts";
@@ -62,7 +62,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
   createRunnerToken({ runnerId }: CreateRunnerTokenRequest, ctx: HandlerContext) {
     const { store, keys } = this.#deps;
     return writeAsCaller(store, ctx, async (tx, caller) => {
-      requireExchangeable(await getRunner(tx, caller, runnerId));
+      requireRunnerConnectable(await getRunner(tx, caller, runnerId));
       return { exchangeToken: await replaceExchangeToken(tx, caller, keys, runnerId) };
     });
   }
@@ -71,7 +71,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
     if (force) await deleteMostEnvironments(this.#deps.store, ctx, runnerId);
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const runner = await getRunner(tx, caller, runnerId);
-      requireDeletable(runner);
+      requireRunnerDeletable(runner);
       if (!force) requireNoEnvironments(await countEnvironmentsOfRunner(tx.db, caller, runnerId, 1));
       await removeRunnerWithDependents(tx, caller, runner);
       return {};
@@ -89,7 +89,7 @@ async function deleteMostEnvironments(store: Store, ctx: HandlerContext, runnerI
     isDone = await writePartAsCaller(store, ctx, async (tx, caller) => {
       // If another request with this idempotency key has succeeded, its response is replayed later.
       if (await findReplay(tx, ctx, caller, operationOf(ctx))) return true;
-      requireDeletable(await getRunner(tx, caller, runnerId));
+      requireRunnerDeletable(await getRunner(tx, caller, runnerId));
       const limit = MAX_ENVIRONMENTS_AT_REMOVAL + 1;
       if ((await countEnvironmentsOfRunner(tx.db, caller, runnerId, limit)) < limit) return true;
       return deleteEnvironmentsOfRunner(tx, caller, runnerId, PART_MS);

@@ -14,7 +14,7 @@ import {
   withSteeredInput,
 } from "../../domain/agent/agent-queue.ts";
 import { goalAfterControl } from "../../domain/agent/goal/agent-goal.ts";
-import { addTime, newGoalUse } from "../../domain/agent/goal/agent-goal-use.ts";
+import { addGoalTime, newGoalUse } from "../../domain/agent/goal/agent-goal-use.ts";
 import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -102,7 +102,9 @@ async function changeGoal(
   await updateAgentExecution(tx, caller, before, after);
   // The use up to now is counted by the state that the goal was in.
   const goalUse =
-    action.case === "set" ? newGoalUse(progress.goalUse, tx.now) : addTime(progress.goalUse, present, tx.now);
+    action.case === "set"
+      ? newGoalUse(progress.goalUse, tx.now)
+      : addGoalTime(progress.goalUse, present, tx.now);
   await setProgress(tx, before.id, { ...progress, goalUse });
 }
 

@@ -11,8 +11,8 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import {
-  requireNoAction,
-  requireNotPendingDeletion,
+  requireEnvironmentNotPendingDeletion,
+  requireNotOwnedByAction,
   startedEnvironment,
 } from "../../domain/environment/environment.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
@@ -88,7 +88,7 @@ async function getExistingEnvironment(
     caller,
     environment.metadata?.creator,
   );
-  requireNotPendingDeletion(environment);
+  requireEnvironmentNotPendingDeletion(environment);
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
     return startEnvironment(tx, caller, environment);
   // It may have stopped by itself, and nothing has been queued for it since.
@@ -103,7 +103,7 @@ async function startEnvironment(
   caller: Caller,
   before: Environment,
 ): Promise<Environment> {
-  requireNoAction(before);
+  requireNotOwnedByAction(before);
   const after = startedEnvironment(before, tx.now);
   await requireStartAllowed(tx, caller, before, after);
   await changeEnvironment(tx, caller, before, after);

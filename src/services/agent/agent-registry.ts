@@ -1,5 +1,5 @@
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { commandWords, newAgent, requireUniqueName } from "../../domain/agent/agent.ts";
+import { type AgentOwner, commandWords, newAgent, requireUniqueName } from "../../domain/agent/agent.ts";
 import { notFound } from "../../domain/error.ts";
 import {
   findAgents,
@@ -9,9 +9,6 @@ import {
   updateAgent,
 } from "../../store/agent/agent.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
-
-/** Id of the organization that owns an agent; null for all organizations of the installation. */
-export type AgentOwner = string | null;
 
 /** The registration of an agent by the operator. */
 export interface AgentRegistration {

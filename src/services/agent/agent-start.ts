@@ -11,7 +11,7 @@ import {
   requireModeAllowed,
 } from "../../domain/policy/agent-policy.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
-import { requireAvailable } from "../../domain/runner/runner-heartbeat.ts";
+import { requireRunnerAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { hasSession } from "../../store/agent/agent-execution-search.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findStoredRunner, isLocal } from "../../store/runner/runner-life.ts";
@@ -81,7 +81,7 @@ async function requireReferences(
   if (runnerId !== "") {
     const known = await findStoredRunner(db, caller, runnerId);
     if (!known) throw notFound("runner");
-    requireAvailable(known.runner);
+    requireRunnerAvailable(known.runner);
     if (isLocal(known)) requireLocalRunnersAllowed(policies);
   }
   if (sessionId !== "" && !(await hasSession(db, caller, sessionId))) throw notFound("session");

@@ -3,8 +3,8 @@ import type {
   DeleteAgentExecutionRequest,
   StopAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
-import { requireStopped } from "../../domain/agent/agent-execution.ts";
-import { deletedEnvironment, isUntouched } from "../../domain/environment/environment.ts";
+import { requireAgentExecutionStopped } from "../../domain/agent/agent-execution.ts";
+import { deletedEnvironment, wasNeverAssigned } from "../../domain/environment/environment.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
@@ -46,7 +46,7 @@ export function deleteAgentExecution(
       caller,
       agentExecutionId,
     );
-    requireStopped(execution);
+    requireAgentExecutionStopped(execution);
     await removeAgentExecution(tx, caller, execution);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};
@@ -76,7 +76,7 @@ async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: str
   if (successor) return setCreatedEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
   if (!environment) return;
-  if (isUntouched(environment)) return deleteEnvironmentRow(tx, scope, environment);
+  if (wasNeverAssigned(environment)) return deleteEnvironmentRow(tx, scope, environment);
   const deleted = deletedEnvironment(environment);
   if (deleted) await changeEnvironment(tx, scope, environment, deleted);
 }

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type AgentExecution, AgentInputSchema, type WakeEventSchema } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { changedAgentExecution, hasStopped, isWantedStopped } from "../../domain/agent/agent-execution.ts";
+import { changedAgentExecution, hasStopped, isStopRequested } from "../../domain/agent/agent-execution.ts";
 import { endedWaits, remainingWaitingInfo } from "../../domain/agent/agent-interest.ts";
 import {
   type FoundAgentExecution,
@@ -45,7 +45,7 @@ export async function fireInterest(
 ): Promise<boolean> {
   if (!(await removeInterest(tx, name))) return false;
   const stored = await findAgentExecution(tx.db, scope, name.executionId);
-  if (!stored || hasStopped(stored.execution) || isWantedStopped(stored.execution)) return true;
+  if (!stored || hasStopped(stored.execution) || isStopRequested(stored.execution)) return true;
   await hideInterests(tx, scope, stored, [name.interestId]);
   const input = create(AgentInputSchema, {
     id: tx.newId(),

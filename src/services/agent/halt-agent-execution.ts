@@ -5,7 +5,7 @@ import {
   type AgentFailure,
   failingAgentExecution,
   hasStopped,
-  isWantedStopped,
+  isStopRequested,
   stoppedAgentExecution,
   stoppingAgentExecution,
 } from "../../domain/agent/agent-execution.ts";
@@ -47,7 +47,7 @@ export async function haltAgentExecution(
   { execution: before }: StoredAgentExecution,
   { failure, immediate = false }: StopOptions = {},
 ): Promise<void> {
-  if (hasStopped(before) || (isWantedStopped(before) && !immediate)) return;
+  if (hasStopped(before) || (isStopRequested(before) && !immediate)) return;
   const isLeased = (await stopWork(tx, scope, WorkKind.AGENT, before.id)) === "stopping";
   if (!isLeased || immediate)
     return endAgentExecution(tx, scope, before.id, { event: "stop", failure }, { immediate: immediate });

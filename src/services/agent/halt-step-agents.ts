@@ -1,5 +1,5 @@
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
-import { isStepRunning } from "../../domain/agent/agent-step.ts";
+import { isStepRunning } from "../../domain/agent/step-agent.ts";
 import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";

@@ -6,9 +6,9 @@ import {
   requireRunningQuota,
 } from "../../domain/environment/environment-limit.ts";
 import {
-  boundLifetime,
-  requireNotLockedDown,
-  specUnderPolicies,
+  applyPoliciesToSpec,
+  requireLifetimeAllowsStart,
+  withLifetime,
 } from "../../domain/environment/environment-policy.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
@@ -30,11 +30,11 @@ export async function newEnvironmentUnderPolicies(
   template: EnvironmentTemplate,
 ): Promise<Environment> {
   const policies = await findPolicies(tx.db, caller);
-  const spec = specUnderPolicies(policies, template.spec, {
+  const spec = applyPoliciesToSpec(policies, template.spec, {
     role: caller.role,
     fromProject: template.projectId !== "",
     // Read only where it matters: nearly every organization allows local runners.
-    local: !policies.inForce.allowLocalRunners && (await isLocalRunner(tx.db, caller, template.runnerId)),
+    local: !policies.effective.allowLocalRunners && (await isLocalRunner(tx.db, caller, template.runnerId)),
   });
   const origin = {
     id: tx.newId(),
@@ -42,7 +42,7 @@ export async function newEnvironmentUnderPolicies(
     creator: caller.subject,
     now: tx.now,
   };
-  const environment = boundLifetime(policies, newEnvironment({ ...template, spec }, origin));
+  const environment = withLifetime(policies, newEnvironment({ ...template, spec }, origin));
   await requireQuotas(tx.db, caller, policies, environment, true);
   return environment;
 }
@@ -59,7 +59,7 @@ export async function requireStartAllowed(
   after: Environment,
 ): Promise<void> {
   const policies = await findPolicies(tx.db, scope);
-  requireNotLockedDown(policies, before, tx.now);
+  requireLifetimeAllowsStart(policies, before, tx.now);
   // One whose desired phase is running is counted already.
   if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
     await requireQuotas(tx.db, scope, policies, after, false);

@@ -1,8 +1,8 @@
 import type { EnvironmentSpec } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { requireAssignable } from "../../domain/policy/security-policy.ts";
-import { requireEnabled } from "../../domain/runner/environment-class.ts";
+import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
+import { requireClassEnabled } from "../../domain/runner/environment-class.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import type { Reader, Scope } from "../../store/store.ts";
@@ -22,7 +22,7 @@ export async function checkEnvironmentReferences(
   if (spec?.securityPolicyId) {
     const securityPolicy = await findSecurityPolicy(db, scope, spec.securityPolicyId);
     if (!securityPolicy) throw notFound("security policy");
-    requireAssignable(securityPolicy);
+    requireSecurityPolicyAssignable(securityPolicy);
   }
   // None can exist yet: no operation creates one. To store the id would suggest that it has an effect.
   if (spec?.workflowActionId) throw notFound("workflow execution action");
@@ -30,6 +30,6 @@ export async function checkEnvironmentReferences(
   if (!classId) return undefined;
   const environmentClass = await findEnvironmentClass(db, scope, classId);
   if (!environmentClass) throw notFound("environment class");
-  requireEnabled(environmentClass);
+  requireClassEnabled(environmentClass);
   return environmentClass;
 }

@@ -16,9 +16,9 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import {
   deletedEnvironment,
   type EnvironmentTemplate,
-  isUntouched,
   startedEnvironment,
   stoppedEnvironment,
+  wasNeverAssigned,
 } from "../../domain/environment/environment.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
 import { environmentOrder } from "../../domain/environment/environment-order.ts";
@@ -26,7 +26,7 @@ import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
-import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
+import { requireTimestampInRange, roundedUpMs } from "../../domain/timestamp-range.ts";
 import {
   findEnvironment,
   findEnvironmentText,
@@ -120,7 +120,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   deleteEnvironment({ environmentId, force }: DeleteEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
-      if (force || isUntouched(before)) {
+      if (force || wasNeverAssigned(before)) {
         await deleteEnvironmentRow(tx, caller, before);
         return {};
       }
@@ -191,7 +191,7 @@ function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilt
     creatorIds: filter?.creatorIds ?? [],
     projectIds: filter?.projectIds ?? [],
     runnerKinds: filter?.runnerKinds ?? [],
-    createdBefore: before && momentMs(before),
+    createdBefore: before && roundedUpMs(before),
     search: fold(filter?.search ?? ""),
     sessionIds: filter?.sessionIds ?? [],
   };

@@ -5,8 +5,8 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
-  assigned,
-  completed,
+  assignedEnvironment,
+  completedEnvironment,
   failedEnvironment,
   needsWork,
   reportedEnvironment,
@@ -36,7 +36,7 @@ export const environmentWork: WorkHandler = {
       await removeWork(tx, work.id);
       return undefined;
     }
-    const environment = assigned(before, runnerId);
+    const environment = assignedEnvironment(before, runnerId);
     await changeEnvironment(tx, scope, before, environment);
     // Bound to the runner, since the environment is on its machine.
     await bindWork(tx, work.id, runnerId);
@@ -113,7 +113,7 @@ async function endSucceeded(
 ): Promise<void> {
   if (before.spec?.desiredPhase === EnvironmentPhase.DELETED) return deleteEnvironmentRow(tx, scope, before);
   await removeWork(tx, lease.id);
-  const after = completed(before);
+  const after = completedEnvironment(before);
   if (after !== before) await changeEnvironment(tx, scope, before, after);
 }
 

@@ -13,7 +13,11 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
  * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
  *   organization, or its service account is suspended or deleted
  */
-export async function executorOf(tx: WriteTransaction, scope: Scope, subject: Subject): Promise<Caller> {
+export async function getExecutorAsCaller(
+  tx: WriteTransaction,
+  scope: Scope,
+  subject: Subject,
+): Promise<Caller> {
   const base = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
   if (subject.principal === Principal.SERVICE_ACCOUNT) {
     requireActiveServiceAccount(subject.id, await findServiceAccount(tx.db, scope, subject.id), tx.now);

@@ -6,7 +6,7 @@ import type { CreateServiceAccountTokenRequest } from "#gen/service/v1/service_a
 import { notFound, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { validForMs } from "../../domain/identity/personal-token.ts";
-import { newServiceAccountToken, ownServiceAccountId } from "../../domain/identity/service-account.ts";
+import { newServiceAccountToken, requireOwnServiceAccountId } from "../../domain/identity/service-account.ts";
 import type { Keys } from "../../keys.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import {
@@ -33,7 +33,7 @@ export async function createServiceAccountToken(
   keys: Keys,
   req: CreateServiceAccountTokenRequest,
 ): Promise<{ token: string; serviceAccountToken: ServiceAccountToken }> {
-  const serviceAccountId = req.serviceAccountId || ownServiceAccountId(caller);
+  const serviceAccountId = req.serviceAccountId || requireOwnServiceAccountId(caller);
   const row = await findServiceAccount(tx.db, caller, serviceAccountId);
   if (!row) throw notFound("service account");
   requireOwnership(ctx, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });

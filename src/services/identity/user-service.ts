@@ -8,7 +8,7 @@ import {
   ListPersonalAccessTokensRequest_FilterSchema,
 } from "#gen/service/v1/user_service_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { ownUserId, validForMs } from "../../domain/identity/personal-token.ts";
+import { requireOwnUserId, validForMs } from "../../domain/identity/personal-token.ts";
 import { findOwnPersonalToken, findPersonalTokenPage } from "../../store/identity/personal-token.ts";
 import { removeToken } from "../../store/identity/token.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
@@ -28,7 +28,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
     const { store, keys } = this.#deps;
     return writeAsCaller(store, ctx, async (tx, caller) => ({
       token: await createPersonalToken(tx, caller, keys, {
-        userId: ownUserId(req.userId, caller.subject.id),
+        userId: requireOwnUserId(req.userId, caller.subject.id),
         description: req.description,
         validForMs: validForMs(req.validFor),
         readOnly: req.readOnly,

@@ -2,7 +2,7 @@ import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organiza
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
-import { requireAssignable } from "../../domain/policy/security-policy.ts";
+import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
@@ -28,7 +28,7 @@ export async function setPolicies(
   if (req.securityPolicyId) {
     const securityPolicy = await findSecurityPolicy(tx.db, caller, req.securityPolicyId);
     if (!securityPolicy) throw notFound("security policy");
-    requireAssignable(securityPolicy);
+    requireSecurityPolicyAssignable(securityPolicy);
   }
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");

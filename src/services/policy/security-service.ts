@@ -15,8 +15,8 @@ import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
   newSecurityPolicy,
-  requireAssignable,
-  requireUnused,
+  requireSecurityPolicyAssignable,
+  requireSecurityPolicyUnused,
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
@@ -79,7 +79,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const before = await requireSecurityPolicy(tx, caller, req.securityPolicyId);
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
       const { assigned, applied } = await findUse(tx, caller, before.id);
-      if (assigned || applied) requireAssignable(securityPolicy);
+      if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
       return { securityPolicy };
     });
@@ -88,7 +88,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
   deleteSecurityPolicy({ securityPolicyId }: DeleteSecurityPolicyRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const securityPolicy = await requireSecurityPolicy(tx, caller, securityPolicyId);
-      requireUnused(await findUse(tx, caller, securityPolicyId));
+      requireSecurityPolicyUnused(await findUse(tx, caller, securityPolicyId));
       await removeSecurityPolicy(tx, caller, securityPolicy);
       return {};
     });
@@ -106,9 +106,9 @@ async function requireSecurityPolicy(
 }
 
 async function findUse(tx: WriteTransaction, caller: Caller, id: string): Promise<SecurityPolicyUse> {
-  const { inForce } = await findPolicies(tx.db, caller);
+  const { effective } = await findPolicies(tx.db, caller);
   return {
-    assigned: inForce.securityPolicyId === id,
+    assigned: effective.securityPolicyId === id,
     applied: await appliesInEnvironment(tx.db, caller, id),
   };
 }

@@ -10,7 +10,7 @@ export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before:
   const { projectId, environmentClassId } = before;
   const filter = { projectId, environmentClassId, states: ["ready"] } as const;
   const [, ...older] = await findPrebuilds(tx.db, scope, filter);
-  for (const each of older) await removeWorkspace(tx, scope, each, "");
+  for (const each of older) await queueWorkspaceRemoval(tx, scope, each, "");
 }
 
 /** Marks a prebuild as failed, whose runner has removed the workspace. */
@@ -25,7 +25,7 @@ export async function failPrebuild(
 }
 
 /** Queues the removal of a prebuild's workspace at its runner. The row is removed after that. */
-export async function removeWorkspace(
+export async function queueWorkspaceRemoval(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,
@@ -54,7 +54,7 @@ export async function expirePrebuild(tx: WriteTransaction, scope: Scope, id: str
 /** Removes the prebuilds of a project that is marked for removal. The project stays until they are removed. */
 export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   for (const prebuild of await findPrebuilds(tx.db, scope, { projectId })) {
-    if (prebuild.state === "ready") await removeWorkspace(tx, scope, prebuild, "");
+    if (prebuild.state === "ready") await queueWorkspaceRemoval(tx, scope, prebuild, "");
     else if (prebuild.state === "running") {
       await stopPrebuild(tx, scope, prebuild, "the project is pending deletion");
     } else if (prebuild.state !== "removing") await removePrebuild(tx, scope, prebuild);
@@ -69,6 +69,6 @@ async function stopPrebuild(
   failure: string,
 ): Promise<void> {
   const stopped = await stopWork(tx, scope, WorkKind.PREBUILD, before.id);
-  if (stopped !== "stopping") return removeWorkspace(tx, scope, before, failure);
+  if (stopped !== "stopping") return queueWorkspaceRemoval(tx, scope, before, failure);
   await updatePrebuild(tx, scope, before, { ...before, stopsAtMs: undefined, failure });
 }

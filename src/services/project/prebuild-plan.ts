@@ -5,12 +5,12 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Prebuild } from "../../domain/project/prebuild.ts";
-import { requireEnabled } from "../../domain/runner/environment-class.ts";
+import { requireClassEnabled } from "../../domain/runner/environment-class.ts";
 import { findPrebuilds, insertPrebuild, removePrebuild } from "../../store/project/prebuild.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import { insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { executorOf, findAccountOfExecutor } from "../identity/executor.ts";
+import { findAccountOfExecutor, getExecutorAsCaller } from "../identity/executor.ts";
 
 /**
  * Creates the prebuilds of a project that are due at an instant, one for each of its
@@ -70,8 +70,8 @@ export async function findPrebuildFailure(
   }: Pick<Prebuild, "executor"> & { readonly environmentClass: EnvironmentClass },
 ): Promise<string> {
   try {
-    await executorOf(tx, scope, executor);
-    requireEnabled(environmentClass);
+    await getExecutorAsCaller(tx, scope, executor);
+    requireClassEnabled(environmentClass);
     return "";
   } catch (error) {
     if (error instanceof DomainError) return error.message;

@@ -1,5 +1,5 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { suitsInitializer } from "../../domain/project/prebuild.ts";
+import { isCompatibleInitializer } from "../../domain/project/prebuild.ts";
 import { findReadyPrebuild } from "../../store/project/prebuild.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
@@ -14,5 +14,5 @@ export async function findUsablePrebuildId(
   if (!projectId || !environmentClassId) return "";
   const ready = await findReadyPrebuild(db, scope, { projectId, environmentClassId });
   if (ready?.runnerId !== metadata.runnerId) return "";
-  return suitsInitializer(ready, spec?.content?.initializer) ? ready.id : "";
+  return isCompatibleInitializer(ready, spec?.content?.initializer) ? ready.id : "";
 }

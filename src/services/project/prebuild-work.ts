@@ -26,7 +26,7 @@ import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
-import { failPrebuild, finishPrebuild, removeWorkspace } from "./prebuild-end.ts";
+import { failPrebuild, finishPrebuild, queueWorkspaceRemoval } from "./prebuild-end.ts";
 import { findPrebuildFailure } from "./prebuild-plan.ts";
 
 /** The delay before a runner that could not remove a workspace tries again. */
@@ -53,7 +53,7 @@ export const prebuildWork: WorkHandler = {
       timeout: durationFromMs(Math.max(0, stopsAtMs - tx.now)),
       enableIdeWarmup: project.prebuildConfiguration?.enableIdeWarmup ?? false,
     });
-    const { securityPolicyId } = (await findPolicies(tx.db, scope)).inForce;
+    const { securityPolicyId } = (await findPolicies(tx.db, scope)).effective;
     return { work: { case: "prebuild", value: content }, securityPolicyId };
   },
 
@@ -68,9 +68,9 @@ export const prebuildWork: WorkHandler = {
     if (isLost && !isToStop && lease.attempt < MAX_ATTEMPTS) return releaseWork(tx, lease.id);
     await removeWork(tx, lease.id);
     const failure = prebuild.failure || failureIn(lease, end);
-    if (isLost) await removeWorkspace(tx, scope, prebuild, failure);
+    if (isLost) await queueWorkspaceRemoval(tx, scope, prebuild, failure);
     else if (outcome !== Outcome.DONE) await endFailed(tx, scope, prebuild, failure);
-    else if (isToStop) await removeWorkspace(tx, scope, prebuild, failure);
+    else if (isToStop) await queueWorkspaceRemoval(tx, scope, prebuild, failure);
     else await finishPrebuild(tx, scope, prebuild);
   },
 
@@ -132,7 +132,7 @@ async function endIfForbidden(
   if (failure === "") return false;
   await removeWork(tx, work.id);
   if (prebuild.state === "waiting") await failPrebuild(tx, scope, prebuild, failure);
-  else await removeWorkspace(tx, scope, prebuild, failure);
+  else await queueWorkspaceRemoval(tx, scope, prebuild, failure);
   return true;
 }
 

@@ -21,7 +21,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { adoptsSource, requireMayPrebuildAs } from "../../domain/project/prebuild-executor.ts";
+import { becomesSourceSetter, requireMayPrebuildAs } from "../../domain/project/prebuild-executor.ts";
 import {
   deletedProject,
   newProject,
@@ -235,7 +235,7 @@ async function changeProject(
   requireMayPrebuildAs(before, after, caller);
   if (req.recommendedEditors)
     requireEditorsAllowed(await findPolicies(tx.db, caller), req.recommendedEditors);
-  const setBy = adoptsSource(before, req, caller)
+  const setBy = becomesSourceSetter(before, req, caller)
     ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
     : undefined;
   return JSON.stringify(await updateProject(tx, caller, before, after, setBy));

@@ -1,4 +1,3 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type {
   GetAuditLogRequest,
   ListAuditLogsRequest,
@@ -7,6 +6,7 @@ import type {
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { auditLogDirection } from "../../domain/record/audit-log-order.ts";
+import { roundedUpMs } from "../../domain/timestamp-range.ts";
 import {
   type AuditLogFilter,
   findAuditLog,
@@ -57,14 +57,7 @@ function filterOf(filter: ListAuditLogsRequest_Filter | undefined): AuditLogFilt
     subjectTypes: subjectTypes.length > 0 ? storedTypes(subjectTypes) : undefined,
     subjectIds: filter?.subjectIds ?? [],
     actions: filter?.actions ?? [],
-    startMs: wholeMs(filter?.from),
-    endMs: wholeMs(filter?.to),
+    startMs: filter?.from && roundedUpMs(filter.from),
+    endMs: filter?.to && roundedUpMs(filter.to),
   };
-}
-
-const NANOS_PER_MS = 1_000_000;
-
-/** Returns a time rounded up to milliseconds: the times of rows are whole milliseconds. */
-function wholeMs(time: Timestamp | undefined): number | undefined {
-  return time && Number(time.seconds) * 1000 + Math.ceil(time.nanos / NANOS_PER_MS);
 }

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { requireHeld } from "../../domain/runner/lease.ts";
-import { findLease, type Lease } from "../../store/runner/work-lease.ts";
+import { requireHeldLease } from "../../domain/runner/lease.ts";
+import { findLease, type StoredLease } from "../../store/runner/work-lease.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -33,7 +33,7 @@ export function writeUnderLease<T>(
   { store }: Pick<ServiceDependencies, "store">,
   name: LeaseReference,
   ctx: HandlerContext,
-  fn: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
+  fn: (tx: WriteTransaction, scope: Scope, lease: StoredLease) => Promise<T>,
 ): Promise<T> {
   return writeAsCaller(store, ctx, async (tx, caller) =>
     fn(tx, caller, await requireLease(tx.db, caller, name, tx.now)),
@@ -50,6 +50,6 @@ export async function requireLease(
   caller: Caller,
   { leaseId, fence }: LeaseReference,
   now: number,
-): Promise<Lease> {
-  return requireHeld(await findLease(db, caller, leaseId), { runnerId: caller.subject.id, fence }, now);
+): Promise<StoredLease> {
+  return requireHeldLease(await findLease(db, caller, leaseId), { runnerId: caller.subject.id, fence }, now);
 }

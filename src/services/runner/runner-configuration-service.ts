@@ -135,7 +135,7 @@ async function classFilter(
     accepting: policies && {
       asked: asked === true,
       runnerKinds: kindsAcceptingEnvironments(policies, caller.role),
-      local: policies.inForce.allowLocalRunners ?? true,
+      local: policies.effective.allowLocalRunners ?? true,
     },
   };
 }

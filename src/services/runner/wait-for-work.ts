@@ -69,7 +69,7 @@ async function findClaimant(
   if (!isAvailable(known.runner)) return undefined;
   let runnerIds: Claimant["runnerIds"] = [runnerId];
   if (known.local) {
-    if (!(await findPolicies(db, caller)).inForce.allowLocalRunners) return undefined;
+    if (!(await findPolicies(db, caller)).effective.allowLocalRunners) return undefined;
     runnerIds = [runnerId, await findLocalRunnerId(db, caller)];
   }
   const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);

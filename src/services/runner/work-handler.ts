@@ -4,7 +4,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { SourceKind } from "../../domain/source/source-trust.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
-import type { Lease } from "../../store/runner/work-lease.ts";
+import type { StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Work that is about to be leased. */
@@ -62,11 +62,11 @@ export interface WorkHandler {
   report(
     tx: WriteTransaction,
     scope: Scope,
-    lease: Lease,
+    lease: StoredLease,
     req: ReportProgressRequest,
   ): Promise<{ readonly stop: boolean }>;
   /** Ends the lease: the work leaves the queue, or goes back to it. */
   end(tx: WriteTransaction, scope: Scope, lease: StoredWork, end: LeaseEnd): Promise<void>;
   /** Returns the access of the work to source-control hosts. */
-  credentialUse(tx: WriteTransaction, scope: Scope, lease: Lease): Promise<CredentialUse>;
+  credentialUse(tx: WriteTransaction, scope: Scope, lease: StoredLease): Promise<CredentialUse>;
 }

@@ -20,7 +20,7 @@ import { requireHostOfWork } from "../../domain/runner/lease.ts";
 import { renewLease } from "../../store/runner/work-lease.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { executorOf } from "../identity/executor.ts";
+import { getExecutorAsCaller } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
 import { type LeaseDependencies, writeUnderLease } from "./held-lease.ts";
@@ -104,7 +104,7 @@ export function getHostCredential(
     const use = await deps.handlerOf(lease.kind).credentialUse(tx, scope, lease);
     const { subject, addresses, sourceSetBy: setters, sourceKinds: kinds, namedBy } = use;
     requireHostOfWork(host, addresses);
-    await executorOf(tx, scope, subject);
+    await getExecutorAsCaller(tx, scope, subject);
     await requireTrustedSource(tx, scope, { host, executor: subject, namedBy, setters, kinds });
     const runnerId = callerOf(ctx).subject.id;
     const opened = await readHostCredential(tx, scope, deps.keys, { runnerId, host, subject });

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { requireMayReadSecretOf } from "../../domain/workflow/execution/workflow-start.ts";
-import { webhookSecret } from "../../domain/workflow/trigger/webhook-signature.ts";
-import { requireNotDeleting } from "../../domain/workflow/workflow.ts";
+import { newWebhookSecret } from "../../domain/workflow/trigger/webhook-signature.ts";
+import { requireWorkflowNotPendingDeletion } from "../../domain/workflow/workflow.ts";
 import type { Keys } from "../../keys.ts";
 import type { Handle, Reader, WriteTransaction } from "../../store/store.ts";
 import {
@@ -52,10 +52,10 @@ export function rotateWorkflowWebhookSecret(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const workflow = await getOwnedWorkflow(tx, ctx, caller, workflowId);
     requireMayReadSecretOf(workflow, caller);
-    requireNotDeleting(workflow);
+    requireWorkflowNotPendingDeletion(workflow);
     const { id } = workflow;
     const present = openWebhookSecrets(keys, id, await getSealedSecrets(tx.db, id));
-    const secret = webhookSecret(keys.randomSecret());
+    const secret = newWebhookSecret(keys.randomSecret());
     const previous = { secret: present.current, until: tx.now + OVERLAP_MS };
     const sealed = sealWebhookSecrets(keys, id, { current: secret, previous });
     await updateWebhookSecrets(tx, caller, workflow, sealed, caller.subject);
@@ -72,7 +72,7 @@ export async function createWebhookSecret(
   await insertWebhookSecret(
     tx,
     workflowId,
-    seal(keys, workflowId, "sealed", webhookSecret(keys.randomSecret())),
+    seal(keys, workflowId, "sealed", newWebhookSecret(keys.randomSecret())),
   );
 }
 

@@ -3,8 +3,8 @@ import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { isOwnExecutor, requireMayBecomeExecutor } from "../../domain/identity/executor.ts";
-import { requireNotDeleted } from "../../domain/project/project.ts";
-import { requireEnabled } from "../../domain/runner/environment-class.ts";
+import { requireProjectNotPendingDeletion } from "../../domain/project/project.ts";
+import { requireClassEnabled } from "../../domain/runner/environment-class.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findDesiredPhases } from "../../store/project/project.ts";
 import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
@@ -27,13 +27,13 @@ export async function checkContextReferences(
   );
   const projects = await findDesiredPhases(db, scope, projectIds);
   requireExisting(projectIds, projects, "project");
-  for (const project of projects) requireNotDeleted(project);
+  for (const project of projects) requireProjectNotPendingDeletion(project);
   const classIds = contexts.flatMap(({ context }) =>
     context.case === "repositories" ? context.value.environmentClassId || [] : [],
   );
   const classes = await findEnvironmentClasses(db, scope, classIds);
   requireExisting(classIds, classes, "environment class");
-  for (const each of classes) requireEnabled(each);
+  for (const each of classes) requireClassEnabled(each);
 }
 
 /**

@@ -26,8 +26,8 @@ import type {
 import { ListWorkflowsRequest_FilterSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { momentMs, requireTimestampInRange } from "../../domain/timestamp-range.ts";
-import { deletingWorkflow, withWebhookUrl } from "../../domain/workflow/workflow.ts";
+import { requireTimestampInRange, roundedUpMs } from "../../domain/timestamp-range.ts";
+import { deletedWorkflow, withWebhookUrl } from "../../domain/workflow/workflow.ts";
 import { workflowOrder } from "../../domain/workflow/workflow-order.ts";
 import { updateWorkflow } from "../../store/workflow/workflow.ts";
 import { countWorkflows, findWorkflowPage, type WorkflowFilter } from "../../store/workflow/workflow-list.ts";
@@ -126,7 +126,7 @@ function deleteWorkflow(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await getOwnedWorkflow(tx, ctx, caller, workflowId);
-    const after = deletingWorkflow(before, tx.now);
+    const after = deletedWorkflow(before, tx.now);
     if (after) await updateWorkflow(tx, caller, before, after);
     if (force) await cancelExecutionsOfWorkflow(tx, caller, workflowId);
     return {};
@@ -159,7 +159,7 @@ function toWorkflowFilter({ filter }: ListWorkflowsRequest): WorkflowFilter {
     search: fold(filter?.search ?? ""),
     creatorIds: filter?.creatorIds ?? [],
     phases: filter?.statusPhases ?? [],
-    failedSince: since && momentMs(since),
+    failedSince: since && roundedUpMs(since),
     disabled: filter?.disabled,
   };
 }
@@ -174,8 +174,8 @@ async function getWorkflowExecutionSummary(
   requireTimestampInRange("filter.dateRange.startTime", startTime);
   requireTimestampInRange("filter.dateRange.endTime", endTime);
   const counts = await countExecutions(store.reader, caller, {
-    from: momentMs(startTime),
-    until: momentMs(endTime),
+    from: roundedUpMs(startTime),
+    until: roundedUpMs(endTime),
     workflowIds: filter?.workflowIds ?? [],
   });
   return {

@@ -12,9 +12,9 @@ import {
 import {
   changedWorkflow,
   hasSameParameterUse,
-  newExecutor,
   newWorkflow,
   onlyDisables,
+  requestedExecutor,
   requireMayRunAs,
   withNextInstants,
   withWebhookUrl,
@@ -104,6 +104,6 @@ async function checkContent(
   requireAgentAllowed(policies, req.agentId ?? "");
   if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
   await checkContextReferences(tx.db, caller, contexts);
-  const executor = newExecutor(req, before);
+  const executor = requestedExecutor(req, before);
   if (executor) await checkExecutor(tx, caller, executor);
 }

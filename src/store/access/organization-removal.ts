@@ -1,4 +1,4 @@
-import { removedBody } from "../../domain/record/audit-verification.ts";
+import { chainRemovalBody } from "../../domain/record/audit-verification.ts";
 import type { OrganizationTable } from "../identity/identity-schema.ts";
 import type { WriteTransaction } from "../store.ts";
 
@@ -19,6 +19,6 @@ export async function removeOrganization(
     type: "organization",
     id,
     kind: "deleted",
-    before: removedBody(name, organization),
+    before: chainRemovalBody(name, organization),
   });
 }

@@ -1,6 +1,6 @@
 import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
 import { fold } from "../../domain/fold.ts";
-import { isSuspended } from "../../domain/identity/service-account.ts";
+import { isServiceAccountSuspended } from "../../domain/identity/service-account.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
@@ -123,6 +123,6 @@ function serviceAccountOfRow(
   now: number,
 ): ServiceAccount {
   const serviceAccount = fromBody(ServiceAccountSchema, row.body);
-  serviceAccount.suspended = row.suspended === 1 || isSuspended(row.valid_until, now);
+  serviceAccount.suspended = row.suspended === 1 || isServiceAccountSuspended(row.valid_until, now);
   return serviceAccount;
 }

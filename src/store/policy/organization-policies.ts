@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
-import { type Policies, policiesInForce, type SetPolicies } from "../../domain/policy/policies.ts";
+import { type ConfiguredPolicies, effectivePolicies, type Policies } from "../../domain/policy/policies.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -15,7 +15,7 @@ const selectPolicies = prepared<{ organizationId: string }, { body: string; orig
 );
 
 /** Returns the policies that the organization has set; none while nobody has set any. */
-export async function findSetPolicies(db: Reader, scope: Scope): Promise<SetPolicies> {
+export async function findSetPolicies(db: Reader, scope: Scope): Promise<ConfiguredPolicies> {
   const [row] = await selectPolicies(db, { organizationId: scope.organizationId });
   if (!row) return { policies: create(OrganizationPoliciesSchema), origins: {} };
   return { policies: fromBody(OrganizationPoliciesSchema, row.body), origins: JSON.parse(row.origins) };
@@ -23,7 +23,7 @@ export async function findSetPolicies(db: Reader, scope: Scope): Promise<SetPoli
 
 /** Returns the policies that apply in the organization. */
 export async function findPolicies(db: Reader, scope: Scope): Promise<Policies> {
-  return policiesInForce(scope.organizationId, await findSetPolicies(db, scope));
+  return effectivePolicies(scope.organizationId, await findSetPolicies(db, scope));
 }
 
 const upsertRow = prepared<{ organizationId: string; body: string; origins: string }, unknown>(
@@ -38,8 +38,8 @@ const upsertRow = prepared<{ organizationId: string; body: string; origins: stri
 export async function updatePolicies(
   tx: WriteTransaction,
   scope: Scope,
-  before: SetPolicies,
-  after: SetPolicies,
+  before: ConfiguredPolicies,
+  after: ConfiguredPolicies,
 ): Promise<void> {
   const { organizationId } = scope;
   const [old, body] = [before, after].map(({ policies }) => toBody(OrganizationPoliciesSchema, policies));
@@ -62,7 +62,7 @@ export async function updatePolicies(
  */
 export async function findAllSetPolicies(
   db: Reader,
-): Promise<(Scope & SetPolicies & { readonly enterprise: boolean })[]> {
+): Promise<(Scope & ConfiguredPolicies & { readonly enterprise: boolean })[]> {
   const rows = await builderOf(db)
     .selectFrom("organization_policies")
     .innerJoin("organization", "organization.id", "organization_policies.organization_id")

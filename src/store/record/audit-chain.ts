@@ -3,10 +3,10 @@ import {
   type ChainHead,
   type ChainRemoval,
   type ChainReport,
-  chainVerifier,
-  removalIn,
-  removedChain,
-  resurrectedChain,
+  createChainVerifier,
+  parseChainRemoval,
+  removedChainReport,
+  resurrectedChainReport,
   type StoredAuditRow,
 } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
@@ -20,26 +20,26 @@ import type { Reader } from "../store.ts";
  */
 export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
-  const verifiers = new Map([...heads.keys()].map((id) => [id, chainVerifier(id, mac)]));
+  const verifiers = new Map([...heads.keys()].map((id) => [id, createChainVerifier(id, mac)]));
   const named = new Set<string>();
   const removals = new Map<string, ChainRemoval>();
   for await (const row of auditRows(db)) {
     if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
     let verifier = verifiers.get(row.organization_id);
     if (!verifier) {
-      verifier = chainVerifier(row.organization_id, mac);
+      verifier = createChainVerifier(row.organization_id, mac);
       verifiers.set(row.organization_id, verifier);
     }
     // Rows of the installation's chain after a break cannot be trusted.
-    const removal = verifier.add(row) ? removalIn(row) : undefined;
+    const removal = verifier.add(row) ? parseChainRemoval(row) : undefined;
     if (removal) removals.set(removal.organizationId, removal);
   }
   const present = [...verifiers].map(([id, verifier]) => {
     const report = verifier.end(heads.get(id));
-    return id !== null && removals.has(id) ? resurrectedChain(report) : report;
+    return id !== null && removals.has(id) ? resurrectedChainReport(report) : report;
   });
   const gone = [...named].filter((id) => !verifiers.has(id));
-  return present.concat(gone.map((id) => removedChain(id, removals.get(id))));
+  return present.concat(gone.map((id) => removedChainReport(id, removals.get(id))));
 }
 
 async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {

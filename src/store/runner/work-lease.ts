@@ -125,18 +125,19 @@ export async function claimWork(
 }
 
 /** A lease with whether the account that its work is done for is blocked. */
-export type Lease = StoredWork & {
+export type StoredLease = StoredWork & {
   readonly blocked_at: number | null;
 };
 
-const selectLease = prepared<{ id: string; organizationId: string }, Lease>((db, { id, organizationId }) =>
-  db
-    .selectFrom("work")
-    .leftJoin("account", "account.id", "work.account_id")
-    .selectAll("work")
-    .select("account.blocked_at")
-    .where("work.id", "=", id)
-    .where("work.organization_id", "=", organizationId),
+const selectLease = prepared<{ id: string; organizationId: string }, StoredLease>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("work")
+      .leftJoin("account", "account.id", "work.account_id")
+      .selectAll("work")
+      .select("account.blocked_at")
+      .where("work.id", "=", id)
+      .where("work.organization_id", "=", organizationId),
 );
 
 /**
@@ -147,7 +148,7 @@ export async function findLease(
   db: Reader,
   { organizationId }: Scope,
   id: string,
-): Promise<Lease | undefined> {
+): Promise<StoredLease | undefined> {
   const [row] = await selectLease(db, { id, organizationId });
   return row;
 }

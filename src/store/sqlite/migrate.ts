@@ -1,7 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
-import { pageRepository } from "../../domain/project/project.ts";
+import { repositoryOfPage } from "../../domain/project/project.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -69,7 +69,7 @@ export function migrate(
 ): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
   raw.function("search_grams", { deterministic: true }, (text) => searchTrigrams(String(text)));
-  raw.function("page_repository", { deterministic: true }, (url) => pageRepository(String(url)));
+  raw.function("page_repository", { deterministic: true }, (url) => repositoryOfPage(String(url)));
   raw.exec(`create table if not exists migration (
     position integer primary key,
     name text not null unique

@@ -14,7 +14,7 @@ export interface LogOwner {
 }
 
 /** A piece of a log, by its offset in the whole output of the step, in bytes. */
-export interface LogPiece {
+export interface LogChunk {
   readonly offset: number;
   readonly data: Uint8Array;
 }
@@ -31,7 +31,7 @@ const selectLastPiece = prepared<LogOwner, { start: number; length: number }>(
       .limit(1),
 );
 
-const insertPiece = prepared<LogOwner & LogPiece, unknown>(
+const insertPiece = prepared<LogOwner & LogChunk, unknown>(
   (db, { actionId, attempt, stepIndex, offset, data }) =>
     db
       .insertInto("step_log")
@@ -44,7 +44,7 @@ const insertPiece = prepared<LogOwner & LogPiece, unknown>(
  * on.
  * @returns false for a piece that begins after the end of the log
  */
-export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: LogPiece): Promise<boolean> {
+export async function appendLog(tx: WriteTransaction, owner: LogOwner, piece: LogChunk): Promise<boolean> {
   const [last] = await selectLastPiece(tx.db, owner);
   const end = last ? last.start + last.length : 0;
   if (piece.offset > end) return false;
@@ -108,11 +108,11 @@ export interface LogPosition {
   readonly offset: number;
 }
 
-export interface StoredPiece extends LogPiece {
+export interface StoredLogChunk extends LogChunk {
   readonly stepIndex: number;
 }
 
-const selectOfStep = prepared<LogOwner & { offset: number; limit: number }, StoredPiece>(
+const selectOfStep = prepared<LogOwner & { offset: number; limit: number }, StoredLogChunk>(
   (db, { actionId, attempt, stepIndex, offset, limit }) => {
     const ofStep = db
       .selectFrom("step_log")
@@ -137,7 +137,7 @@ const selectOfStep = prepared<LogOwner & { offset: number; limit: number }, Stor
   },
 );
 
-const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number }, StoredPiece>(
+const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number }, StoredLogChunk>(
   (db, { actionId, attempt, stepIndex, lastStep, limit }) =>
     db
       .selectFrom("step_log")
@@ -156,13 +156,13 @@ const selectOfLaterSteps = prepared<LogOwner & { lastStep: number; limit: number
  * none when there are no more yet.
  * @param lastStep no step after this one
  */
-export async function findLogPieces(
+export async function findLogChunks(
   db: Reader,
   { actionId, attempt }: Omit<LogOwner, "stepIndex">,
   { stepIndex, offset }: LogPosition,
   lastStep: number,
   limit: number,
-): Promise<StoredPiece[]> {
+): Promise<StoredLogChunk[]> {
   const owner = { actionId, attempt, stepIndex };
   const ofStep = (await selectOfStep(db, { ...owner, offset, limit: limit + 1 })).flatMap((piece) => {
     const known = Math.max(0, offset - piece.offset);

@@ -5,8 +5,8 @@ import {
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import {
-  type ActionCount,
-  countedAs,
+  type CountedPhase,
+  countedPhaseOf,
   deadlineOf,
   hasFailed,
   phaseOf,
@@ -149,7 +149,7 @@ export async function updateAction(
   if (isFinalAction(phaseOf(after))) {
     await setQueued(tx.db, { id: after.id, organizationId: scope.organizationId, queued: 0 });
   }
-  const [from, to] = [countedAs(before), countedAs(after)];
+  const [from, to] = [countedPhaseOf(before), countedPhaseOf(after)];
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
     await changeCounts(tx, after.metadata?.workflowExecutionId ?? "", change);
@@ -198,7 +198,7 @@ export async function markQueued(tx: WriteTransaction, { organizationId }: Scope
   await setQueued(tx.db, { id, organizationId, queued: 1 });
 }
 
-const UNCHANGED: Record<ActionCount, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
+const UNCHANGED: Record<CountedPhase, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
 
 function changingColumns(
   action: WorkflowExecutionAction,

@@ -11,7 +11,7 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { stopExpiredEnvironments } from "../../../src/jobs/lifetime.ts";
+import { stopExpiredEnvironments } from "../../../src/jobs/environment-lifetime.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";

@@ -10,7 +10,7 @@ import {
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { findOutput } from "../../../src/store/agent/agent-output.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";

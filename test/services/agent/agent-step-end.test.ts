@@ -6,9 +6,9 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { AgentExecutionRole, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import { stepKey } from "../../../src/domain/agent/agent-step.ts";
+import { stepKey } from "../../../src/domain/agent/step-agent.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { insertStartedAgentExecution } from "../../../src/services/agent/agent-execution.ts";
 import { resolveAgent } from "../../../src/services/agent/resolve-agent.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";

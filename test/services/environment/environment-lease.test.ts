@@ -4,7 +4,7 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";

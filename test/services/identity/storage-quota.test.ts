@@ -4,7 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { TriggerVerdict as Verdict } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { EXEMPT_FROM_QUOTA } from "../../../src/domain/identity/storage-quota.ts";
-import { fireSchedules } from "../../../src/jobs/schedules.ts";
+import { fireDueTimeTriggers } from "../../../src/jobs/time-triggers.ts";
 import { CONTRACT } from "../../../src/rpc/routes.ts";
 import { findStoredBytes } from "../../../src/store/identity/organization-storage.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
@@ -138,7 +138,7 @@ describe("an organization without room", () => {
     await fill(own);
     await expect(own.workflows.operations.startWorkflow({ workflowId })).rejects.toEqual(EXCEEDED);
     own.made.clock.now = START_MS + MINUTE_MS;
-    await fireSchedules(own.made.store, own.made.clock.now);
+    await fireDueTimeTriggers(own.made.store, own.made.clock.now);
     const ledger = await own.workflows.ledger(workflowId);
     expect(ledger.map(({ verdict, reason }) => [verdict, /may store 500000/.test(reason)])).toEqual([
       [Verdict.REFUSED, true],

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import { makeDuePrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { createDuePrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { removeDeletedProjects } from "../../../src/jobs/project-removal.ts";
 import { findPrebuild } from "../../../src/store/project/prebuild.ts";
 import { DAY_MS } from "../../harness/test-store.ts";
@@ -81,7 +81,7 @@ describe("a workspace that is ready", () => {
     const late = await made.leaseOf("prebuild");
     const before = made.clock.now;
     made.clock.now = before + DAY_MS;
-    await makeDuePrebuilds(made.store, made.clock.now);
+    await createDuePrebuilds(made.store, made.clock.now);
     const next = await made.leaseOf("prebuild");
     await made.finish(next);
     await made.finish(late);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { makeDuePrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { createDuePrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
 import { findPrebuild, findPrebuilds } from "../../../src/store/project/prebuild.ts";
 import { findProject, updateProject } from "../../../src/store/project/project.ts";
@@ -63,7 +63,7 @@ describe("the prebuilds of a project", () => {
   test("are made once when two look at the same time", async () => {
     await made.project();
     made.clock.now = START_MS + 4 * HOUR_MS;
-    await Promise.all([1, 2, 3].map(() => makeDuePrebuilds(made.store, made.clock.now)));
+    await Promise.all([1, 2, 3].map(() => createDuePrebuilds(made.store, made.clock.now)));
     expect(await made.states()).toEqual(["waiting"]);
   });
 

@@ -5,13 +5,13 @@ import {
   FinishWorkRequest_Outcome as Outcome,
 } from "#gen/runner/v1/work_service_pb.js";
 import type { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
-import { makeDuePrebuilds, stopTimedOutPrebuilds } from "../../../src/jobs/prebuilds.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
+import { createDuePrebuilds, stopTimedOutPrebuilds } from "../../../src/jobs/prebuilds.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { claim } from "../../../src/services/runner/claim.ts";
 import { findPrebuilds } from "../../../src/store/project/prebuild.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { findLease, type Lease } from "../../../src/store/runner/work-lease.ts";
+import { findLease, type StoredLease } from "../../../src/store/runner/work-lease.ts";
 import { type Scope, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS } from "../../harness/test-store.ts";
 import { gitSpec, servicesOf } from "../services.ts";
@@ -50,7 +50,7 @@ export async function openPrebuilt() {
   /** Moves the clock and lets the jobs run that look at it. */
   async function passTo(now: number): Promise<void> {
     clock.now = now;
-    await makeDuePrebuilds(store, now);
+    await createDuePrebuilds(store, now);
     await stopTimedOutPrebuilds(store, now);
     await endExpiredLeases(store, now);
   }
@@ -78,7 +78,7 @@ export async function openPrebuilt() {
   /** Does something as the operations on a lease do it. */
   const underLease = <T>(
     { leaseId }: Leased,
-    act: (tx: WriteTransaction, scope: Scope, lease: Lease) => Promise<T>,
+    act: (tx: WriteTransaction, scope: Scope, lease: StoredLease) => Promise<T>,
   ): Promise<T> =>
     store.write(SYSTEM, "test", async (tx) => {
       const held = await findLease(tx.db, caller, leaseId);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { markInactiveRunners } from "../../../src/jobs/runner-silence.ts";
+import { markInactiveRunners } from "../../../src/jobs/runner-inactivity.ts";
 import { removeExpiredTokens } from "../../../src/jobs/token-expiry.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";

@@ -5,7 +5,7 @@ import {
   WorkflowExecutionPhase as ExecutionPhase,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import type { UnusableWork } from "../../../src/services/runner/unusable-work.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { StoreUnavailable, SYSTEM } from "../../../src/store/store.ts";

@@ -12,7 +12,7 @@ import {
   WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { LEASE_MS, type RegisteredRunner, registeredRunner, startedRun } from "../runner/work-service.ts";

@@ -5,7 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { WorkflowExecutionActionPhase as ActionPhase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { blockAccount, unblockAccount } from "../../../src/services/access/account-block.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";

@@ -13,7 +13,7 @@ import {
   WorkflowService as WorkflowContract,
 } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { endExpiredLeases } from "../../../src/jobs/leases.ts";
+import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import { WorkService } from "../../../src/services/runner/work-service.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";

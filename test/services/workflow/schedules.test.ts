@@ -10,7 +10,7 @@ import {
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { fireSchedules } from "../../../src/jobs/schedules.ts";
+import { fireDueTimeTriggers } from "../../../src/jobs/time-triggers.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
@@ -37,7 +37,7 @@ const time = (cronExpression: string, overlapPolicy = Overlap.UNSPECIFIED) => ({
 /** Runs the job at an instant. */
 async function fireAt(instantMs: number): Promise<void> {
   testStore.clock.now = instantMs;
-  await fireSchedules(testStore.store, instantMs);
+  await fireDueTimeTriggers(testStore.store, instantMs);
 }
 
 /** Gives a workflow a command that no write would take, as an older release stored it. */
@@ -93,7 +93,11 @@ describe("an instant", () => {
     const id = await own.create([time("0 9 * * *"), time("0 9 * * *")]);
     testStore.clock.now = NINE;
     const { store } = testStore;
-    await Promise.all([fireSchedules(store, NINE), fireSchedules(store, NINE), fireSchedules(store, NINE)]);
+    await Promise.all([
+      fireDueTimeTriggers(store, NINE),
+      fireDueTimeTriggers(store, NINE),
+      fireDueTimeTriggers(store, NINE),
+    ]);
     expect((await own.ledger(id)).map(({ triggerIndex, verdict }) => [triggerIndex, verdict])).toEqual([
       [0, Verdict.STARTED],
       [1, Verdict.STARTED],

@@ -7,7 +7,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../src/domain/error.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { countedAs } from "../../../src/domain/workflow/execution/workflow-action.ts";
+import { countedPhaseOf } from "../../../src/domain/workflow/execution/workflow-action.ts";
 import {
   ACTION_TRANSITIONS,
   EXECUTION_TRANSITIONS,
@@ -15,7 +15,7 @@ import {
   isFinalExecution,
   type Transition,
 } from "../../../src/domain/workflow/execution/workflow-transitions.ts";
-import { stopTimedOutActions } from "../../../src/jobs/action-time.ts";
+import { stopTimedOutActions } from "../../../src/jobs/action-timeout.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
@@ -209,7 +209,7 @@ async function holdsTogether({ executionIds }: World, before: Map<string, number
     legal(EXECUTION_PAIRS, before, id, phase);
     const actions = await workflows.actions(id);
     const counts = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
-    for (const each of actions) counts[countedAs(each)] += 1;
+    for (const each of actions) counts[countedPhaseOf(each)] += 1;
     expect(counts).toEqual({
       pending: status?.pendingActionCount,
       running: status?.runningActionCount,
@@ -223,7 +223,8 @@ async function holdsTogether({ executionIds }: World, before: Map<string, number
       legal(ACTION_PAIRS, before, each.id, actionPhase);
       const work = inQueue.find(({ subject_id }) => subject_id === each.id);
       // A runner has what runs; nobody has what ended, save one that has not learnt of a block yet.
-      if (counts.running > 0 && countedAs(each) === "running") expect(work?.leased_by).toBe(runner.runnerId);
+      if (counts.running > 0 && countedPhaseOf(each) === "running")
+        expect(work?.leased_by).toBe(runner.runnerId);
       if (actionPhase === ActionPhase.PENDING) expect(work?.leased_by ?? null).toBeNull();
       if (isFinalAction(actionPhase)) expect([undefined, 1]).toContain(work?.stop);
     }

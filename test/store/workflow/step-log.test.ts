@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { type Handle, SYSTEM } from "../../../src/store/store.ts";
-import { appendLog, findLogPieces, type LogOwner } from "../../../src/store/workflow/step-log.ts";
+import { appendLog, findLogChunks, type LogOwner } from "../../../src/store/workflow/step-log.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 
 const MIB = 1024 * 1024;
@@ -92,7 +92,7 @@ async function print(total: number, pieceLength: number, owner = OWNER): Promise
 /** What is kept, as stretches that follow each other without a gap. */
 async function stretches(owner = OWNER, after = { stepIndex: owner.stepIndex, offset: 0 }) {
   const found: { from: number; to: number }[] = [];
-  const pieces = await findLogPieces(made.store.reader, owner, after, 49, 100_000);
+  const pieces = await findLogChunks(made.store.reader, owner, after, 49, 100_000);
   for (const { offset, data } of pieces) {
     expect(Buffer.compare(data, printed(offset, data.length))).toBe(0);
     const last = found.at(-1);
@@ -176,7 +176,7 @@ describe("the log of a step", () => {
     await print(20, 20, { ...OWNER, stepIndex: 2 });
     await print(30, 30, { ...OWNER, attempt: 2, stepIndex: 1 });
     const read = (offset: number, lastStep: number) =>
-      findLogPieces(made.store.reader, OWNER, { stepIndex: 0, offset }, lastStep, 10);
+      findLogChunks(made.store.reader, OWNER, { stepIndex: 0, offset }, lastStep, 10);
     expect((await read(0, 49)).map(({ stepIndex }) => stepIndex)).toEqual([0]);
     expect((await read(10, 49)).map(({ stepIndex, data }) => [stepIndex, data.length])).toEqual([[2, 20]]);
     expect(await read(10, 1)).toEqual([]);

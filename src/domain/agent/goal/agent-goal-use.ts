@@ -21,7 +21,7 @@ interface Turn {
 }
 
 /** The use of a goal that no agent has worked towards. */
-export const NO_USE: GoalUse = { tokens: 0, timeMs: 0, turn: null };
+export const NO_GOAL_USE: GoalUse = { tokens: 0, timeMs: 0, turn: null };
 
 /** A moment at which the use since the last count is added. */
 export interface CountedMoment {
@@ -37,7 +37,7 @@ export interface CountedMoment {
 }
 
 /** Adds the use up to a moment. Only use while the goal is active counts. */
-export function addUse(
+export function addGoalUse(
   { tokens, timeMs, turn }: GoalUse,
   { goal, now, fence, tokens: used, inTurn }: CountedMoment,
 ): GoalUse {
@@ -51,9 +51,9 @@ export function addUse(
 }
 
 /** Adds the time up to a control input about the goal, which does not change the turn. */
-export function addTime(use: GoalUse, goal: Goal | undefined, now: number): GoalUse {
+export function addGoalTime(use: GoalUse, goal: Goal | undefined, now: number): GoalUse {
   if (!use.turn) return use;
-  return addUse(use, { goal, now, fence: use.turn.fence, tokens: 0, inTurn: true });
+  return addGoalUse(use, { goal, now, fence: use.turn.fence, tokens: 0, inTurn: true });
 }
 
 /** Returns the use of a new goal, set during a turn or between two. */

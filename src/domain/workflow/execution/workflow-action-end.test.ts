@@ -17,7 +17,7 @@ import {
   START,
   waiting,
 } from "../../../../test/harness/workflow-action.ts";
-import { countedAs, hasFailed, phaseOf } from "./workflow-action.ts";
+import { countedPhaseOf, hasFailed, phaseOf } from "./workflow-action.ts";
 import type { ActionEnd } from "./workflow-action-end.ts";
 import { cancelledAction, expiredAction, mustStop, revokedAction } from "./workflow-action-transitions.ts";
 import { workflowError } from "./workflow-error.ts";
@@ -25,7 +25,7 @@ import { workflowError } from "./workflow-error.ts";
 describe("the end of an action", () => {
   test("is done when every step is", () => {
     const action = end(allDone(), { kind: "done" });
-    expect([phaseOf(action), hasFailed(action), countedAs(action)]).toEqual([Phase.DONE, false, "done"]);
+    expect([phaseOf(action), hasFailed(action), countedPhaseOf(action)]).toEqual([Phase.DONE, false, "done"]);
     expect(action.metadata?.finishedAt).toBeDefined();
   });
 
@@ -46,7 +46,7 @@ describe("the end of an action", () => {
       { kind: "failed", error: workflowError("step_failed", "told twice") },
     ] as ActionEnd[]) {
       const action = end(failing, how);
-      expect([phaseOf(action), countedAs(action)]).toEqual([Phase.DONE, "failed"]);
+      expect([phaseOf(action), countedPhaseOf(action)]).toEqual([Phase.DONE, "failed"]);
       expect(action.status?.failures.map(({ message }) => message)).toEqual(["step 1 failed"]);
       expect(action.status?.failureMessage).toBe("step 1 failed");
     }
@@ -63,7 +63,7 @@ describe("the end of an action", () => {
 
   test("is the work that was done although its runner was lost before it could say so", () => {
     const action = end(allDone(), lost());
-    expect([countedAs(action), action.status?.warnings.map(({ reason }) => reason)]).toEqual([
+    expect([countedPhaseOf(action), action.status?.warnings.map(({ reason }) => reason)]).toEqual([
       "done",
       ["attempt_lost"],
     ]);
@@ -71,7 +71,7 @@ describe("the end of an action", () => {
 
   test("of a lost attempt lets it begin anew, with a warning", () => {
     const action = end(moved(running(), ...done(0), { stepIndex: 1, state: "running" }), lost());
-    expect([phaseOf(action), countedAs(action)]).toEqual([Phase.PENDING, "pending"]);
+    expect([phaseOf(action), countedPhaseOf(action)]).toEqual([Phase.PENDING, "pending"]);
     expect(phases(action)).toBe("PENDING PENDING PENDING");
     expect(action.status?.stepStatuses.some((step) => step.startedAt || step.finishedAt)).toBe(false);
     expect(action.status?.warnings).toMatchObject([
@@ -96,7 +96,7 @@ describe("the end of an action", () => {
     expect([phaseOf(expired), expired.spec?.session]).toEqual([Phase.STOPPING, "first"]);
     for (const how of [{ kind: "stopped" }, lost()] as ActionEnd[]) {
       const action = end(expired, how);
-      expect([countedAs(action), reasons(action)]).toEqual(["failed", ["max_time_exceeded"]]);
+      expect([countedPhaseOf(action), reasons(action)]).toEqual(["failed", ["max_time_exceeded"]]);
       expect(action.status?.failures[0]?.meta).toEqual({ max_time_seconds: "60" });
     }
     expect(expiredAction(waiting())).toBeUndefined();
@@ -118,17 +118,17 @@ describe("the cancellation of an action", () => {
   test("lets one that runs end, which then is stopped, or was done before", () => {
     const stopping = cancelled(moved(running(), ...done(0), { stepIndex: 1, state: "running" }));
     if (!stopping) throw new Error("nothing was cancelled");
-    expect([phaseOf(stopping), mustStop(stopping), countedAs(stopping)]).toEqual([
+    expect([phaseOf(stopping), mustStop(stopping), countedPhaseOf(stopping)]).toEqual([
       Phase.STOPPING,
       true,
       "running",
     ]);
     for (const how of [{ kind: "stopped" }, lost(), lost(true)] as ActionEnd[]) {
       const action = end(stopping, how);
-      expect([countedAs(action), phases(action)]).toEqual(["stopped", "DONE CANCELLED CANCELLED"]);
+      expect([countedPhaseOf(action), phases(action)]).toEqual(["stopped", "DONE CANCELLED CANCELLED"]);
     }
     const atTheEnd = cancelled(allDone());
-    expect(atTheEnd && countedAs(end(atTheEnd, { kind: "stopped" }))).toBe("done");
+    expect(atTheEnd && countedPhaseOf(end(atTheEnd, { kind: "stopped" }))).toBe("done");
   });
 
   test("changes nothing of one that has ended or is stopping", () => {
@@ -141,7 +141,7 @@ describe("the cancellation of an action", () => {
   test("by a block waits for nobody", () => {
     for (const present of [waiting(), running(), cancelled(running())]) {
       const action = present && revokedAction(present, "third", START);
-      expect(action && countedAs(action)).toBe("stopped");
+      expect(action && countedPhaseOf(action)).toBe("stopped");
     }
   });
 });

@@ -20,7 +20,7 @@ import {
   waiting,
 } from "../../../../test/harness/workflow-action.ts";
 import { DomainError } from "../../error.ts";
-import { countedAs, phaseOf } from "./workflow-action.ts";
+import { countedPhaseOf, phaseOf } from "./workflow-action.ts";
 import type { ActionEnd } from "./workflow-action-end.ts";
 import { cancelledAction, expiredAction, revokedAction } from "./workflow-action-transitions.ts";
 import { workflowError } from "./workflow-error.ts";
@@ -111,11 +111,11 @@ function holdsTogether(action: WorkflowExecutionAction): void {
     const open: Step[] = [Step.PENDING, Step.RUNNING];
     expect(stepPhases.filter((phase) => open.includes(phase))).toEqual([]);
   }
-  if (countedAs(action) === "done") expect(new Set(stepPhases)).toEqual(new Set([Step.DONE]));
+  if (countedPhaseOf(action) === "done") expect(new Set(stepPhases)).toEqual(new Set([Step.DONE]));
   if (stepPhases.includes(Step.FAILED) && phaseOf(action) === Phase.DONE) {
-    expect(countedAs(action)).toBe("failed");
+    expect(countedPhaseOf(action)).toBe("failed");
   }
-  if (countedAs(action) === "stopped") expect(spec?.desiredPhase).toBe(Phase.STOPPED);
+  if (countedPhaseOf(action) === "stopped") expect(spec?.desiredPhase).toBe(Phase.STOPPED);
   // Steps run one at a time and in order.
   const begun = stepPhases.findIndex((phase) => phase !== Step.DONE);
   if (begun >= 0) expect(stepPhases.slice(begun + 1).some((phase) => phase === Step.DONE)).toBe(false);

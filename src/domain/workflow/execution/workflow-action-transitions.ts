@@ -94,7 +94,7 @@ export function cancelledAction(
   const phase = phaseOf(present);
   if (phase === Phase.STOPPING || isFinalAction(phase)) return undefined;
   if (phase === Phase.PENDING) return revokedAction(present, session, now);
-  return transitionedAction(present, "cancel", (action) => wantStopped(action, session));
+  return transitionedAction(present, "cancel", (action) => requestStop(action, session));
 }
 
 /**
@@ -107,7 +107,7 @@ export function revokedAction(
 ): WorkflowExecutionAction | undefined {
   if (isFinalAction(phaseOf(present))) return undefined;
   return transitionedAction(present, "stop", (action, status) => {
-    wantStopped(action, session);
+    requestStop(action, session);
     endInPlace(action, status, now);
   });
 }
@@ -147,7 +147,7 @@ export function transitionedAction(
   return action;
 }
 
-function wantStopped({ spec }: WorkflowExecutionAction, session: string): void {
+function requestStop({ spec }: WorkflowExecutionAction, session: string): void {
   if (!spec || spec.desiredPhase === Phase.STOPPED) return;
   spec.desiredPhase = Phase.STOPPED;
   spec.session = session;

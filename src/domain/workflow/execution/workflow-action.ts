@@ -85,9 +85,9 @@ export function deadlineOf({ metadata, spec }: WorkflowExecutionAction): number 
 }
 
 /** The count of its execution that an action belongs to. */
-export type ActionCount = "pending" | "running" | "failed" | "done" | "stopped";
+export type CountedPhase = "pending" | "running" | "failed" | "done" | "stopped";
 
-export function countedAs(action: WorkflowExecutionAction): ActionCount {
+export function countedPhaseOf(action: WorkflowExecutionAction): CountedPhase {
   const phase = phaseOf(action);
   if (phase === Phase.PENDING) return "pending";
   if (phase === Phase.STOPPED) return "stopped";

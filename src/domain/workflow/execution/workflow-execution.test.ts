@@ -8,7 +8,6 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { workflowError } from "./workflow-error.ts";
 import {
-  actionCount,
   begunExecution,
   cancelledExecution,
   completedExecution,
@@ -17,6 +16,7 @@ import {
   isCancelled,
   newExecution,
   stoppedExecution,
+  totalActionCount,
   warnedExecution,
 } from "./workflow-execution.ts";
 
@@ -53,7 +53,11 @@ describe("an execution", () => {
         warnings: [{ reason: "parameter_unused", meta: { parameter: "branch" } }],
       },
     });
-    expect([hasEnded(execution), isCancelled(execution), actionCount(execution)]).toEqual([false, false, 0]);
+    expect([hasEnded(execution), isCancelled(execution), totalActionCount(execution)]).toEqual([
+      false,
+      false,
+      0,
+    ]);
   });
 
   test("begins once", () => {

@@ -96,7 +96,7 @@ export function cancelledExecution(
 }
 
 /**
- * Returns the execution while it is being cancelled in several transactions: wanted stopped, so
+ * Returns the execution while it is being cancelled in several transactions: to be stopped, so
  * that it hands out no more work, although some of its actions are still pending.
  */
 export function stoppingExecution(present: WorkflowExecution, session: string): WorkflowExecution {
@@ -140,7 +140,7 @@ export function isCancelled({ spec }: WorkflowExecution): boolean {
 }
 
 /** Returns the number of its actions in any phase. */
-export function actionCount({ status }: WorkflowExecution): number {
+export function totalActionCount({ status }: WorkflowExecution): number {
   if (!status) return 0;
   const { pendingActionCount, runningActionCount, failedActionCount } = status;
   return (

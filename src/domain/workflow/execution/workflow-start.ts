@@ -32,7 +32,7 @@ export function requireStartable({ spec }: Workflow): void {
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void {
-  if (!isBorrowed(workflow, caller)) return;
+  if (!runsAsAnotherPerson(workflow, caller)) return;
   throw permissionDenied(
     "start_workflow",
     "the workflow runs as another person: start it without contextOverride, or name a service account as its executor",
@@ -46,7 +46,7 @@ export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
-  if (!isBorrowed(workflow, caller)) return;
+  if (!runsAsAnotherPerson(workflow, caller)) return;
   if (isSameSubject(retried.metadata?.executor, workflow.metadata?.executor)) return;
   throw permissionDenied(
     "start_workflow",
@@ -61,7 +61,7 @@ export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReportEventAs(workflow: Workflow, caller: Caller): void {
-  if (!isBorrowed(workflow, caller)) return;
+  if (!runsAsAnotherPerson(workflow, caller)) return;
   throw permissionDenied(
     "start_workflow",
     "the workflow runs as another person: events of pull requests need its host's signature",
@@ -74,21 +74,21 @@ export function requireMayReportEventAs(workflow: Workflow, caller: Caller): voi
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReadSecretOf(workflow: Workflow, caller: Caller): void {
-  if (!isBorrowed(workflow, caller)) return;
+  if (!runsAsAnotherPerson(workflow, caller)) return;
   throw permissionDenied(
     "get_workflow_webhook_secret",
     "the workflow runs as another person: only administrators get its secret",
   );
 }
 
-function isBorrowed({ metadata }: Workflow, caller: Caller): boolean {
+function runsAsAnotherPerson({ metadata }: Workflow, caller: Caller): boolean {
   const executor = metadata?.executor;
   if (caller.role === "administrator" || executor?.principal !== Principal.USER) return false;
   return executor.id !== caller.subject.id;
 }
 
 /** Requires that an ended execution is retried. @throws DomainError PHASE_UNSUITABLE */
-export function requireEnded(retried: WorkflowExecution): void {
+export function requireExecutionEnded(retried: WorkflowExecution): void {
   if (!hasEnded(retried)) throw unsuitable(retried, "it has not ended: cancel it, or wait for its end");
 }
 

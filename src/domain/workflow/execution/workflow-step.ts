@@ -10,7 +10,7 @@ import {
   type WorkflowStep_Report_OutputSpec,
 } from "#gen/service/v1/workflow_pb.js";
 import { type DomainError, phaseUnsuitable, valueUnusable } from "../../error.ts";
-import { readOutput } from "../report-output.ts";
+import { parseOutput } from "../report-output.ts";
 import { workflowError } from "./workflow-error.ts";
 import { transitionStep } from "./workflow-transitions.ts";
 
@@ -146,7 +146,7 @@ function readOutputs(
         error: workflowError("output_missing", `output ${spec.key} was not given`, { output: spec.key }),
       };
     }
-    const read = readOutput(spec, new TextDecoder().decode(bytes));
+    const read = parseOutput(spec, new TextDecoder().decode(bytes));
     if ("problem" in read) {
       return { error: workflowError("output_invalid", read.problem, { output: spec.key }) };
     }

@@ -1,4 +1,4 @@
-import { type BracesFrame, commandFrame, type ShellFrame } from "./shell-frame.ts";
+import { type BracesFrame, newCommandFrame, type ShellFrame } from "./shell-frame.ts";
 import { type ShellReader, UnsupportedPosition } from "./shell-reader.ts";
 
 /** `${name:-`, `${name#` and similar forms, up to the word; or `${name}` whole. */
@@ -15,7 +15,7 @@ export function readDollar(reader: ShellReader): void {
   if (reader.lookingAt("\\\n", 1)) reader.rejectFromHere("a line that ends with $\\");
   if (reader.lookingAt("[", 1)) reader.rejectFromHere("$[");
   if (reader.lookingAt("((", 1)) reader.open({ kind: "arithmetic", depth: 0 }, 3);
-  else if (reader.lookingAt("(", 1)) reader.open(commandFrame(true), 2);
+  else if (reader.lookingAt("(", 1)) reader.open(newCommandFrame(true), 2);
   else if (reader.lookingAt("{", 1)) openBraces(reader);
   else if (reader.lookingAt("'", 1) || reader.lookingAt('"', 1)) readDollarQuote(reader);
   else reader.skip(/[@*#?$!0-9-]/.test(reader.text.charAt(reader.at + 1)) ? 2 : 1);
@@ -56,7 +56,7 @@ function quoting(frame: ShellFrame): BracesFrame["word"] {
  */
 function patternQuoting(reader: ShellReader): BracesFrame["word"] {
   const around = reader.stack.findLast((frame) => frame.kind !== "braces");
-  return around?.kind === "hereDocument" ? "untold" : "unquoted";
+  return around?.kind === "hereDocument" ? "unknown" : "unquoted";
 }
 
 function readSimpleBraces(reader: ShellReader): void {

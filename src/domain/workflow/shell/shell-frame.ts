@@ -43,8 +43,8 @@ export interface CaseClause {
 /** The word in `${name:-word}` and similar forms. */
 export interface BracesFrame {
   readonly kind: "braces";
-  /** Quoting of the word; "untold" where shells differ. */
-  readonly word: "unquoted" | "doubleQuoted" | "untold";
+  /** Quoting of the word; "unknown" where shells differ. */
+  readonly word: "unquoted" | "doubleQuoted" | "unknown";
 }
 
 /** `$(( ))`. */
@@ -75,7 +75,7 @@ export interface HereDocumentFrame {
 }
 
 /** Returns the frame of an unread program, or of one in `$( )`. */
-export function commandFrame(substituted: boolean): CommandFrame {
+export function newCommandFrame(substituted: boolean): CommandFrame {
   return {
     kind: "command",
     substituted,

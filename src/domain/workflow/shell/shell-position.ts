@@ -130,7 +130,7 @@ function unsupportedReason(frame: ShellFrame, text: string, at: number): string 
     case "backquotes":
       return "inside backquotes: write $( ) in their place";
     case "braces":
-      if (frame.word !== "untold") return undefined;
+      if (frame.word !== "unknown") return undefined;
       return "in a pattern in a here-document, which shells read in different ways: use a variable of your own";
     case "hereDocument":
       if (!frame.quoted) return undefined;

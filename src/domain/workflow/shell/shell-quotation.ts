@@ -37,7 +37,7 @@ export function readBackquotes(reader: ShellReader): void {
 /** Reads one step of the word in ${name:-word}. */
 export function readBraces(reader: ShellReader, { word }: BracesFrame): void {
   const quote = reader.lookingAt('"') || (reader.lookingAt("'") && word !== "doubleQuoted");
-  if (quote && word === "untold") reader.rejectFromHere("a quoted pattern in a here-document");
+  if (quote && word === "unknown") reader.rejectFromHere("a quoted pattern in a here-document");
   if (reader.lookingAt("}")) reader.close(1);
   else if (!quote) readSubstituted(reader);
   else if (reader.lookingAt("'")) reader.open({ kind: "single" }, 1);

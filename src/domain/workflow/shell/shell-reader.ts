@@ -1,5 +1,5 @@
 import type { ParameterExpression } from "../parameter/parameter-expression.ts";
-import { commandFrame, type ShellFrame } from "./shell-frame.ts";
+import { newCommandFrame, type ShellFrame } from "./shell-frame.ts";
 
 /**
  * The reason why an expression is in an unsupported position; completes "{{ .Parameters.<key> }}
@@ -15,7 +15,7 @@ export class ShellReader {
   /** Offset of the next character, in UTF-16 units. */
   at = 0;
   /** Open constructs, innermost last; the program itself is never closed. */
-  readonly stack: ShellFrame[] = [commandFrame(false)];
+  readonly stack: ShellFrame[] = [newCommandFrame(false)];
   /**
    * Offset where reading must stop for now: the end of the here-document around, or of the program.
    */

@@ -11,12 +11,12 @@ import {
   type Payload,
   updatedMergeRequest,
 } from "../../../../test/harness/webhook-payload.ts";
-import { readPullRequestDelivery } from "./pull-request-event.ts";
+import { parsePullRequestDelivery } from "./pull-request-event.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
 function reason(headers: Headers, value: unknown): string {
-  const reading = readPullRequestDelivery(headers, Buffer.from(JSON.stringify(value)));
+  const reading = parsePullRequestDelivery(headers, Buffer.from(JSON.stringify(value)));
   return reading.delivery ? "" : reading.reason;
 }
 
@@ -33,7 +33,7 @@ describe("what is no event of a pull request", () => {
   });
 
   test("as a form says how to send it", () => {
-    expect(readPullRequestDelivery(GITHUB_PULL_REQUEST, Buffer.from("payload=%7B%7D"))).toEqual({
+    expect(parsePullRequestDelivery(GITHUB_PULL_REQUEST, Buffer.from("payload=%7B%7D"))).toEqual({
       reason: "the body is not JSON: send JSON, or no body at all",
       isMalformed: true,
     });
@@ -147,7 +147,7 @@ test("no change of one value in a payload makes the reading fail", () => {
         const all = placesOf(changed);
         const [holder, name] = all[seed % all.length] ?? [changed, "action"];
         holder[name] = value;
-        const reading = readPullRequestDelivery(headers, Buffer.from(JSON.stringify(changed)));
+        const reading = parsePullRequestDelivery(headers, Buffer.from(JSON.stringify(changed)));
         expect(
           reading.delivery?.events.length ?? (reading as { reason: string }).reason.length,
         ).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import type { WorkflowTrigger_PullRequestEvent } from "#gen/service/v1/workflow_
 import { gitHubEvents, gitHubPullRequest } from "./github-pull-request.ts";
 import { gitLabEvents, gitLabMergeRequest } from "./gitlab-merge-request.ts";
 import { PayloadField, quoted, UnsupportedPayload } from "./payload-field.ts";
-import { readJson } from "./webhook-body.ts";
+import { parseJsonBody } from "./webhook-body.ts";
 
 /** A source-control host's message about one pull request. */
 export interface PullRequestDelivery {
@@ -19,7 +19,7 @@ export interface PullRequestDelivery {
  * A delivery of pull-request events, or the reason why the body contains none or is not JSON: texts
  * safe to show.
  */
-export type PullRequestReading =
+export type ParsedPullRequestDelivery =
   | { readonly delivery: PullRequestDelivery }
   | { readonly delivery?: undefined; readonly reason: string; readonly isMalformed: boolean };
 
@@ -29,19 +29,19 @@ export type PullRequestReading =
  * @param headers by lower-case name
  * @param body the raw body, of a verified delivery
  */
-export function readPullRequestDelivery(
+export function parsePullRequestDelivery(
   headers: Readonly<Record<string, string | undefined>>,
   body: Uint8Array,
-): PullRequestReading {
+): ParsedPullRequestDelivery {
   try {
-    return { delivery: readDelivery(headers, body) };
+    return { delivery: parseDelivery(headers, body) };
   } catch (error) {
     if (!(error instanceof UnsupportedPayload)) throw error;
     return { reason: error.message, isMalformed: error instanceof MalformedBody };
   }
 }
 
-function readDelivery(
+function parseDelivery(
   headers: Readonly<Record<string, string | undefined>>,
   body: Uint8Array,
 ): PullRequestDelivery {
@@ -73,7 +73,7 @@ function otherEvent(name: string): UnsupportedPayload {
 }
 
 function payloadOf(body: Uint8Array): PayloadField {
-  const document = readJson(body);
+  const document = parseJsonBody(body);
   if ("malformed" in document) throw new MalformedBody(document.malformed);
   return new PayloadField(document.value);
 }

@@ -11,7 +11,7 @@ import {
   openedPullRequest,
   updatedMergeRequest,
 } from "../../../../test/harness/webhook-payload.ts";
-import { readPullRequestDelivery } from "./pull-request-event.ts";
+import { parsePullRequestDelivery } from "./pull-request-event.ts";
 import { contextOfTrigger, matchingTriggers, projectIdsOf } from "./trigger-match.ts";
 
 type Context = NonNullable<MessageInitShape<typeof WorkflowTriggerContextSchema>["context"]>;
@@ -47,7 +47,7 @@ function trigger(context: Context, ...events: Event[]) {
 }
 
 function delivery(headers: Record<string, string>, payload: unknown) {
-  const reading = readPullRequestDelivery(headers, Buffer.from(JSON.stringify(payload)));
+  const reading = parsePullRequestDelivery(headers, Buffer.from(JSON.stringify(payload)));
   if (!reading.delivery) throw new Error(reading.reason);
   return reading.delivery;
 }

@@ -134,7 +134,7 @@ function keyOf(triggerIndex: number, event: Event, { id, headSha, repository }: 
 }
 
 /** Requires that the ledger keeps what an event needs to be handled again. @throws DomainError PHASE_UNSUITABLE */
-export function requireCredibleEvent({ verdict }: WorkflowTriggerEvent): void {
+export function requireRedeliverable({ verdict }: WorkflowTriggerEvent): void {
   if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
   throw phaseUnsuitable(
     "workflow trigger event",

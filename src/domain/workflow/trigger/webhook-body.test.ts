@@ -1,10 +1,10 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../../test/harness/seed.ts";
-import { readWebhookParameters } from "./webhook-body.ts";
+import { parseWebhookBody } from "./webhook-body.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const read = (value: unknown) => readWebhookParameters(bytes(JSON.stringify(value)));
+const read = (value: unknown) => parseWebhookBody(bytes(JSON.stringify(value)));
 
 function problemOf(value: unknown): string {
   const result = read(value);
@@ -29,7 +29,7 @@ describe("parameters", () => {
   });
 
   test("keep a key that programs of the server's language know otherwise", () => {
-    const result = readWebhookParameters(bytes('{"parameters":{"__proto__":"a","constructor":"b"}}'));
+    const result = parseWebhookBody(bytes('{"parameters":{"__proto__":"a","constructor":"b"}}'));
     expect("parameters" in result && Object.entries(result.parameters)).toEqual([
       ["__proto__", "a"],
       ["constructor", "b"],
@@ -37,7 +37,7 @@ describe("parameters", () => {
   });
 
   test("are found behind the mark of byte order that some programs write first", () => {
-    expect(readWebhookParameters(bytes('\ufeff{"parameters":{}}'))).toMatchObject({ parameters: {} });
+    expect(parseWebhookBody(bytes('\ufeff{"parameters":{}}'))).toMatchObject({ parameters: {} });
   });
 
   const pairs = (count: number) =>
@@ -101,7 +101,7 @@ describe("a body without parameters", () => {
     '"parameters"',
   ])("like %j gives none", (text) => {
     const value = text === "" ? {} : { value: JSON.parse(text) };
-    expect(readWebhookParameters(bytes(text))).toEqual({ parameters: {}, ...value });
+    expect(parseWebhookBody(bytes(text))).toEqual({ parameters: {}, ...value });
   });
 });
 
@@ -115,7 +115,7 @@ describe("a body that is no JSON in UTF-8", () => {
     '{"parameters":{},}',
     "NaN",
   ])("like %j is malformed", (text) => {
-    expect(readWebhookParameters(bytes(text))).toEqual({
+    expect(parseWebhookBody(bytes(text))).toEqual({
       malformed: "the body is not JSON: send JSON, or no body at all",
     });
   });
@@ -127,14 +127,14 @@ describe("a body that is no JSON in UTF-8", () => {
     ["half a surrogate pair", [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ["UTF-16", [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
   ])("with %s is malformed", (_, body) => {
-    expect(readWebhookParameters(Uint8Array.from(body))).toEqual({ malformed: "the body is not UTF-8" });
+    expect(parseWebhookBody(Uint8Array.from(body))).toEqual({ malformed: "the body is not UTF-8" });
   });
 });
 
 test("a mebibyte of open brackets is read without harm", () => {
-  expect(readWebhookParameters(bytes("[".repeat(2 ** 20)))).toHaveProperty("malformed");
+  expect(parseWebhookBody(bytes("[".repeat(2 ** 20)))).toHaveProperty("malformed");
   const nested = `{"parameters":{"a":${"[".repeat(2 ** 19)}${"]".repeat(2 ** 19)}}}`;
-  expect(readWebhookParameters(bytes(nested))).toHaveProperty("malformed");
+  expect(parseWebhookBody(bytes(nested))).toHaveProperty("malformed");
 });
 
 test("no JSON makes the reading fail, and what it lets through is within its limits", () => {

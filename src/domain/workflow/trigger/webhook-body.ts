@@ -11,7 +11,7 @@ const KEY_FORM = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
  * `malformed` says why it is not JSON, `problem` what is wrong with its parameters; both texts are
  * safe to show.
  */
-export type WebhookParameters =
+export type ParsedWebhookBody =
   | { readonly parameters: Readonly<Record<string, string>>; readonly value?: unknown }
   | { readonly problem: string }
   | { readonly malformed: string };
@@ -20,9 +20,9 @@ export type WebhookParameters =
  * Parses `{"parameters": {"key": "value"}}`. Other members are the sender's own; an empty body, and
  * any JSON without `parameters`, has no parameters.
  */
-export function readWebhookParameters(body: Uint8Array): WebhookParameters {
+export function parseWebhookBody(body: Uint8Array): ParsedWebhookBody {
   if (body.length === 0) return { parameters: {} };
-  const document = readJson(body);
+  const document = parseJsonBody(body);
   if ("malformed" in document) return document;
   const { value } = document;
   if (!isJsonObject(value) || !Object.hasOwn(value, "parameters")) return { parameters: {}, value };
@@ -60,7 +60,9 @@ export function valueProblem(value: unknown): string | undefined {
 }
 
 /** Returns the value of a JSON text in UTF-8, or the reason why the body is not one. */
-export function readJson(body: Uint8Array): { readonly value: unknown } | { readonly malformed: string } {
+export function parseJsonBody(
+  body: Uint8Array,
+): { readonly value: unknown } | { readonly malformed: string } {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);

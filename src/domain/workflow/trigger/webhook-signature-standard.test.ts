@@ -1,13 +1,13 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import { cryptography, standardSignature } from "../../../../test/harness/webhook-signing.ts";
-import { verifySignature, webhookSecret } from "./webhook-signature.ts";
+import { newWebhookSecret, verifySignature } from "./webhook-signature.ts";
 
 const NOW = Date.parse("2026-03-02T08:15:00Z");
 const BODY = Buffer.from('{"parameters":{"name":"Grüße"}}\n');
-const SECRET = webhookSecret(new Uint8Array(32).fill(0x11));
-const PREVIOUS = webhookSecret(new Uint8Array(32).fill(0x22));
-const OTHER = webhookSecret(new Uint8Array(32).fill(0x33));
+const SECRET = newWebhookSecret(new Uint8Array(32).fill(0x11));
+const PREVIOUS = newWebhookSecret(new Uint8Array(32).fill(0x22));
+const OTHER = newWebhookSecret(new Uint8Array(32).fill(0x33));
 
 type Headers = Record<string, string | undefined>;
 

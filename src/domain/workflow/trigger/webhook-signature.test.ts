@@ -3,13 +3,13 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../../test/harness/seed.ts";
 import { cryptography, hubSignature, standardSignature } from "../../../../test/harness/webhook-signing.ts";
-import { verifySignature, webhookSecret } from "./webhook-signature.ts";
+import { newWebhookSecret, verifySignature } from "./webhook-signature.ts";
 
 const NOW = Date.parse("2026-03-02T08:15:00Z");
 const BODY = Buffer.from('{"parameters":{"name":"Grüße"}}\n');
-const SECRET = webhookSecret(new Uint8Array(32).fill(0x11));
-const PREVIOUS = webhookSecret(new Uint8Array(32).fill(0x22));
-const OTHER = webhookSecret(new Uint8Array(32).fill(0x33));
+const SECRET = newWebhookSecret(new Uint8Array(32).fill(0x11));
+const PREVIOUS = newWebhookSecret(new Uint8Array(32).fill(0x22));
+const OTHER = newWebhookSecret(new Uint8Array(32).fill(0x33));
 
 type Headers = Record<string, string | undefined>;
 
@@ -33,7 +33,7 @@ function standard({
 test("a secret is whsec_ and the base64 of 32 bytes, no more and no less", () => {
   expect(SECRET).toBe("whsec_ERERERERERERERERERERERERERERERERERERERERERE=");
   for (const bytes of [0, 31, 33])
-    expect(() => webhookSecret(new Uint8Array(bytes))).toThrow("32 random bytes");
+    expect(() => newWebhookSecret(new Uint8Array(bytes))).toThrow("32 random bytes");
 });
 
 test("a stored secret of another form is a fault of the server, not of the sender", () => {

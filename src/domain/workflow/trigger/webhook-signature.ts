@@ -55,14 +55,14 @@ const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
  * of secrets in Standard Webhooks. Its signatures are keyed with the bytes. The schemes of
  * source-control hosts use the whole text, including the prefix, as the secret or token.
  */
-export function webhookSecret(random: Uint8Array): string {
+export function newWebhookSecret(random: Uint8Array): string {
   if (random.length !== SECRET_BYTES) throw new Error(`a webhook secret has ${SECRET_BYTES} random bytes`);
   return SECRET_PREFIX + Buffer.from(random).toString("base64");
 }
 
 /**
  * Returns whether a delivery comes from a sender who knows one of `secrets` (results of {@link
- * webhookSecret}: the current one, and for a day after a rotation the one before). Every scheme
+ * newWebhookSecret}: the current one, and for a day after a rotation the one before). Every scheme
  * that the delivery uses must be valid; with none it is `unsigned`, and without secrets no delivery
  * is verified.
  * @param now milliseconds since 1970 UTC

@@ -7,7 +7,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
-import { isWantedStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
+import { isStopRequested, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { nextInput, type QueuedInput, withoutInput } from "../../../domain/agent/agent-queue.ts";
 import { leaseLost, shuttingDown } from "../../../domain/error.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
@@ -22,7 +22,7 @@ import { findAgentExecutionHandle } from "../../../store/agent/agent-execution-s
 import { findInput, findQueuedInputs, type StoredInput } from "../../../store/agent/agent-input.ts";
 import { fillImages } from "../../../store/agent/agent-input-image.ts";
 import { takeFirstTurn } from "../../../store/agent/agent-progress.ts";
-import type { Lease } from "../../../store/runner/work-lease.ts";
+import type { StoredLease } from "../../../store/runner/work-lease.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
@@ -95,12 +95,12 @@ async function findDueInput(
   db: Reader,
   scope: Scope,
   executionId: Handle<"agent_execution">,
-  { fence }: Lease,
+  { fence }: StoredLease,
 ): Promise<{ readonly stored: StoredAgentExecution; readonly input: QueuedInput } | undefined> {
   const inputs = await findQueuedInputs(db, executionId);
   if (inputs.length === 0) return undefined;
   const stored = await findAgentExecution(db, scope, executionId);
-  if (!stored || isWantedStopped(stored.execution)) return undefined;
+  if (!stored || isStopRequested(stored.execution)) return undefined;
   const hasAll = !(await hasUnseenInput(db, executionId));
   const isWaiting = phaseOfAgentExecution(stored.execution) === Phase.WAITING_FOR_INPUT;
   const isIdle = hasAll && (isWaiting || (await findLastSeenId(db, executionId, fence)) === undefined);

@@ -12,14 +12,14 @@ import { hasStopped } from "../../../domain/agent/agent-execution.ts";
 import { requireDelivered } from "../../../domain/agent/agent-input.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
 import { tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
-import { addUse } from "../../../domain/agent/goal/agent-goal-use.ts";
+import { addGoalUse } from "../../../domain/agent/goal/agent-goal-use.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { findLastSeenId, hasUnseenInput, setInputSeen } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findInput } from "../../../store/agent/agent-input.ts";
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { setProgress } from "../../../store/agent/agent-progress.ts";
-import { findLease, type Lease, renewLease, resetAttempts } from "../../../store/runner/work-lease.ts";
+import { findLease, renewLease, resetAttempts, type StoredLease } from "../../../store/runner/work-lease.ts";
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
@@ -52,7 +52,7 @@ export async function reportAgent(deps: LeaseDependencies, req: ReportAgentReque
 async function applyReport(
   tx: WriteTransaction,
   scope: Scope,
-  lease: Lease,
+  lease: StoredLease,
   stored: StoredAgentExecution,
   req: ReportAgentRequest,
 ): Promise<number> {
@@ -97,7 +97,7 @@ async function acknowledge(
 
 async function appendBlocks(
   tx: WriteTransaction,
-  { fence }: Lease,
+  { fence }: StoredLease,
   { execution, lastSequence }: StoredAgentExecution,
   { blocks }: ReportAgentRequest,
 ): Promise<number> {
@@ -114,7 +114,7 @@ async function appendBlocks(
  */
 async function updateProgress(
   tx: WriteTransaction,
-  { fence }: Lease,
+  { fence }: StoredLease,
   { execution, progress }: StoredAgentExecution,
   { usage, mode, currentActivity, state }: ReportAgentRequest,
 ): Promise<void> {
@@ -123,7 +123,7 @@ async function updateProgress(
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
   if (!reported && inTurn === isInTurn) return;
   const after = reported ?? progress;
-  const goalUse = addUse(progress.goalUse, {
+  const goalUse = addGoalUse(progress.goalUse, {
     goal: execution.status?.goal,
     now: tx.now,
     fence,

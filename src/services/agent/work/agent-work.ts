@@ -9,7 +9,7 @@ import {
   type AgentFailure,
   begunAgentExecution,
   hasStopped,
-  isWantedStopped,
+  isStopRequested,
   lostAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
 import { failureOfAgent } from "../../../domain/agent/agent-failure.ts";
@@ -85,7 +85,7 @@ export const agentWork: WorkHandler = {
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
     if (!stored || hasStopped(stored.execution)) return removeWork(tx, lease.id);
     const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
-    if (outcome === Outcome.RELEASED && !isWantedStopped(stored.execution)) {
+    if (outcome === Outcome.RELEASED && !isStopRequested(stored.execution)) {
       return endLostLease(tx, scope, lease, stored);
     }
     await removeWork(tx, lease.id);

@@ -11,7 +11,7 @@ import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { promptOfStep, requireStepRunning, stepKey } from "../../../domain/agent/agent-step.ts";
+import { promptOfStep, requireStepRunning, stepKey } from "../../../domain/agent/step-agent.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound } from "../../../domain/error.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
@@ -23,13 +23,13 @@ import type { StoredAgentExecution } from "../../../store/agent/agent-execution.
 import { findStepAgent } from "../../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
-import type { Lease } from "../../../store/runner/work-lease.ts";
+import type { StoredLease } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import { findAction, updateAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { executorOf } from "../../identity/executor.ts";
+import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
@@ -54,7 +54,7 @@ export function startStepAgent(
 async function startForStep(
   tx: WriteTransaction,
   scope: Scope,
-  lease: Lease,
+  lease: StoredLease,
   key: string,
   { stepIndex, outputKey }: StartStepAgentRequest,
 ): Promise<StoredAgentExecution> {
@@ -80,12 +80,12 @@ async function startForStep(
 async function startParameters(
   tx: WriteTransaction,
   scope: Scope,
-  lease: Lease,
+  lease: StoredLease,
   action: WorkflowExecutionAction,
   execution: WorkflowExecution,
   key: string,
 ) {
-  const executor = await executorOf(tx, scope, requireExecutor(execution.metadata?.executor));
+  const executor = await getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor));
   const workflow = await findWorkflow(tx.db, scope, execution.metadata?.workflowId ?? "");
   const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
   if (!workflow) throw notFound("workflow");

@@ -1,7 +1,7 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
-import { assigned, orphanedEnvironment } from "../../../domain/environment/environment-phase.ts";
+import { assignedEnvironment, orphanedEnvironment } from "../../../domain/environment/environment-phase.ts";
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
@@ -15,7 +15,7 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies } from "../../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
-import { executorOf } from "../../identity/executor.ts";
+import { getExecutorAsCaller } from "../../identity/executor.ts";
 
 /** A request for the environment of an action that a runner leases. */
 export interface ActionEnvironmentRequest {
@@ -47,7 +47,7 @@ export async function newActionEnvironment(
   scope: Scope,
   { action, execution, runnerId, environmentClassId }: ActionEnvironmentRequest,
 ): Promise<ActionEnvironment> {
-  const executor = await executorOf(tx, scope, requireExecutor(execution.metadata?.executor));
+  const executor = await getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor));
   const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
   const context = action.spec?.context?.context;
   const projectId = context?.case === "projectId" ? context.value : "";
@@ -57,7 +57,7 @@ export async function newActionEnvironment(
   await checkEnvironmentReferences(tx.db, scope, spec);
   const name = environmentNameOf(action);
   const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
-  const environment = assigned(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
+  const environment = assignedEnvironment(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
   const contextSetters = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
   const projectSetters = project ? await findSourceSetters(tx.db, scope, "project", project) : [];

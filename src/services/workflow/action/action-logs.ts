@@ -8,7 +8,7 @@ import type {
 import { notFound } from "../../../domain/error.ts";
 import { phaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
-import { findLogPieces } from "../../../store/workflow/step-log.ts";
+import { findLogChunks } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
@@ -47,7 +47,7 @@ export async function* streamActionLogs(
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
     const owner = { actionId: action.id, attempt };
-    const chunks = await findLogPieces(store.reader, owner, position, lastStep, CHUNKS_PER_READ);
+    const chunks = await findLogChunks(store.reader, owner, position, lastStep, CHUNKS_PER_READ);
     return { pieces: chunks, attempt, isOver: isFinalAction(phaseOf(action)) };
   };
   try {

@@ -47,8 +47,8 @@ async function placementInProject(tx: WriteTransaction, scope: Scope, projectId:
   if (project.environmentClasses.length === 0) return ANY_RUNNER;
   for (const { environmentClass } of project.environmentClasses) {
     if (environmentClass.case === "localRunner") {
-      const { inForce } = await findPolicies(tx.db, scope);
-      if (!inForce.allowLocalRunners) continue;
+      const { effective } = await findPolicies(tx.db, scope);
+      if (!effective.allowLocalRunners) continue;
       return { runnerId: await findLocalRunnerId(tx.db, scope), environmentClassId: null };
     }
     if (await acceptsEnvironments(tx, scope, environmentClass.value ?? "")) {

@@ -3,11 +3,11 @@ import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
 import { endedAction } from "../../../domain/workflow/execution/workflow-action-end.ts";
 import {
-  actionCount,
   completedExecution,
   hasEnded,
   isCancelled,
   stoppedExecution,
+  totalActionCount,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
 import { insertWork } from "../../../store/runner/work.ts";
@@ -107,7 +107,7 @@ async function insertReportAction(
   execution: WorkflowExecution,
 ): Promise<boolean> {
   if (!execution.spec?.report || (await hasReportAction(tx.db, scope, execution.id))) return false;
-  if (actionCount(execution) === 0) return false;
+  if (totalActionCount(execution) === 0) return false;
   const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
   const report = newAction(whole, {
     id: tx.newId(),

@@ -2,7 +2,7 @@ import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { deletedEnvironment } from "../../../domain/environment/environment.ts";
 import { notFound } from "../../../domain/error.ts";
-import { countedAs } from "../../../domain/workflow/execution/workflow-action.ts";
+import { countedPhaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import {
   cancelledAction,
   revokedAction,
@@ -163,7 +163,7 @@ async function stopActions(
     if (isExhausted(budget)) return false;
     spend(budget, rowCostOf(before));
     await stopAction(tx, scope, before, after);
-    if (isRevoked && countedAs(before) === "running") {
+    if (isRevoked && countedPhaseOf(before) === "running") {
       await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
     }
   }

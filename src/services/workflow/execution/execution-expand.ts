@@ -23,7 +23,7 @@ import {
   setExpanded,
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
-import { executorOf } from "../../identity/executor.ts";
+import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { requireTrustedSource } from "../../identity/source-trust.ts";
 import { readHostCredential } from "../../runner/host-token-secret.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
@@ -167,7 +167,7 @@ async function findSearchRefusal(
   host: string,
 ): Promise<WorkflowError | undefined> {
   try {
-    await executorOf(tx, scope, executor);
+    await getExecutorAsCaller(tx, scope, executor);
     await requireTrustedSource(tx, scope, {
       host,
       executor,

@@ -3,7 +3,7 @@ import type { Workflow, WorkflowExecution, WorkflowExecutionAction } from "#gen/
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
 import { executionSearchText, newExecution } from "../../../domain/workflow/execution/workflow-execution.ts";
 import {
-  requireEnded,
+  requireExecutionEnded,
   requireStartable,
   retriableActions,
 } from "../../../domain/workflow/execution/workflow-start.ts";
@@ -76,6 +76,6 @@ async function findRetriableActions(
   scope: Scope,
   retried: WorkflowExecution,
 ): Promise<readonly WorkflowExecutionAction[]> {
-  requireEnded(retried);
+  requireExecutionEnded(retried);
   return retriableActions(retried, await findFailedActions(tx.db, scope, retried.id));
 }

@@ -31,7 +31,7 @@ import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findWholeExecution, insertExecution } from "../../../store/workflow/workflow-execution.ts";
-import { executorOf } from "../../identity/executor.ts";
+import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
 
 /** The values that an execution is started from. */
@@ -56,7 +56,7 @@ export interface ExecutionStart {
 /**
  * Starts an execution of a workflow, which copies the parts of the workflow that it
  * needs. Its actions are created at once; those of a search for repositories are
- * created by jobs/executions.ts. The caller of the function has checked the permission
+ * created by jobs/execution-expansion.ts. The caller of the function has checked the permission
  * of the creator.
  *
  * @returns the new execution
@@ -124,7 +124,7 @@ export async function getStartableExecutor(
   context: WorkflowTriggerContext,
 ): Promise<Caller> {
   if (!metadata?.executor) throw new Error(`the workflow ${id} has no executor`);
-  const executor = await executorOf(tx, scope, metadata.executor);
+  const executor = await getExecutorAsCaller(tx, scope, metadata.executor);
   const policies = await findPolicies(tx.db, scope);
   requireContextAllowed(policies, context, executor.role);
   requireAgentAllowed(policies, spec?.agentId ?? "");

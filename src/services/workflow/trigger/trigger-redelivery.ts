@@ -9,8 +9,8 @@ import {
 import type { RedeliverWorkflowTriggerEventRequest } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { manualTrigger, requireCredibleEvent } from "../../../domain/workflow/trigger/trigger-match.ts";
-import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
+import type { ParsedDelivery } from "../../../domain/workflow/trigger/parsed-delivery.ts";
+import { manualTrigger, requireRedeliverable } from "../../../domain/workflow/trigger/trigger-match.ts";
 import type { WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEvent } from "../../../store/workflow/workflow-trigger-event.ts";
 import { writeAsCaller } from "../../call/call.ts";
@@ -45,7 +45,7 @@ export function redeliverWorkflowTriggerEvent(
     if (!found) throw notFound("workflow trigger event");
     const { event } = found;
     const workflow = await getOwnedWorkflow(tx, ctx, caller, event.workflowId);
-    requireCredibleEvent(event);
+    requireRedeliverable(event);
     const payload = parsePayload(found.payload);
     return { triggerEvents: await redeliver(tx, { event, payload, workflow, caller }) };
   });
@@ -76,7 +76,7 @@ async function redeliver(tx: WriteTransaction, redelivery: Redelivery): Promise<
       return fireWebhook(tx, {
         organizationId,
         workflow,
-        reading: restoreReading(event, payload),
+        parsed: restoreDelivery(event, payload),
         creator,
         sourceSetters: [creator],
         deliveryId: event.deliveryId,
@@ -109,7 +109,7 @@ async function redeliverManualStart(
   });
 }
 
-function restoreReading(event: WorkflowTriggerEvent, payload: TriggerPayload): WebhookReading {
+function restoreDelivery(event: WorkflowTriggerEvent, payload: TriggerPayload): ParsedDelivery {
   const { events, repositoryUrls = [], parameters, body, fields = {}, problem, reason } = payload;
   const { pullRequest } = event;
   if (pullRequest && events) {

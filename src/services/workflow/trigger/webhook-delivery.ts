@@ -3,19 +3,19 @@ import {
   TriggerVerdict,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
-import { deliveryMalformed, deliveryUnproven } from "../../../domain/error.ts";
+import { deliveryMalformed, deliveryUnauthenticated } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { requireOwnershipFor } from "../../../domain/identity/ownership.ts";
 import { requireMayReportEventAs } from "../../../domain/workflow/execution/workflow-start.ts";
-import { readWebhook } from "../../../domain/workflow/trigger/webhook-reading.ts";
+import { parseDelivery } from "../../../domain/workflow/trigger/parsed-delivery.ts";
 import {
+  newWebhookSecret,
   type SignatureCryptography,
   type SignatureRefusal,
   type SignatureVerdict,
   type SignedDelivery,
   unsignedDeliveryId,
   verifySignature,
-  webhookSecret,
 } from "../../../domain/workflow/trigger/webhook-signature.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../../../store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../store/workflow/webhook-delivery.ts";
@@ -73,7 +73,9 @@ export type ReceiveDelivery = (delivery: WebhookDelivery) => Promise<WorkflowTri
 export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDelivery {
   const { store, keys, now, cryptography } = deps;
   // Placeholders, so that verification takes the same time for an unknown workflow.
-  const unknownSecrets = Array.from({ length: MAX_VALID_SECRETS }, () => webhookSecret(keys.randomSecret()));
+  const unknownSecrets = Array.from({ length: MAX_VALID_SECRETS }, () =>
+    newWebhookSecret(keys.randomSecret()),
+  );
   return async (delivery) => {
     const workflowId = delivery.workflowId.toLowerCase();
     const secrets = await findValidWebhookSecrets(store.reader, workflowId, keys, now());
@@ -93,7 +95,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
     }
     // After the response, whose time would otherwise reveal that the workflow exists.
     setImmediate(() => recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure));
-    throw deliveryUnproven();
+    throw deliveryUnauthenticated();
   };
 }
 
@@ -124,14 +126,14 @@ async function processDelivery(
   const caller = "caller" in proof ? proof.caller : undefined;
   if (caller) await requireNotRevoked(tx, caller, START_WORKFLOW);
   const found = await findAnyWorkflow(tx.db, workflowId);
-  if (!found || (caller && caller.organizationId !== found.organizationId)) throw deliveryUnproven();
+  if (!found || (caller && caller.organizationId !== found.organizationId)) throw deliveryUnauthenticated();
   const { workflow, organizationId } = found;
   if (caller) requireOwnershipFor(START_WORKFLOW, caller, workflow.metadata?.creator);
   const creator = caller?.subject ?? workflow.metadata?.executor;
   if (!creator) throw new Error(`the workflow ${workflowId} has no executor`);
 
   const deliveryId = "caller" in proof ? unsignedDeliveryId(headers) : proof.deliveryId;
-  const reading = readWebhook(headers, body);
+  const reading = parseDelivery(headers, body);
   const bodySignature = "caller" in proof ? undefined : proof.bodySignature;
   const keys = deduplicationKeys(deliveryId, bodySignature);
   // Standard Webhooks signs the id, and events of pull requests have deduplication keys of their own: the id suffices.
@@ -155,7 +157,7 @@ async function processDelivery(
   const entered = await fireWebhook(tx, {
     organizationId,
     workflow,
-    reading,
+    parsed: reading,
     creator,
     sourceSetters,
     deliveryId,

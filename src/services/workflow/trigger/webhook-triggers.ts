@@ -7,7 +7,9 @@ import {
   WorkflowExecutionTriggerSchema,
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
+import type { ParsedDelivery } from "../../../domain/workflow/trigger/parsed-delivery.ts";
 import type { PullRequestDelivery } from "../../../domain/workflow/trigger/pull-request-event.ts";
+import { startParametersOf, storedBody } from "../../../domain/workflow/trigger/start-parameters.ts";
 import {
   contextOfTrigger,
   manualTrigger,
@@ -15,8 +17,6 @@ import {
   projectIdsOf,
   type TriggerMatch,
 } from "../../../domain/workflow/trigger/trigger-match.ts";
-import { storedBody, webhookParameters } from "../../../domain/workflow/trigger/webhook-parameters.ts";
-import type { WebhookReading } from "../../../domain/workflow/trigger/webhook-reading.ts";
 import { findProjectRemotes } from "../../../store/project/project-index.ts";
 import type { WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
@@ -28,7 +28,7 @@ import { disabledReason, startAndRecord } from "./trigger-start.ts";
 export interface VerifiedDelivery {
   readonly organizationId: string;
   readonly workflow: Workflow;
-  readonly reading: WebhookReading;
+  readonly parsed: ParsedDelivery;
   /** Creator of the executions that it starts. */
   readonly creator: Subject;
   /** The subjects that may have sent it. They count as the setters of the repository that an event names. */
@@ -48,19 +48,19 @@ export async function fireWebhook(
   tx: WriteTransaction,
   delivery: VerifiedDelivery,
 ): Promise<WorkflowTriggerEvent[]> {
-  const { workflow, reading } = delivery;
+  const { workflow, parsed } = delivery;
   const disabled = disabledReason(workflow);
   if (disabled !== undefined) return [await recordDelivery(tx, delivery, TriggerVerdict.DISABLED, disabled)];
-  switch (reading.kind) {
+  switch (parsed.kind) {
     case "pull_request":
-      return firePullRequestTriggers(tx, delivery, reading.delivery);
+      return firePullRequestTriggers(tx, delivery, parsed.delivery);
     case "manual":
-      return [await fireManualTrigger(tx, delivery, reading)];
+      return [await fireManualTrigger(tx, delivery, parsed)];
     case "problem":
     case "malformed":
-      return [await recordDelivery(tx, delivery, TriggerVerdict.REFUSED, reading.problem)];
+      return [await recordDelivery(tx, delivery, TriggerVerdict.REFUSED, parsed.problem)];
     case "nothing":
-      return [await recordDelivery(tx, delivery, TriggerVerdict.NO_MATCH, reading.reason)];
+      return [await recordDelivery(tx, delivery, TriggerVerdict.NO_MATCH, parsed.reason)];
   }
 }
 
@@ -128,7 +128,7 @@ async function firePullRequestTrigger(
 async function fireManualTrigger(
   tx: WriteTransaction,
   delivered: VerifiedDelivery,
-  reading: Extract<WebhookReading, { kind: "manual" }>,
+  reading: Extract<ParsedDelivery, { kind: "manual" }>,
 ): Promise<WorkflowTriggerEvent> {
   const { spec } = delivered.workflow;
   const manual = manualTrigger(spec?.triggers ?? []);
@@ -144,7 +144,7 @@ async function fireManualTrigger(
       ...delivered,
       triggerIndex,
       trigger: create(WorkflowExecutionTriggerSchema, { trigger: { case: "manual", value: {} }, context }),
-      parameters: webhookParameters(spec?.parameters ?? [], reading),
+      parameters: startParametersOf(spec?.parameters ?? [], reading),
       sourceSetters: undefined,
     }),
   );
@@ -157,8 +157,8 @@ function recordDelivery(
   verdict: TriggerVerdict,
   reason: string,
 ): Promise<WorkflowTriggerEvent> {
-  const { reading } = delivered;
-  const delivery = reading.kind === "pull_request" ? reading.delivery : undefined;
+  const { parsed } = delivered;
+  const delivery = parsed.kind === "pull_request" ? parsed.delivery : undefined;
   return recordTriggerEvent(tx, delivered, {
     ...entryOf(delivered),
     verdict,
@@ -178,16 +178,16 @@ function entryOf({ workflow, deliveryId, redelivered }: VerifiedDelivery) {
   };
 }
 
-function payloadOf({ workflow, reading }: VerifiedDelivery): TriggerPayload {
-  switch (reading.kind) {
+function payloadOf({ workflow, parsed }: VerifiedDelivery): TriggerPayload {
+  switch (parsed.kind) {
     case "pull_request":
-      return { events: reading.delivery.events, repositoryUrls: reading.delivery.repositoryUrls };
+      return { events: parsed.delivery.events, repositoryUrls: parsed.delivery.repositoryUrls };
     case "manual":
-      return { parameters: reading.parameters, ...storedBody(workflow.spec?.parameters ?? [], reading) };
+      return { parameters: parsed.parameters, ...storedBody(workflow.spec?.parameters ?? [], parsed) };
     case "problem":
     case "malformed":
-      return { problem: reading.problem };
+      return { problem: parsed.problem };
     case "nothing":
-      return { reason: reading.reason };
+      return { reason: parsed.reason };
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Adds the repositories of context URLs to the text of the project search. `page_repository(url)`
- * is pageRepository of domain/. A changed text gets a new row in the index, as in an update of a
+ * is repositoryOfPage of domain/. A changed text gets a new row in the index, as in an update of a
  * project: a search discards candidates of the former row.
  */
 export const name = "0013-context-url-search";

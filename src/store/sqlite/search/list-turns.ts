@@ -1,4 +1,4 @@
-import { FairQueue, type Owner } from "./search-turns.ts";
+import { FairQueue, type SearchOwner } from "./search-turns.ts";
 
 /**
  * Maximum time that the queries of lists block the main thread in one turn of the event loop, plus
@@ -32,7 +32,7 @@ export class ListScheduler {
   /**
    * Runs a query: at once while this turn of the event loop has time left and no other query waits.
    */
-  run<R>(owner: Owner, query: () => R): Promise<R> {
+  run<R>(owner: SearchOwner, query: () => R): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.add(owner, () => {
         try {

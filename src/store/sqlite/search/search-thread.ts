@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { SearchTooLong } from "../../../domain/error.ts";
 import { type Scope, StoreUnavailable } from "../../store.ts";
-import { FairQueue, type Owner } from "./search-turns.ts";
+import { FairQueue, type SearchOwner } from "./search-turns.ts";
 import type { SearchName, SearchParameters, SearchResult } from "./searches.ts";
 
 /** Time limit of one search; a test of every row of a million takes about half of it. */
@@ -59,7 +59,7 @@ export type SearchAnswer = { readonly number: number } & (
 );
 
 interface Waiting {
-  readonly owner: Owner;
+  readonly owner: SearchOwner;
   readonly order: SearchOrder;
   readonly resolve: (result: never) => void;
   readonly reject: (reason: unknown) => void;

@@ -1,5 +1,5 @@
 /** The owner of a query: an organization, and one of its callers. */
-export interface Owner {
+export interface SearchOwner {
   readonly organizationId: string;
   readonly callerId: string;
 }
@@ -31,7 +31,7 @@ export class FairQueue<T> {
    * Adds an element to the queue.
    * @returns false when too many wait already
    */
-  add({ organizationId, callerId }: Owner, one: T): boolean {
+  add({ organizationId, callerId }: SearchOwner, one: T): boolean {
     const callers = this.#waiting.get(organizationId) ?? new Map<string, T[]>();
     let count = 0;
     for (const { length } of callers.values()) count += length;
@@ -59,7 +59,7 @@ export class FairQueue<T> {
   }
 
   /** Removes an element that shall not wait any longer; does nothing when it does not wait. */
-  remove({ organizationId, callerId }: Owner, one: T): void {
+  remove({ organizationId, callerId }: SearchOwner, one: T): void {
     const callers = this.#waiting.get(organizationId);
     const own = callers?.get(callerId) ?? [];
     const place = own.indexOf(one);

@@ -1,10 +1,10 @@
-import { deletedEnvironment, isUntouched } from "../domain/environment/environment.ts";
+import { deletedEnvironment, wasNeverAssigned } from "../domain/environment/environment.ts";
 import { limitMs } from "../domain/policy/policy-limit.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../services/environment/environment-change.ts";
 import { findDeletable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
@@ -31,7 +31,7 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
         const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
         for (const each of found) {
           const marked = deletedEnvironment(each);
-          if (isUntouched(each)) await deleteEnvironmentRow(tx, scope, each);
+          if (wasNeverAssigned(each)) await deleteEnvironmentRow(tx, scope, each);
           else if (marked) await changeEnvironment(tx, scope, each, marked);
         }
         return found.length;
@@ -44,7 +44,7 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
 }
 
 /** Deletes archived environments. */
-export const deletionJob: MakeJob = ({ store, now }) => ({
+export const environmentDeletionJob: JobFactory = ({ store, now }) => ({
   name: "deletion",
   everyMs: EVERY_MS,
   run: () => deleteArchivedEnvironments(store, now()),

@@ -4,7 +4,7 @@ import { updateEnvironment } from "../store/environment/environment.ts";
 import { findArchivable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
@@ -40,7 +40,7 @@ export async function archiveEnvironments(store: Store, now: number): Promise<nu
 }
 
 /** Archives inactive environments. */
-export const archiveJob: MakeJob = ({ store, now }) => ({
+export const environmentArchivingJob: JobFactory = ({ store, now }) => ({
   name: "archive",
   everyMs: EVERY_MS,
   run: () => archiveEnvironments(store, now()),

@@ -1,12 +1,12 @@
 import { WorkflowTriggerEvent_Source as Source, TriggerVerdict } from "#gen/service/v1/workflow_pb.js";
-import { dueInstant, MAX_MISSED, nextInstant } from "../domain/project/schedule.ts";
+import { findDueInstant, MAX_MISSED, nextInstant } from "../domain/project/schedule.ts";
 import { fireTimeTrigger } from "../services/workflow/trigger/time-trigger.ts";
 import { recordTriggerEvent } from "../services/workflow/trigger/trigger-ledger.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import { findWorkflow } from "../store/workflow/workflow.ts";
 import type { StoredSchedule } from "../store/workflow/workflow-schedule.ts";
 import { findDueSchedules, findSchedule, setNextInstant } from "../store/workflow/workflow-schedule.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** The precision of time triggers. */
 const EVERY_MS = 1_000;
@@ -23,7 +23,7 @@ const SCHEDULES_PER_BATCH = 100;
  * @param now milliseconds since 1970 UTC
  * @throws AggregateError of the failures, after all other triggers are done
  */
-export async function fireSchedules(store: Store, now: number): Promise<void> {
+export async function fireDueTimeTriggers(store: Store, now: number): Promise<void> {
   for (;;) {
     const due = await findDueSchedules(store.reader, now, SCHEDULES_PER_BATCH);
     const fired = await Promise.allSettled(
@@ -45,7 +45,7 @@ async function fireSchedule(tx: WriteTransaction, found: StoredSchedule): Promis
   if (!schedule) return false;
   const { cron_expression: cronExpression, time_zone: timeZone } = schedule;
   const { next_at: nextAt, trigger_index: triggerIndex } = schedule;
-  const due = dueInstant({ cronExpression, timeZone }, nextAt - 1, tx.now);
+  const due = findDueInstant({ cronExpression, timeZone }, nextAt - 1, tx.now);
   if (!due) return false;
   const { instantMs, missed } = due;
   const workflow = await findWorkflow(tx.db, scope, schedule.workflow_id);
@@ -74,8 +74,8 @@ function missedReason(missed: number, firstMs: number, latestMs: number): string
 }
 
 /** Fires time triggers. */
-export const schedulesJob: MakeJob = ({ store, now }) => ({
+export const timeTriggersJob: JobFactory = ({ store, now }) => ({
   name: "schedules",
   everyMs: EVERY_MS,
-  run: () => fireSchedules(store, now()),
+  run: () => fireDueTimeTriggers(store, now()),
 });

@@ -1,7 +1,7 @@
 import { INACTIVE_AFTER_MS, inactiveRunner } from "../domain/runner/runner-heartbeat.ts";
 import { findSilentRunners, findStoredRunner, updateRunner } from "../store/runner/runner-life.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 5_000;
 
@@ -33,7 +33,7 @@ export async function markInactiveRunners(store: Store, now: number): Promise<nu
 }
 
 /** Marks runners without a heartbeat as inactive. */
-export const runnerSilenceJob: MakeJob = ({ store, now }) => ({
+export const runnerInactivityJob: JobFactory = ({ store, now }) => ({
   name: "runner-silence",
   everyMs: EVERY_MS,
   run: () => markInactiveRunners(store, now()),

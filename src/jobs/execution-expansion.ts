@@ -10,7 +10,7 @@ import {
 } from "../services/workflow/execution/execution-expand.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { findUnexpandedExecutions } from "../store/workflow/workflow-execution-list.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
@@ -134,7 +134,7 @@ async function searchRepositories(
 }
 
 /** Creates the actions of executions whose repositories come from a search. */
-export const executionsJob: MakeJob = (context) => ({
+export const executionExpansionJob: JobFactory = (context) => ({
   name: "executions",
   everyMs: EVERY_MS,
   run: createExpansion(context),

@@ -11,12 +11,12 @@ import { errorBlock } from "./agent-block.ts";
 type Request = MessageInitShape<typeof ReportAgentRequestSchema>;
 
 /** One report about an agent's execution. */
-export type AgentProgress = Omit<Request, "leaseId" | "fence" | "$typeName" | "$unknown">;
+export type AgentReport = Omit<Request, "leaseId" | "fence" | "$typeName" | "$unknown">;
 
 /** Facts about the agent besides its answer; the newest of each counts. */
-export type AgentUpdate = Pick<AgentProgress, "usage" | "goalStatus" | "mode" | "currentActivity">;
+export type AgentUpdate = Pick<AgentReport, "usage" | "goalStatus" | "mode" | "currentActivity">;
 
-export type Interest = NonNullable<AgentProgress["interests"]>[number];
+export type Interest = NonNullable<AgentReport["interests"]>[number];
 
 /** The content of a block. */
 export type BlockContent = NonNullable<MessageInitShape<typeof AgentOutputBlockSchema>["block"]>;
@@ -28,7 +28,7 @@ export interface Block {
   readonly block: BlockContent;
 }
 
-export interface AgentReportLimits {
+export interface AgentReporterLimits {
   /** Longest time that a block waits to be sent together with others, in milliseconds; 100 when absent. */
   readonly intervalMs?: number;
   /** Maximum of characters in one report, unless a single block has more; 262,144 when absent. */
@@ -57,8 +57,8 @@ interface Draft {
  * order, one report at a time. Blocks are numbered without gaps when they are
  * sent.
  */
-export class AgentReport {
-  readonly #deliver: (progress: AgentProgress) => Promise<bigint>;
+export class AgentReporter {
+  readonly #deliver: (progress: AgentReport) => Promise<bigint>;
   readonly #intervalMs: number;
   readonly #reportCharacters: number;
   #lastSequence: bigint;
@@ -75,9 +75,9 @@ export class AgentReport {
    * @param lastSequence number of the last block that the service has
    */
   constructor(
-    deliver: (progress: AgentProgress) => Promise<bigint>,
+    deliver: (progress: AgentReport) => Promise<bigint>,
     lastSequence: bigint,
-    { intervalMs = 100, reportCharacters = 256 * 1_024 }: AgentReportLimits = {},
+    { intervalMs = 100, reportCharacters = 256 * 1_024 }: AgentReporterLimits = {},
   ) {
     this.#deliver = deliver;
     this.#lastSequence = lastSequence;

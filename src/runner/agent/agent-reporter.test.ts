@@ -3,12 +3,12 @@ import { expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
-import { type AgentProgress, AgentReport, type AgentReportLimits } from "./agent-report.ts";
+import { type AgentReport, AgentReporter, type AgentReporterLimits } from "./agent-reporter.ts";
 
 /** A report to a service that takes everything, after `last` blocks. */
-function reportTo(deliver: (progress: AgentProgress) => unknown, limits: AgentReportLimits = {}, last = 0n) {
+function reportTo(deliver: (progress: AgentReport) => unknown, limits: AgentReporterLimits = {}, last = 0n) {
   let known = last;
-  return new AgentReport(
+  return new AgentReporter(
     async (progress) => {
       await deliver(progress);
       known += BigInt(progress.blocks?.length ?? 0);
@@ -19,7 +19,7 @@ function reportTo(deliver: (progress: AgentProgress) => unknown, limits: AgentRe
   );
 }
 const text = (content: string) => ({ block: { case: "text" as const, value: { content } } });
-const contents = ({ blocks = [] }: AgentProgress) =>
+const contents = ({ blocks = [] }: AgentReport) =>
   blocks.map(({ block }) => (block?.case === "text" ? (block.value.content ?? "") : block?.case));
 
 test("whatever happens is told in its order, numbered on from what the service has, within its limits", async () => {
@@ -31,7 +31,7 @@ test("whatever happens is told in its order, numbered on from what the service h
   );
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 200 }), async (happenings) => {
-      const told: AgentProgress[] = [];
+      const told: AgentReport[] = [];
       const report = reportTo((progress) => told.push(progress), { intervalMs: 0, reportCharacters: 20 }, 5n);
       for (const each of happenings) {
         if (each.kind === "seen") report.seen(each.id);
@@ -65,7 +65,7 @@ test.each([
   [64, 2],
   [65, 2],
 ])("%i blocks are told in %i reports", async (count, wanted) => {
-  const told: AgentProgress[] = [];
+  const told: AgentReport[] = [];
   const report = reportTo((progress) => told.push(progress));
   for (let at = 0; at < count; at++) report.block(text("x"));
   await report.flush();
@@ -73,7 +73,7 @@ test.each([
 });
 
 test("nothing that comes after a wait goes into the report of it", async () => {
-  const told: AgentProgress[] = [];
+  const told: AgentReport[] = [];
   const report = reportTo((progress) => told.push(progress));
   report.block(text("before"));
   report.setState(State.WAITING, [{ id: "t", interest: { case: "userMessage", value: true } }]);
@@ -85,7 +85,7 @@ test("nothing that comes after a wait goes into the report of it", async () => {
 });
 
 test("of what an agent says of itself the newest is told", async () => {
-  const told: AgentProgress[] = [];
+  const told: AgentReport[] = [];
   const report = reportTo((progress) => told.push(progress));
   report.update({ currentActivity: "one", usage: { iterations: 1n } });
   report.update({ currentActivity: "two" });

@@ -1,9 +1,9 @@
 import { stoppedEnvironment } from "../domain/environment/environment.ts";
-import { hasOutlived } from "../domain/environment/environment-policy.ts";
+import { isPastLifetime } from "../domain/environment/environment-policy.ts";
 import { changeEnvironment } from "../services/environment/environment-change.ts";
 import { findPastLifetime } from "../store/environment/environment-age.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** Policies count in days, so a minute is precise enough. */
 const EVERY_MS = 60_000;
@@ -25,7 +25,7 @@ export async function stopExpiredEnvironments(store: Store, now: number): Promis
     const batch = await store.write(SYSTEM, "job/lifetime", async (tx) => {
       const found = await findPastLifetime(tx.db, now, afterId, ENVIRONMENTS_PER_BATCH);
       for (const { organizationId, environment } of found) {
-        const after = hasOutlived(environment, now) ? stoppedEnvironment(environment) : undefined;
+        const after = isPastLifetime(environment, now) ? stoppedEnvironment(environment) : undefined;
         if (!after) continue;
         await changeEnvironment(tx, { organizationId }, environment, after);
         stopped += 1;
@@ -38,7 +38,7 @@ export async function stopExpiredEnvironments(store: Store, now: number): Promis
 }
 
 /** Stops environments whose lifetime has ended. */
-export const lifetimeJob: MakeJob = ({ store, now }) => ({
+export const environmentLifetimeJob: JobFactory = ({ store, now }) => ({
   name: "lifetime",
   everyMs: EVERY_MS,
   run: () => stopExpiredEnvironments(store, now()),

@@ -1,9 +1,9 @@
 import type { WorkflowParameter } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
+import type { ParsedDelivery } from "./parsed-delivery.ts";
 import { isJsonObject, valueProblem } from "./webhook-body.ts";
-import type { WebhookReading } from "./webhook-reading.ts";
 
-type ManualReading = Extract<WebhookReading, { kind: "manual" }>;
+type ParsedManualDelivery = Extract<ParsedDelivery, { kind: "manual" }>;
 
 /**
  * The part of a delivery's body that is stored for a redelivery: its JSON, or the texts of the
@@ -27,7 +27,7 @@ const BODY_MAX_CHARACTERS = 65_536;
  */
 export function storedBody(
   declared: readonly WorkflowParameter[],
-  { body, fields }: ManualReading,
+  { body, fields }: ParsedManualDelivery,
 ): StoredBody {
   if (fields) return { fields };
   const json = JSON.stringify(body ?? null);
@@ -44,14 +44,14 @@ export function storedBody(
  * @throws DomainError VALUE_UNUSABLE for a text that no parameter accepts, and for a field of a
  * body that was not stored
  */
-export function webhookParameters(
+export function startParametersOf(
   declared: readonly WorkflowParameter[],
-  { parameters, body, fields }: ManualReading,
+  { parameters, body, fields }: ParsedManualDelivery,
 ): Record<string, string> {
   const values = new Map<string, string>();
   for (const { key, payloadField } of declared) {
     if (payloadField === "" || Object.hasOwn(parameters, key)) continue;
-    const text = fields ? keptText(fields, payloadField, key) : textAt(body, payloadField);
+    const text = fields ? storedText(fields, payloadField, key) : textAt(body, payloadField);
     if (text === undefined) continue;
     const problem = valueProblem(text);
     if (problem !== undefined) {
@@ -62,7 +62,7 @@ export function webhookParameters(
   return Object.fromEntries([...values, ...Object.entries(parameters)]);
 }
 
-function keptText(
+function storedText(
   fields: Readonly<Record<string, string | null>>,
   path: string,
   key: string,

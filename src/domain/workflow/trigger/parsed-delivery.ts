@@ -1,12 +1,12 @@
-import { type PullRequestDelivery, readPullRequestDelivery } from "./pull-request-event.ts";
-import { readWebhookParameters } from "./webhook-body.ts";
+import { type PullRequestDelivery, parsePullRequestDelivery } from "./pull-request-event.ts";
+import { parseWebhookBody } from "./webhook-body.ts";
 
 /**
  * The action that a delivery requests of a workflow. `manual`: a manual start; `problem`: the same,
  * with parameters that cannot be read; `nothing`: a host's event without a pull request;
  * `malformed`: its body is not JSON. The texts are safe to show.
  */
-export type WebhookReading =
+export type ParsedDelivery =
   | { readonly kind: "pull_request"; readonly delivery: PullRequestDelivery }
   | {
       readonly kind: "manual";
@@ -34,19 +34,19 @@ const EVENT_HEADERS = ["x-github-event", "x-gitlab-event"] as const;
  * @param headers by lower-case name
  * @param body the raw body
  */
-export function readWebhook(
+export function parseDelivery(
   headers: Readonly<Record<string, string | undefined>>,
   body: Uint8Array,
-): WebhookReading {
-  if (EVENT_HEADERS.some((name) => headers[name] !== undefined)) return readEvent(headers, body);
-  const requested = readWebhookParameters(body);
+): ParsedDelivery {
+  if (EVENT_HEADERS.some((name) => headers[name] !== undefined)) return parseEvent(headers, body);
+  const requested = parseWebhookBody(body);
   if ("malformed" in requested) return { kind: "malformed", problem: requested.malformed };
   if ("problem" in requested) return { kind: "problem", problem: requested.problem };
   return { kind: "manual", parameters: requested.parameters, body: requested.value };
 }
 
-function readEvent(headers: Readonly<Record<string, string | undefined>>, body: Uint8Array): WebhookReading {
-  const event = readPullRequestDelivery(headers, body);
+function parseEvent(headers: Readonly<Record<string, string | undefined>>, body: Uint8Array): ParsedDelivery {
+  const event = parsePullRequestDelivery(headers, body);
   if (event.delivery) return { kind: "pull_request", delivery: event.delivery };
   return event.isMalformed
     ? { kind: "malformed", problem: event.reason }

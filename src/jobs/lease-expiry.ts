@@ -1,7 +1,7 @@
 import { handlerOf } from "../services/access/work-handlers.ts";
 import { findExpiredLeases, findLease, renewLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
@@ -43,7 +43,7 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
 }
 
 /** Ends expired leases. */
-export const leasesJob: MakeJob = ({ store, now }) => ({
+export const leaseExpiryJob: JobFactory = ({ store, now }) => ({
   name: "leases",
   everyMs: EVERY_MS,
   run: () => endExpiredLeases(store, now()),

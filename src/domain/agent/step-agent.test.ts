@@ -6,7 +6,7 @@ import {
   WorkflowExecutionActionSchema,
   WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { isStepRunning, promptOfStep, stepKey } from "./agent-step.ts";
+import { isStepRunning, promptOfStep, stepKey } from "./step-agent.ts";
 
 const action = (phase: Phase, steps: Step[], attempt = 2) =>
   create(WorkflowExecutionActionSchema, {

@@ -1,6 +1,6 @@
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 /** The server becomes ready within this time after the database accepts changes again. */
 const EVERY_MS = 1_000;
@@ -10,7 +10,7 @@ const EVERY_MS = 1_000;
  * when that changes. It probes the database because a server that is not ready may
  * get no requests that would.
  */
-export function watchStorage(store: Pick<Store, "problem" | "probe">, log: Log): () => Promise<void> {
+export function createStorageCheck(store: Pick<Store, "problem" | "probe">, log: Log): () => Promise<void> {
   let knownProblem: string | undefined;
   return async () => {
     await store.probe();
@@ -23,8 +23,8 @@ export function watchStorage(store: Pick<Store, "problem" | "probe">, log: Log):
 }
 
 /** Checks whether the database accepts changes. */
-export const storageJob: MakeJob = ({ store, log }) => ({
+export const storageCheckJob: JobFactory = ({ store, log }) => ({
   name: "storage",
   everyMs: EVERY_MS,
-  run: watchStorage(store, log),
+  run: createStorageCheck(store, log),
 });

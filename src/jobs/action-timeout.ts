@@ -1,7 +1,7 @@
 import { expireAction } from "../services/workflow/action/action-progress.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import { findExpiredActions } from "../store/workflow/workflow-action.ts";
-import type { MakeJob } from "./job.ts";
+import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
 
@@ -26,7 +26,7 @@ export async function stopTimedOutActions(store: Store, now: number): Promise<nu
 }
 
 /** Stops actions that have reached their timeout. */
-export const actionTimeJob: MakeJob = ({ store, now }) => ({
+export const actionTimeoutJob: JobFactory = ({ store, now }) => ({
   name: "action-time",
   everyMs: EVERY_MS,
   run: () => stopTimedOutActions(store, now()),
