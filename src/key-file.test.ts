@@ -70,7 +70,7 @@ describe("the key file", () => {
       const folder = temporaryFolder();
       const file = join(folder, "key.json");
       const at = performance.timeOrigin + performance.now() + 2;
-      for (const racer of racers) racer.tell(JSON.stringify({ file, at }));
+      for (const racer of racers) racer.send(JSON.stringify({ file, at }));
       const ids = await Promise.all(racers.map((racer) => racer.next()));
       expect(ids).toEqual(racers.map(() => loadKeys(file).id));
       expect(readdirSync(folder)).toEqual(["key.json"]);
@@ -183,7 +183,7 @@ describe("a secret that is added", () => {
     );
     await reader.next();
     for (let round = 0; round < 100; round++) addSecret(file);
-    reader.tell("stop");
+    reader.send("stop");
     const { counts, last } = (await reader.next()) as { counts: number[]; last: string[] };
     expect(last).toEqual([first?.toString("hex")]);
     expect(counts).toEqual(counts.toSorted((a, b) => a - b));

@@ -1,9 +1,9 @@
 import { builderOf } from "../../src/store/query-builder.ts";
+import { type ActionTransition, recordedTransitions } from "../harness/action-transitions.ts";
 import type { Answer } from "../harness/call.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import type { ServedRepository } from "../harness/served-repository.ts";
 import type { TestServer } from "../harness/server.ts";
-import { type ActionMove, recordedMoves } from "../harness/workflow-record.ts";
 import type { HeldRun, World } from "./held-actions.ts";
 import { BRANCH } from "./moments.ts";
 
@@ -53,10 +53,10 @@ export async function recordProblems(
   server: Pick<TestServer, "url" | "token">,
   actions: readonly Answer["body"][],
 ): Promise<string[]> {
-  const moves = await recordedMoves(server);
+  const moves = await recordedTransitions(server);
   return actions.flatMap(({ id, status, metadata }) => {
     const own = moves.filter(({ actionId }) => actionId === id);
-    const count = (fits: (move: ActionMove) => boolean) => own.filter(fits).length;
+    const count = (fits: (move: ActionTransition) => boolean) => own.filter(fits).length;
     const begun = count(({ to }) => to === "RUNNING");
     const lost = count(({ from, to }) => from === "RUNNING" && to === "PENDING");
     const ends = count(({ to }) => to === "DONE" || to === "STOPPED");
@@ -102,7 +102,7 @@ export async function falseCounts({ run }: HeldRun): Promise<string[]> {
 
 /** How much is left of work, environments and their tokens; nothing of it belongs to actions that are over. */
 export function leftovers(server: TestServer): Promise<Record<string, number>> {
-  return besideServer(server, async ({ reader }) => {
+  return withServerData(server, async ({ reader }) => {
     const count = async (table: "work" | "environment") =>
       (await builderOf(reader).selectFrom(table).select("id").execute()).length;
     const tokens = await builderOf(reader)

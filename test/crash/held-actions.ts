@@ -4,14 +4,14 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { createGate } from "../harness/gate.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { newExchangeToken, type RunnerProcess, startRunnerProcess } from "../harness/runner-process.ts";
 import { startScmHost } from "../harness/scm-host.ts";
 import { type ServedRepository, serveRepositories } from "../harness/served-repository.ts";
 import { startServer, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { type HeldCall, startServerProxy } from "../harness/server-proxy.ts";
+import { type StartedExecution, startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { type StartedRun, startRun, task } from "../harness/workflow-run.ts";
 import { BRANCH, type HeldAction, type Moment, type Places } from "./moments.ts";
 
 /** A server, a host and a runner; the server and the runner can be killed and come back. */
@@ -46,7 +46,7 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
   const hostToken = { runnerId, host: host.host, token: host.token, source };
   await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", hostToken));
   let runner = startRunnerProcess(proxy, { ...settings, env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
-  await runner.said("the runner takes work");
+  await runner.untilLogged("the runner takes work");
   const { stateDir } = runner;
   const journalFile = join(temporaryFolder(), "journal");
   return {
@@ -69,7 +69,7 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
     },
     async killServer() {
       await server.kill();
-      proxy.cut();
+      proxy.closeConnections();
     },
     async restartServer() {
       server = { ...(await startServer({ dataDir, args })), token };
@@ -77,11 +77,11 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
     },
     async killRunner() {
       await runner.kill();
-      proxy.cut();
+      proxy.closeConnections();
     },
     async restartRunner() {
       runner = startRunnerProcess(proxy, { ...settings, stateDir });
-      await runner.said("the runner takes work");
+      await runner.untilLogged("the runner takes work");
     },
     async stop() {
       await runner.kill();
@@ -92,7 +92,7 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
 
 /** An execution whose actions are held, each at a moment of its own. */
 export interface HeldRun {
-  readonly run: StartedRun;
+  readonly run: StartedExecution;
   /** In the order of the actions. */
   readonly repositories: readonly ServedRepository[];
   /** Lets all of them go on, those also that begin anew. */
@@ -146,7 +146,7 @@ export async function holdReport(world: World): Promise<HeldRun> {
 
 /** Starts an execution over one repository, and resolves when its action was given out and no runner heard of it. */
 export async function holdLease(world: World): Promise<HeldRun> {
-  const { reached, release } = world.proxy.holdAnswer("leaseWork", (_, { works }) => works.length > 0);
+  const { reached, release } = world.proxy.holdResponse("leaseWork", (_, { works }) => works.length > 0);
   const repositories = serveRepositories(["lease-unheard"], world.host);
   const run = await startEditing(world, repositories);
   await reached;
@@ -164,12 +164,12 @@ function startEditing(
   { api, gate, journalFile }: World,
   repositories: readonly ServedRepository[],
   report?: object,
-): Promise<StartedRun> {
+): Promise<StartedExecution> {
   const at = (part: string) => gate.wait(`"$(cat name.txt)-${part}"`);
   const note = (sign: string) => `echo "${sign} $CHARTROOM_ACTION_ID" >> '${journalFile}'`;
   const edit = [note("+"), at("begin"), at("work"), "echo one > b.txt", note("-")];
   const lines = { title: "Lines", key: "lines", integer: {}, command: `${at("report")}; wc -l < b.txt` };
-  return startRun(api, {
+  return startExecution(api, {
     actions: repositories.length,
     repository: (index) => repositories[index]?.cloneUrl ?? "",
     steps: [
@@ -183,7 +183,7 @@ function startEditing(
 
 /** Ids of leases by action. */
 function leasesOf(server: TestServer): Promise<Map<string, string>> {
-  return besideServer(server, async ({ reader }) => {
+  return withServerData(server, async ({ reader }) => {
     const rows = await builderOf(reader).selectFrom("work").select(["id", "subject_id"]).execute();
     return new Map(rows.map(({ id, subject_id }) => [subject_id, id]));
   });

@@ -62,7 +62,7 @@ export const MOMENTS: readonly Moment[] = [
     name: "last-step-heard",
     beginsAnew: false,
     hold: ({ proxy }, { leaseId }) =>
-      proxy.holdAnswer("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
+      proxy.holdResponse("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
   },
   {
     name: "end-unheard",
@@ -72,7 +72,7 @@ export const MOMENTS: readonly Moment[] = [
   {
     name: "end-heard",
     beginsAnew: false,
-    hold: ({ proxy }, { leaseId }) => proxy.holdAnswer("finishWork", (req) => req.leaseId === leaseId),
+    hold: ({ proxy }, { leaseId }) => proxy.holdResponse("finishWork", (req) => req.leaseId === leaseId),
   },
 ];
 

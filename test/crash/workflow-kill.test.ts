@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
-import { runAllOut } from "../harness/lease.ts";
+import { expireAllLeases } from "../harness/lease.ts";
 import { printedRandom } from "../harness/random.ts";
 import { stopRunners } from "../harness/runner-process.ts";
 import { runCommand, stopAll } from "../harness/server.ts";
@@ -97,7 +97,7 @@ describe("a runner that is killed at every moment of an action", () => {
     const moments = [...MOMENTS, ...UNTOLD_BY_HOST];
     const runs = [await holdReport(world), await holdActions(world, moments), await holdLease(world)];
     await world.killRunner();
-    await runAllOut(world.server);
+    await expireAllLeases(world.server);
     for (const run of runs) expect(await falseReports(world, run)).toEqual([]);
     for (const { release } of runs) release();
     await world.restartRunner();

@@ -86,7 +86,7 @@ describe("a stream of a blocked account", () => {
       administrator: true,
     });
     const watching = watch(createGrpcTransport({ baseUrl: server.url }), administrator.token);
-    await watching.begun;
+    await watching.opened;
     const { accountId } = administrator;
     await post(server, "AccountService/BlockAccount", { accountId, reason: "left" });
     expectBlocked(await watching.ended);

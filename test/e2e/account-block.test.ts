@@ -7,7 +7,7 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { insertEnvironmentToken, insertServiceAccountToken } from "../harness/machine-token.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { bearer } from "./speak/connect.ts";
@@ -41,7 +41,7 @@ const outcome = (answer: Answer) => [answer.status, reasonOf(answer)];
 const BLOCKED = [403, "ACCOUNT_BLOCKED"];
 
 function reasons(accountId: string, organization: string | null): Promise<string[]> {
-  return besideServer(server, async ({ reader }) => {
+  return withServerData(server, async ({ reader }) => {
     const rows = await builderOf(reader)
       .selectFrom("audit_log")
       .select(["reason", "organization_id"])
@@ -64,7 +64,7 @@ describe("a blocked account", () => {
     const made = await post(server, "EnvironmentService/CreateEnvironment", { name: "e" }, person.token);
     environmentId = made.body.environment.id;
     await post(server, "EnvironmentService/StartEnvironment", { environmentId }, person.token);
-    await besideServer(server, async (store, keys) => {
+    await withServerData(server, async (store, keys) => {
       environmentToken = (await insertEnvironmentToken(store, keys, { organizationId, environmentId })).value;
       const of = { organizationId, creatorAccountId: person.accountId, description: "nightly" };
       serviceAccountToken = await insertServiceAccountToken(store, keys, of);
@@ -201,7 +201,7 @@ describe("who may block an account", () => {
   test("not an environment, even of an administrator", async () => {
     const made = await post(server, "EnvironmentService/CreateEnvironment", { name: "e" });
     const environmentId = made.body.environment.id;
-    const { value } = await besideServer(server, (store, keys) =>
+    const { value } = await withServerData(server, (store, keys) =>
       insertEnvironmentToken(store, keys, { organizationId, environmentId }),
     );
     expect(outcome(await block((await join()).accountId, "odd", value))).toEqual([403, "PERMISSION_DENIED"]);

@@ -5,7 +5,7 @@ import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } fro
 import { type LogStream, streamLogs } from "../harness/log-stream.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
-import { startRun, task } from "../harness/workflow-run.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
 
 const KIB = 1024;
 const PIECE = 64 * KIB;
@@ -20,7 +20,7 @@ afterAll(stopAll);
 
 /** An action of two steps that the runner holds. */
 async function begun() {
-  await startRun(server, { steps: [task("one"), task("two")] });
+  await startExecution(server, { steps: [task("one"), task("two")] });
   const work = await runner.leaseOne();
   return { work, actionId: work.action.actionId as string };
 }
@@ -74,7 +74,7 @@ describe("the logs of an action", () => {
   test("come as they are printed while they are followed, until the action ends", async () => {
     const { work, actionId } = await begun();
     const stream = streamLogs(server, actionId, { follow: true });
-    await stream.begun;
+    await stream.opened;
     for (const [count, logs] of [
       [1, chunk(0, 0, 3)],
       [2, chunk(0, 3, 4)],
@@ -141,10 +141,10 @@ describe("the logs of an action", () => {
   test("end with the server, also while they are followed", async () => {
     const stopping = await startServer();
     const mine = await registerRunner(stopping);
-    await startRun(stopping);
+    await startExecution(stopping);
     const work = await mine.leaseOne();
     const stream = streamLogs(stopping, work.action.actionId, { follow: true });
-    await stream.begun;
+    await stream.opened;
     expect(await stopping.stop()).toBe(0);
     expect(await stream.ended).toBe(undefined);
   });

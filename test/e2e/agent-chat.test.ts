@@ -5,7 +5,12 @@ import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { chat } from "../../src/commands/chat/chat.ts";
-import { addScriptedAgent, leaveTalks, startTalk, type Talk } from "../harness/agent-talk.ts";
+import {
+  addScriptedAgent,
+  type Conversation,
+  closeConversations,
+  startConversation,
+} from "../harness/agent-conversation.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -21,14 +26,14 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const { pid } of chats) if (pid !== undefined) process.kill(pid, "SIGKILL");
-  leaveTalks();
+  closeConversations();
   await stopRunners();
   await stopAll();
 });
 
 /** The program with its standard input on a pipe. */
 function startChat(
-  { id }: Pick<Talk, "id">,
+  { id }: Pick<Conversation, "id">,
   env: Record<string, string> = { CHARTROOM_TOKEN: server.token },
   { url = server.url, options = [] }: { url?: string; options?: readonly string[] } = {},
 ) {
@@ -64,8 +69,8 @@ const ids = (lines: readonly string[]) => lines.flatMap((line) => SENT.exec(line
 
 describe("a chat on a pipe", () => {
   test("sends each line, shows what is answered to it, and is left after the last answer", async () => {
-    const talk = await startTalk(server);
-    const at = startChat(talk);
+    const conversation = await startConversation(server);
+    const at = startChat(conversation);
     for (const line of ["echo hello", "count", "edit a.txt words", "tool grep foo", "nonsense"])
       at.type(line);
     at.end();
@@ -90,12 +95,12 @@ describe("a chat on a pipe", () => {
       "error: there is no command nonsense",
     ]);
     expect(lines.findLast((line) => line.startsWith("["))).toBe("[the run waits for input]");
-    await talk.stop();
+    await conversation.stop();
   });
 
   test("shows the queue with its receipts, and rearranges it by the beginnings of ids", async () => {
-    const talk = await startTalk(server);
-    const at = startChat(talk);
+    const conversation = await startConversation(server);
+    const at = startChat(conversation);
     at.type("slow 1000");
     await at.until("step 1");
     for (const word of ["one", "two", "three", "four"]) at.type(`echo ${word}`);
@@ -131,8 +136,8 @@ describe("a chat on a pipe", () => {
   });
 
   test("gives goals and orders, and may be left while the agent works", async () => {
-    const talk = await startTalk(server);
-    const at = startChat(talk);
+    const conversation = await startConversation(server);
+    const at = startChat(conversation);
     at.type("/goal win");
     await at.until("its goal is active");
     at.type("/goal pause");
@@ -146,13 +151,13 @@ describe("a chat on a pipe", () => {
     await at.until("step 2");
     at.type("/leave");
     const { code } = await at.ended;
-    expect([code, (await talk.get()).status.phase]).toEqual([0, "PHASE_RUNNING"]);
-    await talk.stop();
+    expect([code, (await conversation.get()).status.phase]).toEqual([0, "PHASE_RUNNING"]);
+    await conversation.stop();
   });
 
   test("tells why a run failed, and fails with it", async () => {
-    const talk = await startTalk(server);
-    const at = startChat(talk);
+    const conversation = await startConversation(server);
+    const at = startChat(conversation);
     at.type("fail out of luck");
     const { code, shown } = await at.ended;
     expect(code).toBe(1);
@@ -160,12 +165,12 @@ describe("a chat on a pipe", () => {
   });
 
   test("without a good token, a server or a run says so in a sentence", async () => {
-    const talk = await startTalk(server);
-    expect(await startChat(talk, {}).ended).toMatchObject({
+    const conversation = await startConversation(server);
+    expect(await startChat(conversation, {}).ended).toMatchObject({
       code: 1,
       complaints: "chartroom: put an access token into CHARTROOM_TOKEN: chartroom token create\n",
     });
-    expect(await startChat(talk, { CHARTROOM_TOKEN: "cr_pat_no" }).ended).toMatchObject({
+    expect(await startChat(conversation, { CHARTROOM_TOKEN: "cr_pat_no" }).ended).toMatchObject({
       code: 1,
       complaints: "chartroom: the token in CHARTROOM_TOKEN does not hold\n",
     });
@@ -176,7 +181,7 @@ describe("a chat on a pipe", () => {
       CHARTROOM_TOKEN: "x",
     });
     expect(wrong.stderr).toMatch(/--server must be an http or https URL/);
-    await talk.stop();
+    await conversation.stop();
   });
 });
 
@@ -186,17 +191,17 @@ describe("a chat whose server goes away", () => {
   const token = () => ({ CHARTROOM_TOKEN: server.token });
 
   test("says so, says when it is back, and shows what was missed, each block once", async () => {
-    const talk = await startTalk(server);
+    const conversation = await startConversation(server);
     const proxy = await startServerProxy(server);
-    const at = startChat(talk, token(), proxy);
+    const at = startChat(conversation, token(), proxy);
     at.type("echo before");
     await at.until("-- echo before\nbefore\n");
     proxy.forwardTo(NOWHERE);
-    proxy.cut();
+    proxy.closeConnections();
     await at.until(`[the server ${proxy.url} cannot be reached`);
     expect(at.lines().at(-1)).toMatch(/; trying again for 300 seconds\]$/);
-    await talk.say("missed", "echo meanwhile");
-    await talk.untilSaid("meanwhile");
+    await conversation.say("missed", "echo meanwhile");
+    await conversation.untilOutput("meanwhile");
     at.type("echo lost");
     await at.until("not done, the server cannot be reached (");
     proxy.forwardTo(server);
@@ -212,45 +217,45 @@ describe("a chat whose server goes away", () => {
     }
     expect(lines.filter((line) => line.startsWith("[the server"))).toHaveLength(2);
     await proxy.stop();
-    await talk.stop();
+    await conversation.stop();
   });
 
   test("says nothing of a connection that is there again at once", async () => {
-    const talk = await startTalk(server);
+    const conversation = await startConversation(server);
     const proxy = await startServerProxy(server);
-    const at = startChat(talk, token(), proxy);
+    const at = startChat(conversation, token(), proxy);
     at.type("echo before");
     await at.until("-- echo before\nbefore\n");
-    proxy.cut();
-    await talk.say("after", "echo after");
+    proxy.closeConnections();
+    await conversation.say("after", "echo after");
     await at.until("after\n");
     at.end();
     const { code, shown } = await at.ended;
     expect(code).toBe(0);
     expect(shown).not.toContain("[the server");
     await proxy.stop();
-    await talk.stop();
+    await conversation.stop();
   });
 
   test("gives up after the time that it was given, with a sentence", async () => {
-    const talk = await startTalk(server);
+    const conversation = await startConversation(server);
     const proxy = await startServerProxy(server);
-    const at = startChat(talk, token(), { url: proxy.url, options: ["--retry-for", "1"] });
+    const at = startChat(conversation, token(), { url: proxy.url, options: ["--retry-for", "1"] });
     await at.until("[the run");
     proxy.forwardTo(NOWHERE);
-    proxy.cut();
+    proxy.closeConnections();
     const { code, complaints } = await at.ended;
     expect(code).toBe(1);
     expect(complaints).toMatch(
       /^chartroom: the server http:\/\/127\.0\.0\.1:\d+ cannot be reached \(.+\), for 1 seconds now: .*start the chat again later\n$/,
     );
     await proxy.stop();
-    await talk.stop();
+    await conversation.stop();
   });
 
   test("that was never there is told of as well, and to leave then is no success", async () => {
-    const talk = await startTalk(server);
-    const at = startChat(talk, token(), NOWHERE);
+    const conversation = await startConversation(server);
+    const at = startChat(conversation, token(), NOWHERE);
     await at.until("[the server http://127.0.0.1:1 cannot be reached");
     at.type("/leave");
     const { code, complaints } = await at.ended;
@@ -260,19 +265,19 @@ describe("a chat whose server goes away", () => {
         /^chartroom: the chat was left while the server .* could not be reached: [^\n]+\n$/,
       ),
     ]);
-    const wrong = await startChat(talk, token(), { options: ["--retry-for", "soon"] }).ended;
+    const wrong = await startChat(conversation, token(), { options: ["--retry-for", "soon"] }).ended;
     expect(wrong).toMatchObject({
       code: 1,
       complaints: 'chartroom: --retry-for must be a whole number from 0 to 86400, not "soon"\n',
     });
-    await talk.stop();
+    await conversation.stop();
   });
 });
 
 describe("a chat in a terminal", () => {
   testWith("npx", "script")("shows the stream and the queue to whoever types", async () => {
-    const talk = await startTalk(server);
-    const command = `npx chartroom agent chat ${talk.id} --server ${server.url}`;
+    const conversation = await startConversation(server);
+    const command = `npx chartroom agent chat ${conversation.id} --server ${server.url}`;
     // It gives the command a terminal of its own, and ends with its status.
     const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
       cwd: ROOT,
@@ -303,8 +308,8 @@ describe("a chat in a terminal", () => {
   });
 
   test("prints whole lines above the one that is typed, and no control characters of an agent", async () => {
-    const talk = await startTalk(server);
-    await talk.say("red", "echo \u{1b}[31mred");
+    const conversation = await startConversation(server);
+    await conversation.say("red", "echo \u{1b}[31mred");
     const input = Object.assign(new PassThrough(), { isTTY: true });
     const output = Object.assign(new PassThrough(), { columns: 20 });
     let shown = "";
@@ -315,7 +320,7 @@ describe("a chat in a terminal", () => {
     const chatting = chat({
       server: url,
       token,
-      agentExecutionId: talk.id,
+      agentExecutionId: conversation.id,
       retryForMs: 60_000,
       input,
       output,
@@ -327,7 +332,7 @@ describe("a chat in a terminal", () => {
     // Whoever joins later sees what it answers, too.
     expect(shown).toContain("-- echo \u{fffd}[31mred\n");
     input.write("echo hel");
-    await talk.say("other", "echo meanwhile");
+    await conversation.say("other", "echo meanwhile");
     await until(
       () => shown,
       (all) => all.includes("\u{1b}[Jmeanwhile\n"),
@@ -340,7 +345,7 @@ describe("a chat in a terminal", () => {
     // Over a pasted line of three rows, of which readline learns when it prints it anew, and goes up from then on.
     const before = shown.length;
     input.write("x".repeat(50));
-    await talk.say("third", "echo above");
+    await conversation.say("third", "echo above");
     const printed = await until(
       () => shown.slice(before).split("\u{1b}[2A\r\u{1b}[J").slice(1),
       (pieces) => pieces.some((piece) => piece.startsWith("above")),
@@ -354,6 +359,6 @@ describe("a chat in a terminal", () => {
     expect(stripVTControlCharacters(shown.slice(shown.indexOf("Jmeanwhile") + 1))).toMatch(
       /^meanwhile\s+> echo hel/,
     );
-    await talk.stop();
+    await conversation.stop();
   });
 });

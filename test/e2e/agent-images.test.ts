@@ -13,12 +13,17 @@ import {
   type StreamInputsResponse,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
 import { envelope } from "../harness/envelope.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { type Prober, startProber } from "../harness/prober.ts";
-import { readStream } from "../harness/reading.ts";
 import { startServer, stopAll } from "../harness/server.ts";
+import { readStream } from "../harness/stream-reader.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex");
 const MIB = 1024 * 1024;
@@ -28,12 +33,12 @@ const IMAGES = Array.from({ length: 10 }, (_, index) =>
   Buffer.concat([PNG, Buffer.alloc(4 * MIB - PNG.length, index + 1)]),
 );
 
-let home: AgentHome;
-let run: HeldRun;
+let home: AgentFixture;
+let run: LeasedAgentExecution;
 let prober: Prober;
 beforeAll(async () => {
-  home = await agentHome(await startServer({ args: LASTING_LEASES }));
-  run = await startHeldRun(home);
+  home = await createAgentFixture(await startServer({ args: LONG_LEASES }));
+  run = await startLeasedAgentExecution(home);
   const { url, token, process } = home.server;
   prober = startProber({ url, token, pid: process.pid as number });
   const { input } = AgentService.method.sendToAgentExecution;
@@ -118,7 +123,7 @@ describe("ten images of 4 MiB", () => {
     const [delivery] = await reading.until(1);
     expect(damaged(delivery as StreamInputsResponse)).toEqual([]);
     expect(delivery?.input?.id).toBe("images");
-    reading.leave();
+    reading.cancel();
   });
 
   test.each(["json", "proto"] as const)("make nobody else wait when they are sent as %s", async (form) => {
@@ -140,6 +145,6 @@ describe("ten images of 4 MiB", () => {
     await run.wait();
     const deliveries = await reading.until(2);
     expect(deliveries.map(({ input }) => input?.id)).toEqual(["images", "small"]);
-    reading.leave();
+    reading.cancel();
   });
 });

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
 import { decisionOf } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -12,11 +17,11 @@ const MOST_IMAGE_BYTES = 4 * 1024 * 1024;
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
 let server: TestServer;
-let home: AgentHome;
-let run: HeldRun;
+let home: AgentFixture;
+let run: LeasedAgentExecution;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  home = await agentHome(server);
+  server = await startServer({ args: LONG_LEASES });
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -29,7 +34,7 @@ const png = (length: number) => Buffer.concat([Buffer.from(PNG), Buffer.alloc(le
 
 describe("an input", () => {
   beforeAll(async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
   });
 
   test("is exactly one of its kinds", async () => {
@@ -124,7 +129,7 @@ describe("an input", () => {
 
 describe("an image", () => {
   beforeAll(async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
   });
 
   test.each([
@@ -149,7 +154,7 @@ describe("an image", () => {
   });
 
   test("reaches the runner as it was sent", async () => {
-    const other = await startHeldRun(home);
+    const other = await startLeasedAgentExecution(home);
     const [first, second] = [png(70_000), Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3])];
     const parts = [image(first), { text: { content: "and" } }, image(second, "image/jpeg")];
     await succeeded(other.send({ userInput: { inputs: parts } }));
@@ -169,9 +174,9 @@ describe("an image", () => {
 
 describe("policies", () => {
   test("bind on the settings and the modes of a turn, and on goals", async () => {
-    const bound = await agentHome(server);
-    const held = await startHeldRun(bound);
-    await held.order({ goal: { set: { objective: "before" } } });
+    const bound = await createAgentFixture(server);
+    const held = await startLeasedAgentExecution(bound);
+    await held.sendControlInput({ goal: { set: { objective: "before" } } });
     await bound.set({
       agentPolicy: {
         goalModeDisabled: true,
@@ -196,16 +201,16 @@ describe("policies", () => {
     // Other inputs ignore settings.
     await succeeded(held.send({ controlInput: { compact: {} } }, effort("HIGH")));
     // To end a goal stays allowed.
-    await held.order({ goal: { clear: {} } });
+    await held.sendControlInput({ goal: { clear: {} } });
   });
 
   test("leave settings out for agents that take none", async () => {
-    const plain = await agentHome(server, { takesSettings: false });
+    const plain = await createAgentFixture(server, { takesSettings: false });
     for (const [each, wanted] of [
       [home, 1],
       [plain, undefined],
     ] as const) {
-      const held = await startHeldRun(each);
+      const held = await startLeasedAgentExecution(each);
       const more = {
         extAgentSettings: { serviceTier: "EXT_AGENT_SERVICE_TIER_FAST" },
         turnOptions: { modes: ["AGENT_MODE_PLANNING"] },
@@ -220,8 +225,8 @@ describe("policies", () => {
   });
 
   test("let the options of the first turn leave with it", async () => {
-    const held = await startHeldRun(home, { turnOptions: { modes: ["AGENT_MODE_SPEC"] } });
-    await held.order({ compact: {} });
+    const held = await startLeasedAgentExecution(home, { turnOptions: { modes: ["AGENT_MODE_SPEC"] } });
+    await held.sendControlInput({ compact: {} });
     await held.say("first");
     await held.say("second");
     const inputs = held.inputs();
@@ -238,7 +243,7 @@ describe("policies", () => {
 
 describe("who may send what", () => {
   beforeAll(async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
   });
 
   test("is the creator and administrators, and nobody else in the organization", async () => {
@@ -246,7 +251,7 @@ describe("who may send what", () => {
       organizationId: home.organizationId,
       email: `other-${run.id}@example.org`,
     });
-    const mine = await startHeldRun({ ...home, token: home.member.token });
+    const mine = await startLeasedAgentExecution({ ...home, token: home.member.token });
     await succeeded(mine.send(text("x")));
     await succeeded(mine.send(text("x"), {}, home.token));
     for (const held of [mine, run]) {
@@ -255,7 +260,7 @@ describe("who may send what", () => {
     }
     const stranger = await registerRunner(server, { token: home.token });
     expect(reasonOf(await run.send(text("x"), {}, stranger.token))).toBe("PERMISSION_DENIED");
-    const foreign = await agentHome(server);
+    const foreign = await createAgentFixture(server);
     for (const token of [foreign.token, foreign.runner.token]) {
       expect(refusal(await run.send(text("x"), {}, token))).toEqual([404, "not_found", "NOT_FOUND"]);
     }
@@ -274,11 +279,11 @@ describe("who may send what", () => {
 
   test("is an agent run that speaks through the runner, and hides nothing", async () => {
     const { token } = home.runner;
-    const sibling = await startHeldRun(home);
+    const sibling = await startLeasedAgentExecution(home);
     const send = (senderExecutionId: string) =>
       run.send({ agentMessage: { payload: "news", type: "TYPE_UPDATE", senderExecutionId } }, {}, token);
     await succeeded(send(sibling.id));
-    const foreign = await startHeldRun(await agentHome(server));
+    const foreign = await startLeasedAgentExecution(await createAgentFixture(server));
     const elsewhere = await registerRunner(server, { token: home.token, name: "elsewhere" });
     const { agentExecutionId: other } = await succeeded(
       post(server, "AgentService/StartAgent", { runnerId: elsewhere.runnerId }, home.token),
@@ -300,9 +305,9 @@ describe("who may send what", () => {
   });
 
   test("is kept in the record, without what was said", async () => {
-    const held = await startHeldRun(home);
+    const held = await startLeasedAgentExecution(home);
     await held.say("m", "a word of mine");
-    await held.order({ deleteQueuedMessage: { userInputId: "m" } });
+    await held.sendControlInput({ deleteQueuedMessage: { userInputId: "m" } });
     const { body } = await home.call("EventService/ListAuditLogs", {
       filter: { subjectIds: [held.id] },
       pagination: { pageSize: 2 },

@@ -1,18 +1,22 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { type AgentHome, agentHome, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { decisionOf } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
   server = await startServer();
 });
 beforeEach(async () => {
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -109,7 +113,7 @@ describe("a policy", () => {
 
   test("allowLocalRunners keeps runs off local runners, also in an environment elsewhere", async () => {
     const local = await registerRunner(server, { token: home.token, name: "on my desk", local: true });
-    const { environmentId } = await startHeldRun(home);
+    const { environmentId } = await startLeasedAgentExecution(home);
     await home.set({ allowLocalRunners: false });
     for (const codeContext of [{}, { environmentId }]) {
       const answer = await start({ codeContext, runnerId: local.runnerId });
@@ -118,7 +122,7 @@ describe("a policy", () => {
   });
 
   test("of the settings holds although the agent takes none", async () => {
-    home = await agentHome(server, { takesSettings: false });
+    home = await createAgentFixture(server, { takesSettings: false });
     await home.set({ agentPolicy: { allowedExtAgentReasoningEfforts: ["EXT_AGENT_REASONING_EFFORT_LOW"] } });
     const extAgentSettings = { reasoningEffort: "EXT_AGENT_REASONING_EFFORT_MAX" };
     expect(denial(await start({ extAgentSettings }))).toEqual(

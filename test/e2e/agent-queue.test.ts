@@ -1,16 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
-let home: AgentHome;
-let run: HeldRun;
+let home: AgentFixture;
+let run: LeasedAgentExecution;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  home = await agentHome(server);
+  server = await startServer({ args: LONG_LEASES });
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -19,7 +24,7 @@ const text = (content: string, id = "") => ({ userInput: { id, inputs: [{ text: 
 
 describe("a queue", () => {
   test("takes 50 inputs of whatever kind, and no 51st", async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "tea", timer: "3600s" }]);
     await run.say("0");
     for (let count = 1; count < 49; count++) await run.say(String(count));
@@ -38,14 +43,14 @@ describe("a queue", () => {
     }
     // What is in it already is no 51st, and to rearrange it is none.
     await run.say("7");
-    await run.order({ moveQueuedMessage: { userInputId: "7" } });
-    await run.order({ deleteQueuedMessage: { userInputId: "7" } });
+    await run.sendControlInput({ moveQueuedMessage: { userInputId: "7" } });
+    await run.sendControlInput({ deleteQueuedMessage: { userInputId: "7" } });
     await run.say("another");
     expect((await run.queue()).ids).toHaveLength(50);
   });
 
   test("of a run that was told to stop, or has stopped, takes nothing", async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
     await run.say("before");
     await succeeded(
       post(server, "AgentService/StopAgentExecution", { agentExecutionId: run.id }, home.token),
@@ -61,29 +66,29 @@ describe("a queue", () => {
 
 describe("rearranging", () => {
   beforeAll(async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c", "d"]) await run.say(id);
   });
 
   test("moves a message before another, or to the end", async () => {
-    await run.order({ moveQueuedMessage: { userInputId: "d", beforeUserInputId: "b" } });
+    await run.sendControlInput({ moveQueuedMessage: { userInputId: "d", beforeUserInputId: "b" } });
     expect((await run.queue()).ids).toEqual(["a", "d", "b", "c"]);
-    await run.order({ moveQueuedMessage: { userInputId: "a" } });
+    await run.sendControlInput({ moveQueuedMessage: { userInputId: "a" } });
     expect(await run.queue()).toEqual({ ids: ["d", "b", "c", "a"], revision: 6 });
   });
 
   test("leaves the revision of a queue that it does not change", async () => {
-    await run.order({ moveQueuedMessage: { userInputId: "a" } });
+    await run.sendControlInput({ moveQueuedMessage: { userInputId: "a" } });
     expect((await run.queue()).revision).toBe(6);
   });
 
   test("steers a message ahead of the rest", async () => {
-    await run.order({ steerQueuedMessage: { userInputId: "c" } });
+    await run.sendControlInput({ steerQueuedMessage: { userInputId: "c" } });
     expect((await run.queue()).ids).toEqual(["c", "d", "b", "a"]);
   });
 
   test("deletes a message for good, and keeps that it was", async () => {
-    await run.order({ deleteQueuedMessage: { userInputId: "b" } });
+    await run.sendControlInput({ deleteQueuedMessage: { userInputId: "b" } });
     expect(await run.queue()).toEqual({ ids: ["c", "d", "a"], revision: 8 });
     expect(await run.receipts()).toEqual({ a: "QUEUED", b: "DELETED", c: "QUEUED", d: "QUEUED" });
   });
@@ -126,10 +131,10 @@ describe("rearranging", () => {
 
 describe("orders about the agent", () => {
   test("go to the runner ahead of every message, and change the goal at once", async () => {
-    run = await startHeldRun(home);
+    run = await startLeasedAgentExecution(home);
     await run.say("message");
-    await run.order({ goal: { set: { objective: "ship it" } } });
-    await run.order({ compact: {} });
+    await run.sendControlInput({ goal: { set: { objective: "ship it" } } });
+    await run.sendControlInput({ compact: {} });
     const [goal, compact, message] = (await run.queue()).ids;
     expect(message).toBe("message");
     const inputs = run.inputs();
@@ -138,14 +143,14 @@ describe("orders about the agent", () => {
       [goal, "controlInput", true],
       [compact, "controlInput", true],
     ]);
-    inputs.leave();
+    inputs.cancel();
     expect((await run.get()).status.goal).toMatchObject({
       objective: "ship it",
       status: "AGENT_GOAL_STATUS_ACTIVE",
     });
     const statuses: unknown[] = [];
     for (const action of ["pause", "resume", "complete", "clear"]) {
-      await run.order({ goal: { [action]: {} } });
+      await run.sendControlInput({ goal: { [action]: {} } });
       statuses.push((await run.get()).status.goal?.status);
     }
     expect(statuses).toEqual([

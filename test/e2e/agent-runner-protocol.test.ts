@@ -1,26 +1,26 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import {
-  type AgentHome,
-  agentHome,
-  type HeldRun,
-  heldRun,
-  idsOf,
-  leaseRun,
-  startHeldRun,
-} from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES, runOut } from "../harness/lease.ts";
+import { expireLease, LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  idsOf,
+  type LeasedAgentExecution,
+  leaseAgentExecution,
+  leasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  home = await agentHome(server);
+  server = await startServer({ args: LONG_LEASES });
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -30,11 +30,13 @@ const UNUSABLE = [400, "invalid_argument", "VALUE_UNUSABLE"];
 const textBlock = (sequence: number, content = `block ${sequence}`) => ({ sequence, text: { content } });
 
 /** What a run has answered so far. */
-async function blocksOf(run: HeldRun): Promise<{ sequence: number; inputId: string; value: unknown }[]> {
+async function blocksOf(
+  run: LeasedAgentExecution,
+): Promise<{ sequence: number; inputId: string; value: unknown }[]> {
   const watch = run.watch();
   const { lastSequence } = await succeeded(run.report());
   const messages = await watch.until(1 + Number(lastSequence));
-  watch.leave();
+  watch.cancel();
   return messages.flatMap(({ news }) =>
     news.case === "block"
       ? [
@@ -50,7 +52,7 @@ async function blocksOf(run: HeldRun): Promise<{ sequence: number; inputId: stri
 
 describe("inputs", () => {
   test("are handed out one a turn, in order, once the agent has the one before and waits", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c"]) await run.say(id);
     const inputs = run.inputs();
     expect(idsOf(await inputs.until(1))).toEqual(["a"]);
@@ -66,16 +68,16 @@ describe("inputs", () => {
     await succeeded(run.report({ seenInputIds: ["b"], state: "STATE_WAITING" }));
     expect(idsOf(await inputs.until(3))).toEqual(["a", "b", "c"]);
     expect((await run.queue()).revision).toBe(6);
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("that are steered go into the turn that is going on", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c"]) await run.say(id);
     const inputs = run.inputs();
     await inputs.until(1);
     await run.begin("a");
-    await run.order({ steerQueuedMessage: { userInputId: "c" } });
+    await run.sendControlInput({ steerQueuedMessage: { userInputId: "c" } });
     const deliveries = await inputs.until(2);
     expect(idsOf(deliveries)).toEqual(["a", "c"]);
     expect(deliveries.map(({ steer }) => steer)).toEqual([false, true]);
@@ -83,13 +85,13 @@ describe("inputs", () => {
     expect(await run.receipts()).toEqual({ a: "SEEN", b: "QUEUED", c: "SEEN" });
     await run.wait();
     expect(idsOf(await inputs.until(3))).toEqual(["a", "c", "b"]);
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("reach a runner that waits for them without a second's delay", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const inputs = run.inputs();
-    await inputs.begun;
+    await inputs.opened;
     const delays: number[] = [];
     for (let turn = 1; turn <= 10; turn++) {
       const began = performance.now();
@@ -100,30 +102,30 @@ describe("inputs", () => {
     }
     // A stream that only looked each second would have looked just before each of them.
     expect(Math.min(...delays)).toBeLessThan(500);
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("that were not acknowledged come again in each stream, and no others do", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c", "d"]) await run.say(id);
     const first = run.inputs();
     await first.until(1);
-    await run.order({ steerQueuedMessage: { userInputId: "d" } });
+    await run.sendControlInput({ steerQueuedMessage: { userInputId: "d" } });
     expect(idsOf(await first.until(2))).toEqual(["a", "d"]);
     const second = run.inputs();
     expect(idsOf(await second.until(2))).toEqual(["a", "d"]);
-    first.leave();
-    second.leave();
+    first.cancel();
+    second.cancel();
     await succeeded(run.report({ seenInputIds: ["a"], state: "STATE_RUNNING" }));
     const third = run.inputs();
     expect(idsOf(await third.until(1))).toEqual(["d"]);
     await succeeded(run.report({ seenInputIds: ["a", "d"], state: "STATE_WAITING" }));
     expect(idsOf(await third.until(2))).toEqual(["d", "b"]);
-    third.leave();
+    third.cancel();
   });
 
   test("end without an error when the run is to stop, which a report says, too", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.say("a");
     const inputs = run.inputs();
     await inputs.until(1);
@@ -141,9 +143,9 @@ describe("inputs", () => {
   });
 
   test("are for the holder of a lease on an agent run", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const fellow = await registerRunner(server, { token: home.token });
-    const foreign = (await agentHome(server)).runner;
+    const foreign = (await createAgentFixture(server)).runner;
     const strangers = [
       fellow.inputs(run.work),
       foreign.inputs(run.work),
@@ -179,11 +181,11 @@ describe("inputs", () => {
 
 describe("a report", () => {
   test("is taken whole or not at all", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b"]) await run.say(id);
     const inputs = run.inputs();
     await inputs.until(1);
-    inputs.leave();
+    inputs.cancel();
     const good = { seenInputIds: ["a"], blocks: [textBlock(1)], state: "STATE_RUNNING" };
     const broken: object[] = [
       { ...good, seenInputIds: ["a", "b"] },
@@ -215,7 +217,7 @@ describe("a report", () => {
   });
 
   test("may be repeated, whole or in part, and blocks are kept once", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.say("a");
     await run.inputs().until(1);
     const first = { seenInputIds: ["a"], blocks: [textBlock(1), textBlock(2)], state: "STATE_RUNNING" };
@@ -232,8 +234,8 @@ describe("a report", () => {
   });
 
   test("tells what was used, which never falls, and where the agent and its goal stand", async () => {
-    const run = await startHeldRun(home);
-    await run.order({ goal: { set: { objective: "ship" } } });
+    const run = await startLeasedAgentExecution(home);
+    await run.sendControlInput({ goal: { set: { objective: "ship" } } });
     const usage = { iterations: 3, inputTokens: 100, outputTokens: 50, contextWindowLength: 80 };
     await succeeded(
       run.report({ usage, mode: "AGENT_MODE_PLANNING", goalStatus: "AGENT_GOAL_STATUS_BLOCKED" }),
@@ -249,24 +251,24 @@ describe("a report", () => {
       goal: { objective: "ship", status: "AGENT_GOAL_STATUS_BLOCKED" },
     });
     // What people order meanwhile is not taken back by an agent that does not know of it yet.
-    await run.order({ goal: { pause: {} } });
+    await run.sendControlInput({ goal: { pause: {} } });
     await succeeded(run.report({ goalStatus: "AGENT_GOAL_STATUS_ACTIVE" }));
     expect((await run.get()).status.goal.status).toBe("AGENT_GOAL_STATUS_PAUSED");
   });
 
   test("counts for the goal what is used while the agent works towards it", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const usage = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 1 } });
     await succeeded(run.report({ state: "STATE_RUNNING", ...usage(10) }));
-    await run.order({ goal: { set: { objective: "ship" } } });
+    await run.sendControlInput({ goal: { set: { objective: "ship" } } });
     await succeeded(run.report(usage(30)));
     const first = (await run.get()).status.goal;
     expect([first.tokensUsed, Number.parseFloat(first.timeUsed)]).toEqual(["20", expect.any(Number)]);
-    await run.order({ goal: { pause: {} } });
+    await run.sendControlInput({ goal: { pause: {} } });
     const paused = (await run.get()).status.goal;
     await succeeded(run.report(usage(100)));
     expect((await run.get()).status.goal).toMatchObject({ tokensUsed: "20", timeUsed: paused.timeUsed });
-    await run.order({ goal: { resume: {} } });
+    await run.sendControlInput({ goal: { resume: {} } });
     await until(
       async () => {
         await succeeded(run.report({ state: "STATE_WAITING" }));
@@ -278,13 +280,13 @@ describe("a report", () => {
   });
 
   test("renews the lease", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const { expiresAt } = await succeeded(run.report());
     expect(Date.parse(expiresAt)).toBeGreaterThan(Date.parse(run.work.expiresAt));
   });
 
   test("leaves no row in the record unless it moves the run", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const entries = async () =>
       (await home.call("EventService/ListAuditLogs", { filter: { subjectIds: [run.id] } })).body.entries
         .length;
@@ -300,14 +302,14 @@ describe("a report", () => {
 
 describe("a lease that is lost", () => {
   // Of its own, so that no other test's run is given to it.
-  let home: AgentHome;
+  let home: AgentFixture;
   beforeEach(async () => {
-    home = await agentHome(server);
+    home = await createAgentFixture(server);
   });
 
   /** A run that its runner gives back with each `release`, which tells whether the runner can have it again. */
   const runGivenBack = async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     let { work } = run;
     const release = async () => {
       await succeeded(home.runner.finish(work, "OUTCOME_RELEASED"));
@@ -318,15 +320,15 @@ describe("a lease that is lost", () => {
   };
 
   test("gives the run to the next one, who gets in order what the agent did not", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c", "d"]) await run.say(id);
     const inputs = run.inputs();
     await inputs.until(1);
     await run.begin("a");
     await succeeded(run.report({ blocks: [textBlock(1)] }));
-    for (const userInputId of ["d", "c"]) await run.order({ steerQueuedMessage: { userInputId } });
+    for (const userInputId of ["d", "c"]) await run.sendControlInput({ steerQueuedMessage: { userInputId } });
     expect(idsOf(await inputs.until(3))).toEqual(["a", "d", "c"]);
-    await runOut(server, run.work);
+    await expireLease(server, run.work);
     const error = await inputs.ended;
     expect(error.code).toBe(Code.Aborted);
     const work = await home.runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
@@ -335,7 +337,7 @@ describe("a lease that is lost", () => {
       expect(refusal(await run.report(late))).toEqual(LOST);
     }
     expect(await run.receipts()).toEqual({ a: "SEEN", b: "QUEUED", c: "DELIVERED", d: "DELIVERED" });
-    const next = heldRun(home, run.id, work);
+    const next = leasedAgentExecution(home, run.id, work);
     expect(await blocksOf(next)).toMatchObject([
       { sequence: 1 },
       { sequence: 2, inputId: "a", value: { message: "the runner was lost in the middle of a turn" } },
@@ -344,12 +346,12 @@ describe("a lease that is lost", () => {
     expect(idsOf(await again.until(2))).toEqual(["d", "c"]);
     await succeeded(next.report({ seenInputIds: ["d", "c"], state: "STATE_WAITING" }));
     expect(idsOf(await again.until(3))).toEqual(["d", "c", "b"]);
-    again.leave();
+    again.cancel();
     await succeeded(home.runner.finish(work));
   });
 
   test("between turns tells of no turn, and the run waits on for what it waited for", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "i", userMessage: true }]);
     await succeeded(home.runner.finish(run.work, "OUTCOME_RELEASED"));
     const { status } = await run.get();
@@ -357,7 +359,7 @@ describe("a lease that is lost", () => {
       phase: "PHASE_WAITING_FOR_INPUT",
       waitingInfo: { interests: [{ id: "i" }] },
     });
-    const next = heldRun(home, run.id, await leaseRun(home.runner, run.id));
+    const next = leasedAgentExecution(home, run.id, await leaseAgentExecution(home.runner, run.id));
     // The next runner says that its agent is ready: that is no new wait.
     await next.wait();
     expect((await next.get()).status.waitingInfo).toEqual(status.waitingInfo);
@@ -393,12 +395,12 @@ describe("a lease that is lost", () => {
     for (let loss = 0; loss < 4; loss++) expect(await release()).toBe(true);
     await run.say("deadly");
     for (const [said, goesOn] of [true, true, false].entries()) {
-      const held = heldRun(home, run.id, work());
+      const held = leasedAgentExecution(home, run.id, work());
       // That its program is ready, and what that says before it has the input, is no step forward.
       await held.wait();
       const inputs = held.inputs();
       expect(idsOf(await inputs.until(1))).toEqual(["deadly"]);
-      inputs.leave();
+      inputs.cancel();
       for (const progress of turn) await succeeded(held.report(progress));
       await succeeded(held.report({ blocks: [textBlock(said + 1)] }));
       expect(await release()).toBe(goesOn);
@@ -412,9 +414,9 @@ describe("a lease that is lost", () => {
   });
 
   test("with the account of the creator blocked is told so", async () => {
-    const run = await startHeldRun({ ...home, token: home.member.token });
+    const run = await startLeasedAgentExecution({ ...home, token: home.member.token });
     const inputs = run.inputs();
-    await inputs.begun;
+    await inputs.opened;
     const { accountId } = home.member;
     await succeeded(post(server, "AccountService/BlockAccount", { accountId, reason: "test" }, home.token));
     expect((await inputs.ended).code).toBe(Code.PermissionDenied);

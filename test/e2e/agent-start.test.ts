@@ -1,19 +1,24 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { type AgentHome, agentHome, leaseRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  leaseAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 type Body = Answer["body"];
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
   server = await startServer();
 });
 beforeEach(async () => {
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -114,7 +119,10 @@ describe("StartAgent", () => {
     await home.set({
       agentPolicy: { commandDenyList: ["rm"], mcpDisabled: true, scmToolsAllowedGroupId: "g" },
     });
-    const { work } = await startHeldRun(home, { name: "Fix the build", mode: "AGENT_MODE_SPEC" });
+    const { work } = await startLeasedAgentExecution(home, {
+      name: "Fix the build",
+      mode: "AGENT_MODE_SPEC",
+    });
     expect(work.agent).toMatchObject({
       agentExecution: { metadata: { name: "Fix the build" }, status: { mode: "AGENT_MODE_SPEC" } },
       environment: { status: { phase: "ENVIRONMENT_PHASE_RUNNING" } },
@@ -140,7 +148,7 @@ describe("StartAgent", () => {
       extAgentSettings,
       extAgentSettings,
     ]);
-    home = await agentHome(server, { takesSettings: false });
+    home = await createAgentFixture(server, { takesSettings: false });
     const { spec, status } = await run(await started({ extAgentSettings }));
     expect([spec.extAgentSettings, status.extAgentSettings]).toEqual([undefined, undefined]);
   });
@@ -158,7 +166,7 @@ describe("StartAgent", () => {
     const second = await run(await started({ sessionId: sessionId.toUpperCase() }));
     expect(second.metadata.sessionId).toBe(sessionId);
     expect((await environmentOf(second.id)).metadata.sessionId).toBe(sessionId);
-    const other = await agentHome(server);
+    const other = await createAgentFixture(server);
     for (const [id, token] of [
       [v7(), home.token],
       [sessionId, other.token],
@@ -290,11 +298,11 @@ describe("a run that is routed", () => {
 
   test("goes there, although another runner has its environment", async () => {
     const south = await registerRunner(server, { token: home.token, name: "south" });
-    const { environmentId } = await startHeldRun(home);
+    const { environmentId } = await startLeasedAgentExecution(home);
     const routed = { name: "Routed", codeContext: { environmentId }, runnerId: south.runnerId };
     const id = await started(routed);
     expect(await home.runner.lease({ kinds: ["WORK_KIND_AGENT"] })).toEqual([]);
-    expect((await leaseRun(south, id)).agent.agentExecution.metadata.name).toBe("Routed");
+    expect((await leaseAgentExecution(south, id)).agent.agentExecution.metadata.name).toBe("Routed");
     // The runner that has the run reads it, and the one that has the environment does not.
     expect((await get(id, south.token)).status).toBe(200);
     expect(refusal(await get(id, home.runner.token))).toEqual([404, "not_found", "NOT_FOUND"]);

@@ -1,18 +1,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, heldRun, leaseRun } from "../harness/agent-run.ts";
 import { type Answer, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  leaseAgentExecution,
+  leasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
-import { type Run, startRun, task } from "../harness/workflow-run.ts";
+import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
+  server = await startServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -21,9 +26,9 @@ const prompt = (text: string) => ({ agent: { prompt: text } });
 const textBlock = (sequence: number, content: string) => ({ sequence, text: { content } });
 
 /** A workflow of one action that the runner has taken on, with its environment up. */
-async function takenOn(run: Run) {
+async function takenOn(run: WorkflowRunOptions) {
   const { token, runner } = home;
-  const started = await startRun(server, { token, ...run });
+  const started = await startExecution(server, { token, ...run });
   const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
   await succeeded(runner.report(work, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
   const step = (stepIndex: number, state: string, more: object = {}) =>
@@ -40,7 +45,7 @@ async function takenOn(run: Run) {
     /** The run of a step, taken on. */
     async agent(stepIndex: number, outputKey = "") {
       const { agentExecutionId: id } = await succeeded(start(stepIndex, outputKey));
-      return heldRun(home, id, await leaseRun(runner, id));
+      return leasedAgentExecution(home, id, await leaseAgentExecution(runner, id));
     },
     action: async () => (await started.actions())[0],
   };
@@ -98,7 +103,7 @@ describe("an agent step", () => {
     await succeeded(run.report({ blocks: [textBlock(3, "a".repeat(65_536)), textBlock(4, "b")] }));
     await run.wait([{ id: "word", userMessage: true }]);
     expect(await stands()).toEqual([true, "a".repeat(65_536), "PHASE_WAITING_FOR_INPUT"]);
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("ends with the action, or with its step", async () => {

@@ -1,15 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type AgentHome, agentHome, heldRun, leaseRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  leaseAgentExecution,
+  leasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { decisionOf } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
+  server = await startServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 
@@ -17,9 +23,9 @@ const refusal = (answer: Answer) => [answer.status, answer.body.code, reasonOf(a
 
 /** A parent of its own organization, and what it may do with sub-agents. */
 async function parent(request: object = {}) {
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
   const { runner } = home;
-  const run = await startHeldRun(home, request);
+  const run = await startLeasedAgentExecution(home, request);
   const start = (body: object = {}) =>
     runner.agent("StartSubagent", run.work, { prompt: "look into it", ...body });
   return {
@@ -36,9 +42,9 @@ describe("a sub-agent", () => {
   test("is a run in the same environment, for the same people, of the parent that holds the lease", async () => {
     const { run, started, runner, token } = await parent({ name: "Parent" });
     const id = await started({ name: "Child" });
-    const work = await leaseRun(runner, id);
+    const work = await leaseAgentExecution(runner, id);
     expect(work.agent.environment.id).toBe(run.environmentId);
-    const child = heldRun({ server, token, runner }, id, work);
+    const child = leasedAgentExecution({ server, token, runner }, id, work);
     const [mine, its] = [await run.get(), await child.get()];
     expect(its.metadata).toMatchObject({
       name: "Child",
@@ -66,7 +72,7 @@ describe("a sub-agent", () => {
     await watch.find(
       ({ news }) => news.case === "agentExecution" && news.value.status?.subagents[0]?.id === id,
     );
-    watch.leave();
+    watch.cancel();
   });
 
   test("started under a key is started once", async () => {
@@ -85,7 +91,7 @@ describe("a sub-agent", () => {
     expect(refusal(sixth)).toEqual([400, "failed_precondition", "POLICY_DENIED"]);
     expect(decisionOf(sixth).fieldPath).toBe("agentPolicy.maxSubagentsPerEnvironment");
     // One that is known by its key is no sixth.
-    await succeeded(runner.finish(await leaseRun(runner, children[0] ?? "")));
+    await succeeded(runner.finish(await leaseAgentExecution(runner, children[0] ?? "")));
     await started({ key: "k" });
     await started({ key: "k" });
     expect(refusal(await start())[2]).toBe("POLICY_DENIED");
@@ -122,7 +128,7 @@ describe("a sub-agent", () => {
   test("stops with its parent, which then starts no other", async () => {
     const { run, start, started, runner, token } = await parent();
     const [held, waiting] = [await started(), await started()];
-    const work = await leaseRun(runner, held);
+    const work = await leaseAgentExecution(runner, held);
     await succeeded(post(server, "AgentService/StopAgentExecution", { agentExecutionId: run.id }, token));
     const phases = async () =>
       (await run.get()).status.subagents.map(({ phase }: { phase: string }) => phase);

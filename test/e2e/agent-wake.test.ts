@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
-import {
-  type AgentHome,
-  agentHome,
-  type HeldRun,
-  heldRun,
-  leaseRun,
-  startHeldRun,
-} from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { type FakeRunner, runnerOf, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
-import { besideServer } from "../harness/member.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  leaseAgentExecution,
+  leasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -21,10 +21,10 @@ import { until } from "../harness/until.ts";
 const LONG_MS = 180_000;
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  home = await agentHome(server);
+  server = await startServer({ args: LONG_LEASES });
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -36,14 +36,14 @@ const wakeIn = (delivery: StreamInputsResponse | undefined) => {
 };
 
 /** Wake events among all inputs of a run, as people read them. */
-async function wakesOf(run: HeldRun): Promise<Answer["body"][]> {
+async function wakesOf(run: LeasedAgentExecution): Promise<Answer["body"][]> {
   const inputs = await run.list();
   return inputs.flatMap(({ wakeEvent }) => (wakeEvent ? [wakeEvent] : []));
 }
 
 /** Lets the time of these timers come, whichever runs have them. */
 function runOut(on: Pick<TestServer, "dataDir">, ...ids: readonly string[]): Promise<unknown> {
-  return besideServer(on, (store) =>
+  return withServerData(on, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db)
         .updateTable("agent_interest")
@@ -60,16 +60,19 @@ function runnerAt(at: TestServer, { runnerId, token, environmentClassId }: FakeR
 }
 
 /** A sub-agent of a run, which the runner takes on; its work. */
-async function subagentOf(run: HeldRun, of: AgentHome = home): Promise<{ id: string; work: Answer["body"] }> {
+async function subagentOf(
+  run: LeasedAgentExecution,
+  of: AgentFixture = home,
+): Promise<{ id: string; work: Answer["body"] }> {
   const { agentExecutionId: id } = await succeeded(
     of.runner.agent("StartSubagent", run.work, { prompt: "look" }),
   );
-  return { id, work: await leaseRun(of.runner, id) };
+  return { id, work: await leaseAgentExecution(of.runner, id) };
 }
 
 describe("a timer", () => {
   test("wakes the run when it runs out, once", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const inputs = run.inputs();
     const began = Date.now();
     await run.wait([{ id: "soon", timer: "1s" }]);
@@ -81,11 +84,11 @@ describe("a timer", () => {
     // A repetition of the report that set it sets no other.
     await run.wait([{ id: "soon", timer: "1s" }]);
     expect((await run.get()).status.waitingInfo).toBeUndefined();
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("is told with the time at which it runs out", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "later", timer: "3600s" }]);
     const { waitingInfo } = (await run.get()).status;
     expect(waitingInfo.interests).toMatchObject([{ id: "later", timer: { duration: "3600s" } }]);
@@ -94,10 +97,10 @@ describe("a timer", () => {
   });
 
   test("is forgotten when the agent comes to wait for something else, and by a run that stops", async () => {
-    const stopped = await startHeldRun(home);
+    const stopped = await startLeasedAgentExecution(home);
     await stopped.wait([{ id: "never", timer: "3600s" }]);
     await succeeded(home.runner.finish(stopped.work));
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "first", timer: "3600s" }]);
     await succeeded(run.report({ state: "STATE_RUNNING" }));
     await run.wait([{ id: "second", timer: "3600s" }]);
@@ -114,23 +117,31 @@ describe("a timer", () => {
   test(
     "that runs out while the server is down wakes the run once when it is up again",
     async () => {
-      const first = await startServer({ args: LASTING_LEASES });
-      const here = await agentHome(first);
-      const run = await startHeldRun(here);
+      const first = await startServer({ args: LONG_LEASES });
+      const here = await createAgentFixture(first);
+      const run = await startLeasedAgentExecution(here);
       await run.wait([
         { id: "soon", timer: "3600s" },
         { id: "later", timer: "3600s" },
       ]);
       await first.stop();
       await runOut(first, "soon");
-      const next = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
+      const next = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
       const { runner, token } = here;
-      const resumed = heldRun({ server: next, token, runner: runnerAt(next, runner) }, run.id, run.work);
+      const resumed = leasedAgentExecution(
+        { server: next, token, runner: runnerAt(next, runner) },
+        run.id,
+        run.work,
+      );
       const [delivery] = await resumed.inputs().until(1);
       expect(wakeIn(delivery)?.interestId).toBe("soon");
       await next.stop();
-      const last = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
-      const again = heldRun({ server: last, token, runner: runnerAt(last, runner) }, run.id, run.work);
+      const last = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
+      const again = leasedAgentExecution(
+        { server: last, token, runner: runnerAt(last, runner) },
+        run.id,
+        run.work,
+      );
       await succeeded(again.report({ seenInputIds: [delivery?.input?.id] }));
       expect(Object.values(await again.receipts())).toEqual(["SEEN"]);
       expect((await again.get()).status.waitingInfo.interests).toMatchObject([{ id: "later" }]);
@@ -144,19 +155,20 @@ describe("a timer and a server that is killed", () => {
   test(
     "again and again around the time that it runs out, wake the run once for each timer",
     async () => {
-      let here = await startServer({ args: LASTING_LEASES });
+      let here = await startServer({ args: LONG_LEASES });
       const { dataDir } = here;
-      const first = await agentHome(here);
-      const run = await startHeldRun(first);
+      const first = await createAgentFixture(here);
+      const run = await startLeasedAgentExecution(first);
       const timers = Array.from({ length: 12 }, (_, index) => ({
         id: `timer ${index}`,
         timer: `${1 + index * 0.25}s`,
       }));
       await run.wait([...timers, { id: "later", timer: "3600s" }]);
-      const seenBy = (current: TestServer) => heldRun({ ...first, server: current }, run.id, run.work);
+      const seenBy = (current: TestServer) =>
+        leasedAgentExecution({ ...first, server: current }, run.id, run.work);
       for (let kills = 0; kills < 3; kills++) {
         await here.kill();
-        here = await startServer({ dataDir, args: LASTING_LEASES });
+        here = await startServer({ dataDir, args: LONG_LEASES });
       }
       const inputs = await until(
         () => seenBy(here).list(),
@@ -173,7 +185,7 @@ describe("a timer and a server that is killed", () => {
 
 describe("the end of a sub-agent", () => {
   test("wakes its parent once, with why it failed", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const inputs = run.inputs();
     const [good, bad] = [await subagentOf(run), await subagentOf(run)];
     await run.wait([
@@ -193,11 +205,11 @@ describe("the end of a sub-agent", () => {
       subAgent: { executionId: bad.id, failureMessage: "it fell over" },
     });
     expect((await run.get()).status.waitingInfo).toBeUndefined();
-    inputs.leave();
+    inputs.cancel();
   });
 
   test("that came before it was waited for wakes at once", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const { id, work } = await subagentOf(run);
     await succeeded(home.runner.finish(work));
     await run.wait([{ id: "late", subAgentId: id }]);
@@ -205,7 +217,7 @@ describe("the end of a sub-agent", () => {
   });
 
   test("wakes once also who waits for it again, not having got the news", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const [first, second] = [await subagentOf(run), await subagentOf(run)];
     const waitFor = ({ id }: { id: string }) => ({ id: `end of ${id}`, subAgentId: id });
     await run.wait([waitFor(first), waitFor(second)]);
@@ -219,13 +231,13 @@ describe("the end of a sub-agent", () => {
     const told = inputs.messages.map((message) => wakeIn(message)?.interestId);
     expect(told).toEqual([first, second].map(({ id }) => `end of ${id}`));
     expect((await run.get()).status.waitingInfo).toBeUndefined();
-    inputs.leave();
+    inputs.cancel();
   });
 });
 
 describe("a phase of an environment", () => {
   /** Another environment, which nobody has brought up yet. */
-  async function environment(of: AgentHome): Promise<string> {
+  async function environment(of: AgentFixture): Promise<string> {
     const { environment } = await succeeded(
       post(server, "EnvironmentService/CreateEnvironment", {}, of.token),
     );
@@ -237,8 +249,8 @@ describe("a phase of an environment", () => {
   });
 
   test("wakes who waits for it or for any, and who waits for one that will not come", async () => {
-    const here = await agentHome(server);
-    const run = await startHeldRun(here);
+    const here = await createAgentFixture(server);
+    const run = await startLeasedAgentExecution(here);
     const [up, failing] = [await environment(here), await environment(here)];
     await run.wait([
       wait("up", up, "running"),
@@ -277,7 +289,7 @@ describe("a phase of an environment", () => {
   });
 
   test("that has been reached already wakes at once", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([wait("here", run.environmentId, "running"), wait("any", run.environmentId, "")]);
     expect(await wakesOf(run)).toMatchObject([
       { interestId: "here", environment: { environmentId: run.environmentId, phase: "running" } },
@@ -288,7 +300,7 @@ describe("a phase of an environment", () => {
 
 describe("a message of a user", () => {
   test("ends the wait for one, and is told once, as itself", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([
       { id: "word", userMessage: true },
       { id: "time", timer: "3600s" },
@@ -301,7 +313,7 @@ describe("a message of a user", () => {
 
 describe("a wake event of a runner", () => {
   test("fires an interest that the run registered, once", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "rebuild", timer: "3600s" }]);
     const wake = (interestId: string, payload: object) =>
       run.send({ wakeEvent: { interestId, ...payload } }, {}, home.runner.token);

@@ -4,10 +4,16 @@ import { v7 } from "uuid";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type { WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { type AgentHome, agentHome, type HeldRun, heldRun, startHeldRun } from "../harness/agent-run.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  leasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
@@ -15,10 +21,10 @@ import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 const LONG_MS = 180_000;
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  home = await agentHome(server);
+  server = await startServer({ args: LONG_LEASES });
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -32,14 +38,14 @@ const runsIn = (messages: Messages) =>
 const textBlock = (sequence: number, content = `block ${sequence}`) => ({ sequence, text: { content } });
 
 /** Reports blocks of so many numbers from one on. */
-async function answer(run: HeldRun, from: number, count: number): Promise<void> {
+async function answer(run: LeasedAgentExecution, from: number, count: number): Promise<void> {
   const blocks = Array.from({ length: count }, (_, index) => textBlock(from + index));
   await succeeded(run.report({ blocks }));
 }
 
 describe("a watch", () => {
   test("tells the run first, each block in order, and the run again whenever it changes", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await answer(run, 1, 3);
     const watch = run.watch();
     const [first, ...rest] = await watch.until(4);
@@ -62,20 +68,20 @@ describe("a watch", () => {
     await succeeded(run.report({ blocks: [textBlock(4), textBlock(5)] }));
     await watch.find(({ news }) => news.case === "block" && news.value.sequence === 5n);
     expect(watch.messages).toHaveLength(told + 1);
-    watch.leave();
+    watch.cancel();
     expect((await watch.ended).code).toBe(Code.Canceled);
   });
 
   test("resumes behind a number, and refuses one that the run has not reached", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await answer(run, 1, 60);
     await answer(run, 61, 5);
     const resumed = run.watch(58);
     expect(sequencesIn(await resumed.until(8))).toEqual([59, 60, 61, 62, 63, 64, 65]);
-    resumed.leave();
+    resumed.cancel();
     const none = run.watch(65);
     expect(runsIn(await none.until(1))).toHaveLength(1);
-    none.leave();
+    none.cancel();
     const ahead = await run.watch(66).ended;
     expect([ahead.code, ahead.findDetails(ErrorDetailSchema)[0]?.reason]).toEqual([
       Code.InvalidArgument,
@@ -85,9 +91,9 @@ describe("a watch", () => {
   });
 
   test("ends once the run has stopped and all was sent", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const watch = run.watch();
-    await watch.begun;
+    await watch.opened;
     await answer(run, 1, 64);
     await answer(run, 65, 6);
     await succeeded(home.runner.finish(run.work));
@@ -107,7 +113,7 @@ describe("a watch", () => {
   test(
     "loses nothing over 200 dropped connections, while the agent goes on",
     async () => {
-      const run = await startHeldRun(home);
+      const run = await startLeasedAgentExecution(home);
       let isWriting = true;
       const writing = (async () => {
         for (let from = 1; from <= 1_200; from += 3) await answer(run, from, 3);
@@ -120,7 +126,7 @@ describe("a watch", () => {
         const watch = run.watch(seen.at(-1) ?? 0);
         // The connection drops after 1 to 7 messages, the first of which is the run.
         await watch.until(1 + (drops % 7));
-        watch.leave();
+        watch.cancel();
         seen.push(...sequencesIn(watch.messages));
       }
       const last = run.watch(seen.at(-1) ?? 0);
@@ -136,9 +142,9 @@ describe("a watch", () => {
   test(
     "goes on at the next server behind the last number",
     async () => {
-      const first = await startServer({ args: LASTING_LEASES });
-      const here = await agentHome(first);
-      const run = await startHeldRun(here);
+      const first = await startServer({ args: LONG_LEASES });
+      const here = await createAgentFixture(first);
+      const run = await startLeasedAgentExecution(here);
       await answer(run, 1, 2);
       const watch = run.watch();
       await watch.until(3);
@@ -149,19 +155,19 @@ describe("a watch", () => {
         ErrorReason.UNAVAILABLE,
       ]);
       await stopping;
-      const next = await startServer({ dataDir: first.dataDir, args: LASTING_LEASES });
+      const next = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
       const { runner, token } = here;
-      const again = heldRun({ server: next, token, runner }, run.id, run.work);
+      const again = leasedAgentExecution({ server: next, token, runner }, run.id, run.work);
       const resumed = again.watch(1);
       expect(sequencesIn(await resumed.until(2))).toEqual([2]);
-      resumed.leave();
+      resumed.cancel();
       await next.stop();
     },
     LONG_MS,
   );
 
   test("of a run that is deleted ends as not found", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     await succeeded(home.runner.finish(run.work));
     await succeeded(
       post(server, "AgentService/DeleteAgentExecution", { agentExecutionId: run.id }, home.token),
@@ -172,12 +178,12 @@ describe("a watch", () => {
 
 describe("who may watch a run and list its inputs", () => {
   test("is decided by the policy, also while a watch goes on", async () => {
-    const shared = await agentHome(server);
+    const shared = await createAgentFixture(server);
     const { organizationId } = shared;
     const member = await addMember(server, { organizationId, email: `${v7()}@example.org` });
-    const run = await startHeldRun(shared);
+    const run = await startLeasedAgentExecution(shared);
     await run.say("secret");
-    const asMember = heldRun({ ...shared, token: member.token }, run.id, run.work);
+    const asMember = leasedAgentExecution({ ...shared, token: member.token }, run.id, run.work);
     const list = () =>
       post(server, "AgentService/ListAgentInputs", { agentExecutionId: run.id }, member.token);
     expect((await asMember.watch().ended).code).toBe(Code.NotFound);
@@ -190,15 +196,15 @@ describe("who may watch a run and list its inputs", () => {
     expect((await list()).body.inputs).toHaveLength(1);
     await shared.set({ agentPolicy: { conversationSharingPolicy: "CONVERSATION_SHARING_POLICY_DISABLED" } });
     expect((await watch.ended).code).toBe(Code.NotFound);
-    const foreign = await agentHome(server);
-    const asForeign = heldRun({ ...shared, token: foreign.token }, run.id, run.work);
+    const foreign = await createAgentFixture(server);
+    const asForeign = leasedAgentExecution({ ...shared, token: foreign.token }, run.id, run.work);
     expect((await asForeign.watch().ended).code).toBe(Code.NotFound);
   });
 
   test("ends with the token", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     const { body } = await home.call("UserService/CreatePersonalAccessToken", { description: "short" });
-    const watch = heldRun({ ...home, token: body.token }, run.id, run.work).watch();
+    const watch = leasedAgentExecution({ ...home, token: body.token }, run.id, run.work).watch();
     await watch.until(1);
     const { personalAccessTokens } = (await home.call("UserService/ListPersonalAccessTokens", {})).body;
     const { id } = personalAccessTokens.find((each: { description: string }) => each.description === "short");
@@ -209,10 +215,10 @@ describe("who may watch a run and list its inputs", () => {
 
 describe("a list of inputs", () => {
   test("goes over pages in the order of delivery, or in that of arrival", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b", "c", "d", "e"]) await run.say(id);
-    await run.order({ moveQueuedMessage: { userInputId: "e", beforeUserInputId: "a" } });
-    await run.order({ deleteQueuedMessage: { userInputId: "b" } });
+    await run.sendControlInput({ moveQueuedMessage: { userInputId: "e", beforeUserInputId: "a" } });
+    await run.sendControlInput({ deleteQueuedMessage: { userInputId: "b" } });
     const all = async (includePast: boolean) => {
       const ids: string[] = [];
       for (let token = ""; ; ) {
@@ -235,7 +241,7 @@ describe("a list of inputs", () => {
   });
 
   test("takes no token of another list", async () => {
-    const run = await startHeldRun(home);
+    const run = await startLeasedAgentExecution(home);
     for (const id of ["a", "b"]) await run.say(id);
     const list = (includePast: boolean, token: string) =>
       post(

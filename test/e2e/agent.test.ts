@@ -1,20 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { type AgentHome, agentHome, heldRun, leaseRun, startHeldRun } from "../harness/agent-run.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  leaseAgentExecution,
+  leasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 type Body = Answer["body"];
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
   server = await startServer();
 });
 beforeEach(async () => {
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -42,8 +48,8 @@ describe("the run of another", () => {
   };
 
   test("is read by each role as the sharing policy says", async () => {
-    const { id } = await startHeldRun(home);
-    const stranger = await agentHome(server);
+    const { id } = await startLeasedAgentExecution(home);
+    const stranger = await createAgentFixture(server);
     const readers: [string, string, boolean][] = [
       ["administrator", home.token, true],
       ["runner", home.runner.token, true],
@@ -99,7 +105,7 @@ describe("the run of another", () => {
 
 describe("a run that a runner has", () => {
   test("is told to stop, takes no input any more, and has stopped at the runner's word", async () => {
-    const held = await startHeldRun(home);
+    const held = await startLeasedAgentExecution(home);
     await held.say("first");
     await succeeded(of("StopAgentExecution", held.id));
     expect((await succeeded(held.report())).stop).toBe(true);
@@ -115,14 +121,14 @@ describe("a run that a runner has", () => {
   });
 
   test("takes sub-agents along", async () => {
-    const held = await startHeldRun(home);
+    const held = await startLeasedAgentExecution(home);
     const started = await succeeded(
       home.runner.agent("StartSubagent", held.work, { prompt: "look", name: "Scout" }),
     );
-    const child = heldRun(
+    const child = leasedAgentExecution(
       home,
       started.agentExecutionId,
-      await leaseRun(home.runner, started.agentExecutionId),
+      await leaseAgentExecution(home.runner, started.agentExecutionId),
     );
     await succeeded(child.report({ currentActivity: "reads the log" }));
     expect((await held.get()).status.subagents).toMatchObject([
@@ -139,7 +145,7 @@ describe("a run that a runner has", () => {
   });
 
   test("tells whoever watches it what its sub-agents do", async () => {
-    const held = await startHeldRun(home);
+    const held = await startLeasedAgentExecution(home);
     const watched = held.watch();
     const seen = (activity: string) =>
       watched.find(
@@ -151,22 +157,26 @@ describe("a run that a runner has", () => {
       home.runner.agent("StartSubagent", held.work, { prompt: "look" }),
     );
     await seen("");
-    const child = heldRun(home, agentExecutionId, await leaseRun(home.runner, agentExecutionId));
+    const child = leasedAgentExecution(
+      home,
+      agentExecutionId,
+      await leaseAgentExecution(home.runner, agentExecutionId),
+    );
     await succeeded(child.report({ currentActivity: "reads the log" }));
     await seen("reads the log");
-    watched.leave();
+    watched.cancel();
   });
 
   test("lets its agent act as the environment that it shares until it ends, or has another lease", async () => {
-    const first = await startHeldRun(home);
+    const first = await startLeasedAgentExecution(home);
     const { environmentId } = first;
     const sharing = await started({ codeContext: { environmentId } });
-    const other = await leaseRun(home.runner, sharing);
+    const other = await leaseAgentExecution(home.runner, sharing);
     const whoIs = async ({ environmentToken }: Body) =>
       (await post(server, "IdentityService/GetAuthenticatedIdentity", {}, environmentToken)).body.subject?.id;
     expect(await Promise.all([first.work, other].map(whoIs))).toEqual([environmentId, environmentId]);
     await succeeded(home.runner.finish(first.work, "OUTCOME_RELEASED"));
-    const again = await leaseRun(home.runner, first.id);
+    const again = await leaseAgentExecution(home.runner, first.id);
     expect(await whoIs(first.work)).toBeUndefined();
     expect(await Promise.all([again, other].map(whoIs))).toEqual([environmentId, environmentId]);
     await succeeded(home.runner.finish(again));
@@ -179,7 +189,7 @@ describe("a run that a runner has", () => {
     const environment = await home.runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
     await succeeded(home.runner.report(environment, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
     await succeeded(home.runner.finish(environment));
-    const held = heldRun(home, id, await leaseRun(home.runner, id));
+    const held = leasedAgentExecution(home, id, await leaseAgentExecution(home.runner, id));
     await succeeded(home.call("AccountService/BlockAccount", { accountId, reason: "left the team" }));
     const blocked = [403, "permission_denied", "ACCOUNT_BLOCKED"];
     expect(refusal(await held.report())).toEqual(blocked);

@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
-import { besideServer, insertTestMember, type TestMember } from "../harness/member.ts";
+import { insertTestMember, type TestMember, withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 const BLOCKS = 200;
@@ -16,7 +16,7 @@ let people: TestMember[];
 beforeAll(async () => {
   server = await startServer();
   const { organizationId } = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body;
-  people = await besideServer(server, async (store, keys) => {
+  people = await withServerData(server, async (store, keys) => {
     const made: TestMember[] = [];
     for (let each = 0; each < PEOPLE; each++) {
       made.push(await insertTestMember(store, keys, { organizationId, email: `person${each}@example.org` }));

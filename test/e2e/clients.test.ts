@@ -12,7 +12,14 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type Ended, PROGRAMS, ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
+import {
+  PROGRAMS,
+  type ProgramResult,
+  ROOT,
+  runProgram,
+  terminalEnvironment,
+  testWith,
+} from "../harness/program.ts";
 import { recordingPlugins } from "../harness/recording-plugins.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 
@@ -46,7 +53,7 @@ function otherTeam(template: string): string {
 }
 
 /** The output of a program that is to succeed. */
-async function outputOf(ended: Promise<Ended>): Promise<string> {
+async function outputOf(ended: Promise<ProgramResult>): Promise<string> {
   const { code, stdout, stderr } = await ended;
   if (code !== 0) throw new Error(`ended with ${code}:\n${stdout}${stderr}`);
   return stdout;

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { leaseRun } from "../harness/agent-run.ts";
 import { type Answer, repository } from "../harness/call.ts";
 import {
+  type CredentialFixture,
   type CredentialOwner,
-  type CredentialWorld,
-  credentialWorld,
+  createCredentialFixture,
   HOST,
   overProject,
   remote,
-} from "../harness/credential-world.ts";
+} from "../harness/credential-fixture.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import { leaseAgentExecution } from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll } from "../harness/server.ts";
 
-let world: CredentialWorld;
+let world: CredentialFixture;
 beforeAll(async () => {
-  world = await credentialWorld(await startServer({ args: LASTING_LEASES }));
+  world = await createCredentialFixture(await startServer({ args: LONG_LEASES }));
 });
 afterAll(stopAll);
 
@@ -42,7 +42,7 @@ async function startAgent(by: CredentialOwner, codeContext: object): Promise<str
 
 /** What is handed to the run of an agent, whose environment is up; the run stops with that. */
 async function handedToRun(id: string): Promise<string> {
-  const work = await leaseRun(world.runner, id);
+  const work = await leaseAgentExecution(world.runner, id);
   const answer = await world.handed(work);
   await world.fail(work);
   return answer;
@@ -60,8 +60,8 @@ describe("an environment from a project", () => {
     expect((await runner.credential(work, HOST)).body.message).toMatch(ENVIRONMENT_ADVICE);
     await succeeded(runner.finish(work));
     const id = await startAgent(admin, { projectId: await world.project(member) });
-    expect(await world.handedToEnvironment()).toBe("CREDENTIAL_WITHHELD");
-    const run = await leaseRun(runner, id);
+    expect(await world.credentialOfNextEnvironment()).toBe("CREDENTIAL_WITHHELD");
+    const run = await leaseAgentExecution(runner, id);
     expect((await runner.credential(run, HOST)).body.message).toMatch(ENVIRONMENT_ADVICE);
     await world.fail(run);
   });
@@ -76,14 +76,14 @@ describe("an environment from a project", () => {
     ] as const;
     for (const [by, setter, expected] of sources) {
       await fromProject(await world.project(setter), by);
-      expect(await world.handedToEnvironment()).toBe(expected);
+      expect(await world.credentialOfNextEnvironment()).toBe(expected);
     }
   });
 
   test("is cloned as its creator where the request names the source itself", async () => {
     const { admin, member } = world;
     await fromProject(await world.project(member), admin, { content: content() });
-    expect(await world.handedToEnvironment()).toBe("admin");
+    expect(await world.credentialOfNextEnvironment()).toBe("admin");
   });
 
   test("keeps its source, and whose word that was, when the project changes and it starts again", async () => {
@@ -91,11 +91,11 @@ describe("an environment from a project", () => {
     const projectId = await world.project(member);
     const environmentId = await fromProject(projectId, admin);
     await world.setSource(projectId, admin);
-    expect(await world.handedToEnvironment()).toBe("CREDENTIAL_WITHHELD");
+    expect(await world.credentialOfNextEnvironment()).toBe("CREDENTIAL_WITHHELD");
     await world.call("EnvironmentService/StopEnvironment", { environmentId }, admin);
     await succeeded(runner.finish(await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] })));
     await world.call("EnvironmentService/StartEnvironment", { environmentId }, admin);
-    expect(await world.handedToEnvironment()).toBe("CREDENTIAL_WITHHELD");
+    expect(await world.credentialOfNextEnvironment()).toBe("CREDENTIAL_WITHHELD");
   });
 });
 
@@ -104,11 +104,11 @@ describe("a project from an environment", () => {
     const { admin, member } = world;
     const handed = async (maker: CredentialOwner, by: CredentialOwner) => {
       const environmentId = await ofRepository(maker);
-      expect(await world.handedToEnvironment()).not.toBe("CREDENTIAL_WITHHELD");
+      expect(await world.credentialOfNextEnvironment()).not.toBe("CREDENTIAL_WITHHELD");
       const body = { environmentId };
       const { project } = await world.call("ProjectService/CreateProjectFromEnvironment", body, by);
       await world.start(await world.workflow(admin, overProject(project.id)), admin);
-      return world.handedToAction();
+      return world.credentialOfNextAction();
     };
     expect(await handed(member, admin)).toBe("CREDENTIAL_WITHHELD");
     expect(await handed(member, member)).toBe("CREDENTIAL_WITHHELD");
@@ -124,7 +124,7 @@ describe("an agent run", () => {
       [admin, "admin"],
     ] as const) {
       const id = await startAgent(admin, { projectId: await world.project(setter) });
-      expect(await world.handedToEnvironment()).toBe(expected);
+      expect(await world.credentialOfNextEnvironment()).toBe(expected);
       expect(await handedToRun(id)).toBe(expected);
     }
   });
@@ -139,7 +139,7 @@ describe("an agent run", () => {
       [await ofRepository(colleague), "admin"],
       [await ofRepository(admin), "admin"],
     ] as const;
-    for (const _ of environments) await world.handedToEnvironment();
+    for (const _ of environments) await world.credentialOfNextEnvironment();
     for (const [environmentId, expected] of environments) {
       expect(await handedToRun(await startAgent(admin, { environmentId }))).toBe(expected);
     }
@@ -152,8 +152,8 @@ describe("an agent run", () => {
       [admin, "admin"],
     ] as const) {
       const environmentId = await ofRepository(maker);
-      await world.handedToEnvironment();
-      const parent = await leaseRun(runner, await startAgent(admin, { environmentId }));
+      await world.credentialOfNextEnvironment();
+      const parent = await leaseAgentExecution(runner, await startAgent(admin, { environmentId }));
       const started = await succeeded(runner.agent("StartSubagent", parent, { prompt: "help", key: "a" }));
       expect(await handedToRun(started.agentExecutionId)).toBe(expected);
       await world.fail(parent);

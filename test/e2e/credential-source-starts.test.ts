@@ -5,14 +5,14 @@ import { loadKeys } from "../../src/keys.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import {
+  type CredentialFixture,
   type CredentialOwner,
-  type CredentialWorld,
-  credentialWorld,
+  createCredentialFixture,
   HOST,
   remote,
-} from "../harness/credential-world.ts";
+} from "../harness/credential-fixture.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { deliver, ledgerOf, verdictsOf } from "../harness/webhook.ts";
@@ -23,10 +23,10 @@ const EVENT_ADVICE = /deliver the event again .* rotate the webhook's secret .* 
 const DAY_MS = 24 * 3_600_000;
 
 let server: TestServer;
-let world: CredentialWorld;
+let world: CredentialFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  world = await credentialWorld(server);
+  server = await startServer({ args: LONG_LEASES });
+  world = await createCredentialFixture(server);
 });
 afterAll(stopAll);
 
@@ -42,12 +42,12 @@ describe("a workflow that an administrator has taken over", () => {
     const workflowId = await world.workflow(member, repositories("ship"));
     await takeOver(workflowId, admin);
     await world.start(workflowId, member, { parameters: {} });
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
     const own = { workflowId, contextOverride: repositories("secrets") };
     const refused = await post(server, "WorkflowService/StartWorkflow", own, member.token);
     expect(reasonOf(refused)).toBe("PERMISSION_DENIED");
     await world.start(workflowId, admin, { contextOverride: repositories("other") });
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
   });
 
   test("does nothing of an earlier execution again for its maker, and for others without a credential", async () => {
@@ -56,7 +56,7 @@ describe("a workflow that an administrator has taken over", () => {
     const { workflowExecution } = await world.start(workflowId, member, {
       contextOverride: repositories("secrets"),
     });
-    expect(await world.handedToAction()).toBe("member");
+    expect(await world.credentialOfNextAction()).toBe("member");
     await takeOver(workflowId, admin);
     const retry = { workflowExecutionId: workflowExecution.id };
     const refused = await post(server, "WorkflowService/RetryFailedActions", retry, member.token);
@@ -69,9 +69,9 @@ describe("a workflow that an administrator has taken over", () => {
     await world.fail(work);
     // What ran since may be done again by its maker: it is what the administrator took on.
     const later = (await world.start(workflowId, member)).workflowExecution;
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
     await world.call("WorkflowService/RetryFailedActions", { workflowExecutionId: later.id }, member);
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
   });
 });
 
@@ -107,7 +107,7 @@ describe("an event of a pull request", () => {
       const secret = await secretOf(workflowId, knower);
       await takeOver(workflowId, admin);
       await send(workflowId, secret, "secrets");
-      expect(await world.handedToAction()).toBe(expected);
+      expect(await world.credentialOfNextAction()).toBe(expected);
     }
   });
 
@@ -128,14 +128,14 @@ describe("an event of a pull request", () => {
     const { member } = world;
     const workflowId = await world.workflow(member, {}, { triggers });
     await send(workflowId, await secretOf(workflowId, member), "ship");
-    expect(await world.handedToAction()).toBe("member");
+    expect(await world.credentialOfNextAction()).toBe("member");
   });
 
   test("is the word of who has it delivered again", async () => {
     const { admin, member } = world;
     const workflowId = await world.workflow(member, {}, { triggers });
     await send(workflowId, await secretOf(workflowId, member), "secrets");
-    expect(await world.handedToAction()).toBe("member");
+    expect(await world.credentialOfNextAction()).toBe("member");
     await takeOver(workflowId, admin);
     const [{ id: triggerEventId }] = await ledgerOf({ url: server.url, token: admin.token }, workflowId);
     for (const [by, expected] of [
@@ -143,7 +143,7 @@ describe("an event of a pull request", () => {
       [admin, "admin"],
     ] as const) {
       await world.call("WorkflowService/RedeliverWorkflowTriggerEvent", { triggerEventId }, by);
-      expect(await world.handedToAction()).toBe(expected);
+      expect(await world.credentialOfNextAction()).toBe(expected);
     }
   });
 
@@ -245,6 +245,6 @@ test("a project that a workflow names beside others lends its word to its own ac
   const { admin, member } = world;
   const projectIds = [await world.project(member), await world.project(admin)];
   await world.start(await world.workflow(admin, { projects: { projectIds } }), admin);
-  const answers = [await world.handedToAction(), await world.handedToAction()];
+  const answers = [await world.credentialOfNextAction(), await world.credentialOfNextAction()];
   expect(answers).toEqual(["CREDENTIAL_WITHHELD", "admin"]);
 });

@@ -3,22 +3,22 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import {
-  type CredentialWorld,
-  credentialWorld,
+  type CredentialFixture,
+  createCredentialFixture,
   HOST,
   overProject,
   remote,
-} from "../harness/credential-world.ts";
+} from "../harness/credential-fixture.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
-import { besideServer } from "../harness/member.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
-let world: CredentialWorld;
+let world: CredentialFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
-  world = await credentialWorld(server);
+  server = await startServer({ args: LONG_LEASES });
+  world = await createCredentialFixture(server);
 });
 afterAll(stopAll);
 
@@ -29,7 +29,7 @@ describe("the source of a project that an administrator's workflow names", () =>
     await world.setSource(projectId, admin);
     const workflowId = await world.workflow(admin, overProject(projectId));
     await world.start(workflowId, admin);
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
 
     await world.setSource(projectId, member, "secrets");
     await world.start(workflowId, admin);
@@ -45,11 +45,11 @@ describe("the source of a project that an administrator's workflow names", () =>
 
     await world.setSource(projectId, admin, "secrets");
     await world.start(workflowId, admin);
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
     // To set what is there already is to set it, whoever does it.
     await world.setSource(projectId, member, "secrets");
     await world.start(workflowId, admin);
-    expect(await world.handedToAction()).toBe("CREDENTIAL_WITHHELD");
+    expect(await world.credentialOfNextAction()).toBe("CREDENTIAL_WITHHELD");
   });
 
   test("counts as set by its creator while nobody has set it since, whatever else is changed", async () => {
@@ -61,7 +61,7 @@ describe("the source of a project that an administrator's workflow names", () =>
       [own, "admin"],
     ] as const) {
       await world.start(await world.workflow(admin, overProject(projectId)), admin);
-      expect(await world.handedToAction()).toBe(expected);
+      expect(await world.credentialOfNextAction()).toBe(expected);
     }
   });
 
@@ -73,7 +73,7 @@ describe("the source of a project that an administrator's workflow names", () =>
     await world.setSource(projectId, admin);
     await world.call("ProjectService/UpdateProject", { projectId, name: "Renamed" }, member);
     await world.setSource(projectId, member);
-    const diffs = await besideServer(server, (store) =>
+    const diffs = await withServerData(server, (store) =>
       builderOf(store.reader)
         .selectFrom("audit_log")
         .select("diff")
@@ -99,7 +99,7 @@ describe("the source of a project that an administrator's workflow names", () =>
     const handed = async () => {
       await world.start(workflowId, admin);
       await world.start(byMember, member);
-      return [await world.handedToAction(), await world.handedToAction()].sort();
+      return [await world.credentialOfNextAction(), await world.credentialOfNextAction()].sort();
     };
     expect(await handed()).toEqual(["admin", "member"]);
     const { id } = colleague.subject;
@@ -122,9 +122,9 @@ describe("the source of a project that an administrator's workflow names", () =>
     const { admin, robot } = world;
     const workflowId = await world.workflow(admin, overProject(await world.project(robot)));
     await world.start(workflowId, admin);
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
     const suspend = (suspended: number) =>
-      besideServer(server, (store) =>
+      withServerData(server, (store) =>
         store.write(OPERATOR, "test", async ({ db }) => {
           const { id } = robot.subject;
           await builderOf(db)
@@ -136,7 +136,7 @@ describe("the source of a project that an administrator's workflow names", () =>
       );
     await suspend(1);
     await world.start(workflowId, admin);
-    expect(await world.handedToAction()).toBe("CREDENTIAL_WITHHELD");
+    expect(await world.credentialOfNextAction()).toBe("CREDENTIAL_WITHHELD");
     await suspend(0);
   });
 });
@@ -151,7 +151,7 @@ describe("a member's workflow", () => {
     ] as const;
     for (const [projectId, expected] of projects) {
       await world.start(await world.workflow(member, overProject(projectId)), member);
-      expect(await world.handedToAction()).toBe(expected);
+      expect(await world.credentialOfNextAction()).toBe(expected);
     }
   });
 });
@@ -163,7 +163,7 @@ describe("a service account as the executor", () => {
     const handed = async (maker: typeof member, of: typeof member) => {
       const workflowId = await world.workflow(maker, overProject(await world.project(of)), asRobot);
       await world.start(workflowId, maker);
-      return world.handedToAction();
+      return world.credentialOfNextAction();
     };
     expect(await handed(member, member)).toBe("robot");
     expect(await handed(member, admin)).toBe("robot");
@@ -187,7 +187,7 @@ describe("a service account as the executor", () => {
     );
     await world.fail(work);
     await world.start(await world.workflow(admin, overProject(project.id)), admin);
-    expect(await world.handedToAction()).toBe("CREDENTIAL_WITHHELD");
+    expect(await world.credentialOfNextAction()).toBe("CREDENTIAL_WITHHELD");
   });
 });
 
@@ -229,7 +229,7 @@ describe("a source that changes while an execution is under way", () => {
     expect(await world.handed(strange)).toBe("CREDENTIAL_WITHHELD");
     // Another attempt begins from the project as it is now.
     await succeeded(runner.finish(strange, "OUTCOME_RELEASED"));
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
   });
 });
 
@@ -257,7 +257,7 @@ describe("a refusal", () => {
     expect(await rows()).toBe(before);
     await world.fail(work);
     await world.start(await world.workflow(admin, overProject(await world.project(admin))), admin);
-    expect(await world.handedToAction()).toBe("admin");
+    expect(await world.credentialOfNextAction()).toBe("admin");
     expect(await rows()).toBe(before + 1);
   });
 });

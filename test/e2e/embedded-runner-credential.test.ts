@@ -6,8 +6,8 @@ import { addMember, type TestMember } from "../harness/member.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type StartedExecution, startExecution } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { type StartedRun, startRun } from "../harness/workflow-run.ts";
 
 const TOKEN = "token-of-the-administrator";
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await Promise.all([stopAll(), host.stop()]);
 });
 
-async function over(run: StartedRun) {
+async function over(run: StartedExecution) {
   await until(run.execution, ({ status }) => status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED");
   const [action] = await run.actions();
   return action.status;
@@ -44,7 +44,7 @@ test("an action over a member's private repository fails for an administrator, s
     post(server, "ProjectService/CreateProject", { initializer }, member.token),
   );
   const projectId = project.id;
-  const run = await startRun(server, { context: { projects: { projectIds: [projectId] } } });
+  const run = await startExecution(server, { context: { projects: { projectIds: [projectId] } } });
   const refused = await over(run);
   expect(refused.failures).toMatchObject([{ reason: "credential_withheld" }]);
   expect(refused.failures[0].message).toContain(member.userId);

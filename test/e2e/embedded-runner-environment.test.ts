@@ -68,7 +68,7 @@ describe("an environment", () => {
     );
     expect(existsSync(join(runner.stateDir, "workspaces", id))).toBe(false);
     expect(await phasesOf(id)).toEqual(["RUNNING", "STOPPED", "RUNNING", "DELETING"]);
-    await runner.said("work ended", { work: "environment", environment: id, outcome: "done" });
+    await runner.untilLogged("work ended", { work: "environment", environment: id, outcome: "done" });
   });
 
   test("without content is an empty folder", async () => {

@@ -4,17 +4,17 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
 import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { LASTING_LEASES, runAllOut } from "../harness/lease.ts";
+import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
+import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { type Run, startRun, task } from "../harness/workflow-run.ts";
 
 let server: TestServer;
 let repository: BareRepository;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
+  server = await startServer({ args: LONG_LEASES });
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
 });
 afterAll(async () => {
@@ -22,8 +22,8 @@ afterAll(async () => {
   await stopAll();
 });
 
-const start = (run: Run, on: TestServer = server) =>
-  startRun(on, { repository: () => repository.url, ...run });
+const start = (run: WorkflowRunOptions, on: TestServer = server) =>
+  startExecution(on, { repository: () => repository.url, ...run });
 type Started = Awaited<ReturnType<typeof start>>;
 const only = async (run: Started): Promise<Answer["body"]> => (await run.actions())[0];
 const over = (run: Started) =>
@@ -69,7 +69,7 @@ test("told to end, a runner gives longer work back, and another one does it at o
   const processId = await begun(run);
   const ended = await first.stop();
   expect([ended, isRunning(processId)]).toEqual([0, false]);
-  await first.said("work ended", { outcome: "released" });
+  await first.untilLogged("work ended", { outcome: "released" });
   expect(readdirSync(join(first.stateDir, "workspaces"))).toEqual([]);
   writeFileSync(gate, "");
   const second = await startRegisteredRunner(server);
@@ -87,12 +87,12 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
   const log = await readLog(server, id, { stepIndex: 1, until: (text) => /begun \d+\n/.test(text) });
   const processId = Number(/begun (\d+)/.exec(log)?.[1]);
   await killed.kill();
-  await runAllOut(server);
+  await expireAllLeases(server);
   expect(isRunning(processId)).toBe(true);
 
   const { stateDir, runnerId } = killed;
   const next = startRunnerProcess(server, { stateDir });
-  await next.said("commands that an earlier runner left behind were ended", { count: 1 });
+  await next.untilLogged("commands that an earlier runner left behind were ended", { count: 1 });
   expect(isRunning(processId)).toBe(false);
   writeFileSync(gate, "");
   const action = await over(run);
@@ -107,7 +107,7 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
 });
 
 test("a runner goes on with its work while its server is restarted", async () => {
-  const before = await startServer({ args: LASTING_LEASES });
+  const before = await startServer({ args: LONG_LEASES });
   const proxy = await startServerProxy(before);
   const here = { ...before, url: proxy.url };
   const runner = await startRegisteredRunner(here);
@@ -116,7 +116,7 @@ test("a runner goes on with its work while its server is restarted", async () =>
   const processId = await begun(run, here);
   await before.kill();
   const { dataDir, token } = before;
-  const again = await startServer({ dataDir, args: LASTING_LEASES });
+  const again = await startServer({ dataDir, args: LONG_LEASES });
   proxy.forwardTo(again);
   expect(isRunning(processId)).toBe(true);
   writeFileSync(gate, "");
@@ -133,14 +133,14 @@ test("a runner whose server is away longer than its lease gives its work up", as
   const run = await start({ steps: [waiting("/nonexistent")] }, before);
   const processId = await begun(run, before);
   await before.kill();
-  await runner.said("work ended", { outcome: "lost" });
+  await runner.untilLogged("work ended", { outcome: "lost" });
   expect(isRunning(processId)).toBe(false);
   expect(readdirSync(join(runner.stateDir, "workspaces"))).toEqual([]);
   await runner.kill();
 });
 
 test("the runner beside the server gives its work back before the server ends", async () => {
-  const args = [...LASTING_LEASES, "--local-runner", "--allow-file-remotes"];
+  const args = [...LONG_LEASES, "--local-runner", "--allow-file-remotes"];
   const before = await startServer({ args });
   const gate = join(temporaryFolder(), "gate");
   let url = before.url;

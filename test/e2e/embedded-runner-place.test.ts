@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { stateFolder } from "../../src/commands/state-folder.ts";
 import { readLog } from "../harness/action-log.ts";
-import { startTalk } from "../harness/agent-talk.ts";
+import { startConversation } from "../harness/agent-conversation.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository, runGit } from "../harness/git-repository.ts";
 import { newExchangeToken, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { startRun, task } from "../harness/workflow-run.ts";
 
 const IN_WORKING_TREE = /^the workspaces are inside a git working tree/;
 const AS_ROOT = /^the runner runs as root/;
@@ -65,8 +65,8 @@ describe("what the runner beside the server starts", () => {
   const here = () => ({ url: local.url, token: /cr_pat_\w+/.exec(local.output())?.[0] ?? "" });
 
   test("is in the user's state folder and in no working tree: an agent in an empty environment", async () => {
-    const talk = await startTalk(here());
-    await talk.say("1", "look");
+    const conversation = await startConversation(here());
+    await conversation.say("1", "look");
     const text = await until(
       () => (existsSync(seen()) ? readFileSync(seen(), "utf8") : ""),
       (all) => all !== "",
@@ -74,12 +74,12 @@ describe("what the runner beside the server starts", () => {
     const [folder = "", ...answer] = text.trim().split("\n");
     expect(folder.startsWith(join(workDirIn(stateHome), "workspaces"))).toBe(true);
     expect(answer).toEqual([expect.stringMatching(/^fatal: not a git repository/), "none"]);
-    await talk.stop();
+    await conversation.stop();
   });
 
   test("and a step above its repository", async () => {
     const repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
-    const run = await startRun(here(), {
+    const run = await startExecution(here(), {
       repository: () => repository.url,
       steps: [task("git rev-parse --show-toplevel; cd ..; git rev-parse --show-toplevel || echo none")],
     });
@@ -159,7 +159,7 @@ describe("a runner without --state-dir", () => {
     const options = { stateDir: "", cwd: temporaryFolder() };
     const env = { XDG_STATE_HOME, CHARTROOM_EXCHANGE_TOKEN: exchangeToken };
     const runner = startRunnerProcess(server, { ...options, env });
-    await runner.said("the runner takes work");
+    await runner.untilLogged("the runner takes work");
     await runner.stop();
     const runners = join(stateFolder({ XDG_STATE_HOME }), "runners");
     const [folder = ""] = readdirSync(runners);
@@ -176,11 +176,11 @@ describe("a runner without --state-dir", () => {
       stateDir: join(cwd, "runner"),
       env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken },
     });
-    await first.said("the runner takes work");
+    await first.untilLogged("the runner takes work");
     await first.stop();
     const XDG_STATE_HOME = temporaryFolder();
     const again = startRunnerProcess(server, { stateDir: "", cwd, env: { XDG_STATE_HOME } });
-    await again.said("the runner takes work");
+    await again.untilLogged("the runner takes work");
     await again.stop();
     const advice = again.log().find(({ msg }) => /^the runner's token is still in/.test(String(msg)));
     const runners = join(stateFolder({ XDG_STATE_HOME }), "runners");
@@ -193,7 +193,7 @@ describe("a runner without --state-dir", () => {
     const stateDir = /--state-dir (\S+) *,/.exec(String(advice?.msg))?.[1] ?? "";
     expect(stateDir).toBe("./runner");
     const advised = startRunnerProcess(server, { stateDir, cwd, env: { XDG_STATE_HOME } });
-    await advised.said("the runner takes work");
+    await advised.untilLogged("the runner takes work");
     await advised.stop();
     expect(JSON.parse(readFileSync(join(cwd, "runner/workspaces.json"), "utf8"))).toEqual([
       join(cwd, "runner"),
@@ -212,7 +212,7 @@ test("a runner says at its start when it runs as root, and only then", async () 
     { url: "http://127.0.0.1:1" },
     { env: { CHARTROOM_EXCHANGE_TOKEN: "x" } },
   );
-  await runner.said("the server cannot be reached; trying again");
+  await runner.untilLogged("the server cannot be reached; trying again");
   const lines = runner.log().map(({ msg }) => String(msg));
   expect(lines.filter((line) => AS_ROOT.test(line))).toHaveLength(isRoot ? 1 : 0);
   await runner.stop();

@@ -6,8 +6,8 @@ import { type BareRepository, bareRepository } from "../harness/git-repository.t
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { type Run, startRun, task } from "../harness/workflow-run.ts";
 
 const TOKEN = "token-of-the-executor";
 
@@ -52,8 +52,8 @@ const pullRequest = (more: object = {}) => ({
 const steps = [task("echo two > b.txt"), pullRequest()];
 
 /** The one action of a new execution over a repository, once it is over. */
-async function ran(cloneUrl: string, run: Run = { steps }) {
-  const started = await startRun(server, { repository: () => cloneUrl, ...run });
+async function ran(cloneUrl: string, run: WorkflowRunOptions = { steps }) {
+  const started = await startExecution(server, { repository: () => cloneUrl, ...run });
   await until(started.execution, ({ status }) => status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED");
   const [action] = await started.actions();
   return { ...started, action, status: action.status as Answer["body"] };

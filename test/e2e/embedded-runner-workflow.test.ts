@@ -6,8 +6,8 @@ import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { type Run, startRun, task } from "../harness/workflow-run.ts";
 
 let server: TestServer;
 let runner: RunnerProcess;
@@ -22,7 +22,8 @@ afterAll(async () => {
   await stopAll();
 });
 
-const start = (run: Run) => startRun(server, { repository: () => repository.url, ...run });
+const start = (run: WorkflowRunOptions) =>
+  startExecution(server, { repository: () => repository.url, ...run });
 type Started = Awaited<ReturnType<typeof start>>;
 
 /** The execution's actions once it is over. */
@@ -31,7 +32,7 @@ async function over(run: Started): Promise<Answer["body"][]> {
   return run.actions();
 }
 /** The one action of a new execution, once it is over. */
-const ranOnce = async (run: Run): Promise<Answer["body"]> => (await over(await start(run)))[0];
+const ranOnce = async (run: WorkflowRunOptions): Promise<Answer["body"]> => (await over(await start(run)))[0];
 const phases = ({ status }: Answer["body"]) =>
   status.stepStatuses.map(({ phase }: { phase: string }) => phase.replace("STEP_PHASE_", ""));
 const reasons = (errors: readonly { reason: string }[]) => errors.map(({ reason }) => reason);
@@ -102,7 +103,11 @@ describe("a workflow", () => {
     expect([error.reason, error.message]).toEqual(["command_failed", "the command ended with exit status 3"]);
     expect(reasons(action.status.failures)).toEqual(["command_failed"]);
     expect(await readLog(server, action.id)).toBe("before\n");
-    await runner.said("work ended", { action: action.id, outcome: "failed", reason: "command_failed" });
+    await runner.untilLogged("work ended", {
+      action: action.id,
+      outcome: "failed",
+      reason: "command_failed",
+    });
   });
 
   test("takes a command that begins with a dash as one, and tells both outputs in their order", async () => {
@@ -181,7 +186,7 @@ describe("the limits of an action", () => {
       ["CANCELLED", "CANCELLED"],
     ]);
     expect(runs(child)).toBe(false);
-    await runner.said("work ended", { action: id, outcome: "stopped" });
+    await runner.untilLogged("work ended", { action: id, outcome: "stopped" });
     expect(readdirSync(join(runner.stateDir, "workspaces"))).not.toContain(action.status.environmentId);
   });
 

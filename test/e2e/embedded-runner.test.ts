@@ -32,7 +32,7 @@ describe("a runner", () => {
   test("registers once with the token of its environment, and works on after restarts without one", async () => {
     const { runnerId, exchangeToken } = await newExchangeToken(server);
     const first = startRunnerProcess(server, { env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
-    await first.said("the runner takes work", { runner: runnerId });
+    await first.untilLogged("the runner takes work", { runner: runnerId });
     const { status } = await runnerOf(runnerId);
     const { version } = JSON.parse(readFileSync("package.json", "utf8"));
     expect([status.phase, status.version]).toEqual(["RUNNER_PHASE_ACTIVE", version]);
@@ -43,7 +43,7 @@ describe("a runner", () => {
     const file = join(stateDir, "runner.json");
     expect([statSync(file).mode & 0o777, statSync(stateDir).mode & 0o777]).toEqual([0o600, 0o700]);
     const second = startRunnerProcess(server, { stateDir });
-    await second.said("the runner takes work", { runner: runnerId });
+    await second.untilLogged("the runner takes work", { runner: runnerId });
     expect(second.log().map(({ msg }) => msg)).not.toContain("registered");
     expect(await second.stop()).toBe(0);
 
@@ -56,7 +56,7 @@ describe("a runner", () => {
     const file = join(temporaryFolder(), "token");
     writeFileSync(file, `${exchangeToken}\n`);
     const runner = startRunnerProcess(server, { args: ["--exchange-token-file", file] });
-    await runner.said("the runner takes work", { runner: runnerId });
+    await runner.untilLogged("the runner takes work", { runner: runnerId });
     const { environmentClasses } = await succeeded(
       post(server, "RunnerConfigurationService/ListEnvironmentClasses", {
         filter: { runnerIds: [runnerId] },
@@ -73,16 +73,16 @@ describe("a runner", () => {
     // It keeps the port, which somebody else could take where the server itself went.
     const proxy = await startServerProxy({ url: NOWHERE });
     const runner = startRunnerProcess(proxy, { env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
-    await runner.said("the server cannot be reached; trying again");
+    await runner.untilLogged("the server cannot be reached; trying again");
     proxy.forwardTo(server);
-    await runner.said("the runner takes work");
+    await runner.untilLogged("the runner takes work");
     expect(await runner.stop()).toBe(0);
     await proxy.stop();
   });
 
   test("stops at once while it waits for its server", async () => {
     const runner = startRunnerProcess({ url: NOWHERE }, { env: { CHARTROOM_EXCHANGE_TOKEN: "cr_exc_x" } });
-    await runner.said("the server cannot be reached; trying again");
+    await runner.untilLogged("the server cannot be reached; trying again");
     expect(await runner.stop()).toBe(0);
   });
 });
@@ -106,7 +106,7 @@ describe("a runner that cannot work says why in a sentence", () => {
   test("when the token was used, or is none", async () => {
     const { exchangeToken } = await newExchangeToken(server);
     const runner = startRunnerProcess(server, { env: { CHARTROOM_EXCHANGE_TOKEN: exchangeToken } });
-    await runner.said("the runner takes work");
+    await runner.untilLogged("the runner takes work");
     for (const token of [exchangeToken, "nonsense"]) {
       expect(await complaint({ env: { CHARTROOM_EXCHANGE_TOKEN: token } })).toMatch(
         /the exchange token was used or replaced, or is older than 24 hours/,

@@ -22,7 +22,7 @@ testWithSlowDisk(
   async (disk) => {
     const server = await startServer({ env: disk.env });
     expect((await create(server, "before")).status).toBe(200);
-    disk.breakFor("-wal");
+    disk.failFor("-wal");
     const refused = await create(server, "during");
     expect([refused.status, refused.body.code, reasonOf(refused)]).toEqual([
       503,
@@ -48,7 +48,7 @@ testWithSlowDisk(
     expect(await names(server)).toEqual(["before"]);
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
 
-    disk.mend();
+    disk.restore();
     await until(
       () => readyz(server),
       ({ status }) => status === 200,

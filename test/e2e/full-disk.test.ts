@@ -28,7 +28,7 @@ testWithOwnDisk(
   "a full disk is called that, reads go on, and so does all else once there is room",
   async () => {
     const dataDir = temporaryFolder();
-    const server = await startServer({ dataDir, within: onOwnDisk(dataDir, "size=16m") });
+    const server = await startServer({ dataDir, commandPrefix: onOwnDisk(dataDir, "size=16m") });
     const token = await until(
       async () => /cr_pat_\w+/.exec(server.output())?.[0] ?? "",
       (found) => found !== "",

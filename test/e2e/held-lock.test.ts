@@ -19,10 +19,10 @@ beforeAll(async () => {
     import Database from "better-sqlite3";
     const database = new Database(process.argv[1]);
     for (;;) {
-      await told();
+      await nextLine();
       database.exec("begin immediate");
       print("held");
-      await told();
+      await nextLine();
       database.exec("rollback");
       print("released");
     }`,
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 async function tell(line: string): Promise<void> {
-  other.tell(line);
+  other.send(line);
   await other.next();
 }
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { recordOf } from "../harness/host-token.ts";
+import { auditTrailOf } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
-import { startRun } from "../harness/workflow-run.ts";
+import { startExecution } from "../harness/started-execution.ts";
 
 let server: TestServer;
 let executor: TestMember;
@@ -31,7 +31,7 @@ async function store(host: string, token: string, more: object = {}): Promise<st
 }
 
 const workOn = async (remote: string) => {
-  await startRun(server, { token: executor.token, repository: () => remote });
+  await startExecution(server, { token: executor.token, repository: () => remote });
   return runner.leaseOne();
 };
 
@@ -46,7 +46,7 @@ describe("the credential of a host", () => {
         expiresAt: "2999-12-31T00:00:00Z",
       });
     }
-    const { rows, kinds } = await recordOf(server, id);
+    const { rows, kinds } = await auditTrailOf(server, id);
     expect(rows.slice(1)).toEqual(
       Array(2).fill({
         operation: "runner.v1.WorkService/GetHostCredential",

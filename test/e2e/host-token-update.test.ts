@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { expectRefused, type HostTokenCalls, hostTokenCalls, ok, recordOf } from "../harness/host-token.ts";
+import {
+  auditTrailOf,
+  expectRefused,
+  type HostTokenCalls,
+  hostTokenCalls,
+  ok,
+} from "../harness/host-token.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 const HOUR_MS = 3_600_000;
@@ -25,7 +31,7 @@ describe("an update", () => {
       expiresAt: later,
       scopes: ["b", "c"],
     });
-    const { rows, kinds } = await recordOf(server, before.id);
+    const { rows, kinds } = await auditTrailOf(server, before.id);
     expect(kinds).toEqual(["created", "updated", "updated"]);
     expect(rows[1]?.diff).toEqual({ token: ["(secret)", "(new secret)"] });
     expect(Object.keys(rows[2]?.diff).toSorted()).toEqual(["expiresAt", "scopes"]);
@@ -39,7 +45,7 @@ describe("an update", () => {
     expect([token.scopes, token.expiresAt]).toEqual([[], undefined]);
     await ok(hostTokens.update(id, { refreshToken: "r2" }));
     await ok(hostTokens.update(id, { refreshToken: "" }));
-    const { rows } = await recordOf(server, id);
+    const { rows } = await auditTrailOf(server, id);
     expect(rows.slice(1).map(({ diff }) => diff.refreshToken)).toEqual([
       ["(secret)", null],
       [null, "(new secret)"],
@@ -59,7 +65,7 @@ describe("an update", () => {
     const { id } = await hostTokens.created({ scopes: ["a"] });
     await ok(hostTokens.update(id, { scopes: ["a"] }));
     await ok(hostTokens.update(id, {}));
-    expect((await recordOf(server, id)).kinds).toEqual(["created"]);
+    expect((await auditTrailOf(server, id)).kinds).toEqual(["created"]);
   });
 
   test("is refused for an expiry that has passed and for a mask that removes the token", async () => {
@@ -84,5 +90,5 @@ test("a runner that is deleted takes its host tokens with it", async () => {
   const { id } = await hostTokens.created({ runnerId: runner });
   await ok(hostTokens.call("RunnerService/DeleteRunner", { runnerId: runner }));
   expectRefused(await hostTokens.get(id), 404, "NOT_FOUND");
-  expect((await recordOf(server, id)).kinds).toEqual(["created", "deleted"]);
+  expect((await auditTrailOf(server, id)).kinds).toEqual(["created", "deleted"]);
 });

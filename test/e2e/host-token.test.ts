@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import type { Answer } from "../harness/call.ts";
 import {
+  auditTrailOf,
   expectRefused,
   type HostTokenCalls,
   hostTokenCalls,
   ok,
-  recordOf,
   SERVICE,
 } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
@@ -112,7 +112,7 @@ describe("a host token", () => {
     await ok(hostTokens.call("ServiceAccountService/DeleteServiceAccount", { serviceAccountId: machine.id }));
     for (const { id } of [of, ofMachine]) {
       expectRefused(await hostTokens.get(id), 404, "NOT_FOUND");
-      expect((await recordOf(server, id)).kinds).toEqual(["created", "deleted"]);
+      expect((await auditTrailOf(server, id)).kinds).toEqual(["created", "deleted"]);
     }
     await ok(hostTokens.get(kept.id));
   });
@@ -174,8 +174,8 @@ describe("one runner, host and subject", () => {
     expect(latter.id).not.toBe(former.id);
     expectRefused(await hostTokens.get(former.id), 404, "NOT_FOUND");
     expect((await hostTokens.get(latter.id)).status).toBe(200);
-    expect((await recordOf(server, former.id)).kinds).toEqual(["created", "deleted"]);
-    const { rows, kinds } = await recordOf(server, latter.id);
+    expect((await auditTrailOf(server, former.id)).kinds).toEqual(["created", "deleted"]);
+    const { rows, kinds } = await auditTrailOf(server, latter.id);
     expect(kinds).toEqual(["created"]);
     expect(rows[0]).toMatchObject({
       operation: `service.v1.${SERVICE}/CreateHostAuthenticationToken`,

@@ -2,17 +2,22 @@ import { createHash } from "node:crypto";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { type AgentHome, agentHome, type HeldRun, startHeldRun } from "../harness/agent-run.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  type LeasedAgentExecution,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { startServer, stopAll } from "../harness/server.ts";
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-let home: AgentHome;
-let run: HeldRun;
+let home: AgentFixture;
+let run: LeasedAgentExecution;
 beforeAll(async () => {
-  home = await agentHome(await startServer({ args: LASTING_LEASES }));
-  run = await startHeldRun(home);
+  home = await createAgentFixture(await startServer({ args: LONG_LEASES }));
+  run = await startLeasedAgentExecution(home);
 });
 afterAll(stopAll);
 

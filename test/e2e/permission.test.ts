@@ -3,7 +3,7 @@ import type { Role } from "../../src/domain/identity/caller.ts";
 import { PERMISSIONS } from "../../src/domain/identity/permissions.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { insertEnvironmentToken, insertRunnerToken } from "../harness/machine-token.ts";
-import { addMember, besideServer } from "../harness/member.ts";
+import { addMember, withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { makeWorld, nowhere, type World } from "./world.ts";
@@ -34,7 +34,7 @@ beforeAll(async () => {
     projectId: world.project,
   });
   const { id } = made.body.environment;
-  await besideServer(server, async (store, keys) => {
+  await withServerData(server, async (store, keys) => {
     const environment = (environmentId: string) =>
       insertEnvironmentToken(store, keys, { organizationId, environmentId });
     const minted = await post(server, "ServiceAccountService/CreateServiceAccountToken", {

@@ -7,7 +7,7 @@ import { openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES, runOut } from "../harness/lease.ts";
+import { expireLease, LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
@@ -18,7 +18,7 @@ let server: TestServer;
 let runner: FakeRunner;
 let days = 0;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
+  server = await startServer({ args: LONG_LEASES });
   runner = await registerRunner(server);
 });
 afterAll(stopAll);
@@ -174,7 +174,7 @@ describe("a prebuild", () => {
   test("is another runner's once its lease has run out, and the late report is refused", async () => {
     const projectId = await prebuilt();
     const first = await nextPrebuild();
-    await runOut(server, first);
+    await expireLease(server, first);
     const second = await runner.leaseOne();
     expect(second.prebuild.prebuildId).toBe(first.prebuild.prebuildId);
     expect([second.attempt, second.fence]).toEqual([2, "2"]);

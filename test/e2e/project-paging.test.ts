@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { walk } from "../harness/project-pages.ts";
+import { fetchAllPages } from "../harness/project-pages.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -91,7 +91,7 @@ describe("pages by popularity, while scores are refreshed between them", () => {
       for (const id of ids.slice(0, 25)) await use(id);
       await untilRefreshed();
 
-      const [quiet = []] = (await walk(server, server.token, query, 100)).map(idsOf);
+      const [quiet = []] = (await fetchAllPages(server, server.token, query, 100)).map(idsOf);
       const refreshed = new Set<string>();
       const seen: string[] = [];
       let token = "";

@@ -10,8 +10,8 @@ import { bareRepository } from "../harness/git-repository.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { newExchangeToken } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { startRun, task } from "../harness/workflow-run.ts";
 
 let server: TestServer;
 let runner: ChildProcess | undefined;
@@ -50,7 +50,7 @@ async function startExample(): Promise<void> {
 async function carriedOut(steps: readonly object[], files = { "hello.txt": "one\ntwo\n" }) {
   await startExample();
   const { url } = bareRepository(temporaryFolder(), files);
-  const run = await startRun(server, { steps, repository: () => url });
+  const run = await startExecution(server, { steps, repository: () => url });
   const execution = await until(run.execution, ({ status }) => status.phase.endsWith("_COMPLETED"));
   const [action] = await run.actions();
   return { ...run, execution, action };
@@ -88,7 +88,7 @@ describe("the runner in Python", () => {
     const pidFile = join(temporaryFolder(), "pid");
     const steps = [task(`echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; exec sleep 300`)];
     const { url } = bareRepository(temporaryFolder(), { "hello.txt": "" });
-    const run = await startRun(server, { steps, repository: () => url });
+    const run = await startExecution(server, { steps, repository: () => url });
     const pid = Number(
       await until(() => (existsSync(pidFile) ? readFileSync(pidFile, "utf8") : ""), Boolean),
     );

@@ -4,18 +4,18 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
 import type { WatchEventsResponse } from "#gen/service/v1/event_service_pb.js";
-import { type AgentHome, agentHome } from "../harness/agent-run.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { type AgentFixture, createAgentFixture } from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 
 let server: TestServer;
-let home: AgentHome;
+let home: AgentFixture;
 beforeAll(async () => {
   server = await startServer();
-  home = await agentHome(server);
+  home = await createAgentFixture(server);
 });
 afterAll(stopAll);
 
@@ -66,7 +66,7 @@ describe("a member's stream of events", () => {
   test("tells of what the member may read, and of nothing else", async () => {
     const [member, other] = [await join(), await join()];
     const stream = watch(transport(), member.token);
-    await stream.begun;
+    await stream.opened;
     const own = [
       await projectOf(member.token),
       await personalTokenOf(member.token),
@@ -81,27 +81,27 @@ describe("a member's stream of events", () => {
     const told = await toldBy(stream);
     expect([...own, shared].filter((id) => !told.has(id))).toEqual([]);
     expect(hidden.filter((id) => told.has(id))).toEqual([]);
-    stream.leave();
+    stream.cancel();
   });
 
   test("tells of what is gone by the rights that it had", async () => {
     const [member, other] = [await join(), await join()];
     const [own, hidden] = [await runOf(member.token), await runOf(other.token)];
     const stream = watch(transport(), member.token);
-    await stream.begun;
+    await stream.opened;
     for (const agentExecutionId of [own, hidden]) {
       await admin("AgentService/StopAgentExecution", { agentExecutionId });
       await admin("AgentService/DeleteAgentExecution", { agentExecutionId });
     }
     const told = await toldBy(stream);
     expect([told.has(own), told.has(hidden)]).toEqual([true, false]);
-    stream.leave();
+    stream.cancel();
   });
 
   test("follows the policy that shares conversations, each way at once", async () => {
     const member = await join();
     const stream = watch(transport(), member.token);
-    await stream.begun;
+    await stream.opened;
     const before = await runOf(home.token);
     await setSharing("ORGANIZATION");
     const during = await runOf(home.token);
@@ -109,13 +109,13 @@ describe("a member's stream of events", () => {
     const after = await runOf(home.token);
     const told = await toldBy(stream);
     expect([before, during, after].map((id) => told.has(id))).toEqual([false, true, false]);
-    stream.leave();
+    stream.cancel();
   });
 
   test("leaves numbers out without a gap, says how far it has come, and is resumed there", async () => {
     const [member, other] = [await join(), await join()];
     const stream = watch(transport(), member.token);
-    await stream.begun;
+    await stream.opened;
     // Each leaves one event: a number that the member's stream leaves out.
     for (let made = 0; made < 100; made++) {
       await as(other.token, "UserService/CreatePersonalAccessToken", { description: `${made}` });
@@ -127,17 +127,17 @@ describe("a member's stream of events", () => {
       resourceId: home.organizationId,
     });
     expect(position.historyPruned).toBeUndefined();
-    stream.leave();
+    stream.cancel();
     const project = await projectOf();
     const resumed = watch(transport(), member.token, { afterSequence: position.sequence });
     expect((await resumed.find(({ resourceId }) => resourceId === project)).historyPruned).toBeUndefined();
-    resumed.leave();
+    resumed.cancel();
   });
 
   test("ends when the member is removed, and a role that is lost filters what follows", async () => {
     const [leaving, demoted, other] = [await join(), await join({ administrator: true }), await join()];
     const [ending, filtered] = [watch(transport(), leaving.token), watch(transport(), demoted.token)];
-    await Promise.all([ending.begun, filtered.begun]);
+    await Promise.all([ending.opened, filtered.opened]);
     const { organizationId } = home;
     const before = await personalTokenOf(other.token);
     await filtered.find(({ resourceId }) => resourceId === before);
@@ -148,7 +148,7 @@ describe("a member's stream of events", () => {
     expect((await ending.ended).code).toBe(Code.Unauthenticated);
     const told = await toldBy(filtered);
     expect([told.has(before), told.has(after)]).toEqual([true, false]);
-    filtered.leave();
+    filtered.cancel();
   });
 });
 
@@ -161,7 +161,7 @@ describe("the filters of a stream of events", () => {
     const [inside = "", outside = ""] = ids;
     const scope = { case: "environmentId", value: inside.toUpperCase() } as const;
     const stream = watch(transport(), home.token, { scope });
-    await stream.begun;
+    await stream.opened;
     const runs: string[] = [];
     for (const environmentId of [outside, inside]) {
       const codeContext = { environmentId };
@@ -172,7 +172,7 @@ describe("the filters of a stream of events", () => {
     expect(
       [...new Set(stream.messages.map(({ resourceId }) => resourceId))].filter((id) => id !== inside),
     ).toEqual([runs[1]]);
-    stream.leave();
+    stream.cancel();
     const foreign = await watch(transport(), home.token, { scope: { ...scope, value: v7() } }).ended;
     expect(foreign.code).toBe(Code.NotFound);
   });
@@ -188,11 +188,11 @@ describe("the filters of a stream of events", () => {
         { resourceType: RUNNER, resourceIds: [wanted] },
       ],
     });
-    await stream.begun;
+    await stream.opened;
     await projectOf(other.token);
     const own = await projectOf(member.token);
     await admin("ProjectService/UpdateProject", { projectId: wanted, name: `ship ${v7()}` });
     expect((await stream.until(2)).map(({ resourceId }) => resourceId)).toEqual([own, wanted]);
-    stream.leave();
+    stream.cancel();
   });
 });

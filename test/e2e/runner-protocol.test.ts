@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES, runOut } from "../harness/lease.ts";
+import { expireLease, LONG_LEASES } from "../harness/lease.ts";
 import { organizationWithPolicies } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
-import { startRun, task } from "../harness/workflow-run.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING_LEASES });
+  server = await startServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 
@@ -37,7 +37,7 @@ const allOn = (runner: FakeRunner, work: Leased) => [
 describe("work", () => {
   test("is done from its lease to its end, and what it printed can be read", async () => {
     const { token, runner } = await harbour();
-    const run = await startRun(server, { token, steps: [task("echo one"), task("echo two")] });
+    const run = await startExecution(server, { token, steps: [task("echo one"), task("echo two")] });
     const work = await runner.leaseOne();
     const logs = [
       { stepIndex: 0, data: bytes("one\n") },
@@ -66,7 +66,7 @@ describe("work", () => {
       await registerRunner(server, { token }),
       await registerRunner(server, { token }),
     ];
-    await startRun(server, { token });
+    await startExecution(server, { token });
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => runners[index % 3]?.lease({ maxLeases: 5 })),
     );
@@ -75,7 +75,7 @@ describe("work", () => {
 
   test("is given out at most as much as was asked for, of the kinds and classes that were", async () => {
     const { token, runner } = await harbour();
-    await startRun(server, { token, actions: 5, environmentClassId: runner.environmentClassId });
+    await startExecution(server, { token, actions: 5, environmentClassId: runner.environmentClassId });
     const other = await registerRunner(server, { token });
     expect(await other.lease({ maxLeases: 5 })).toEqual([]);
     expect(await runner.lease({ maxLeases: 5, kinds: ["WORK_KIND_ENVIRONMENT"] })).toEqual([]);
@@ -88,11 +88,11 @@ describe("work", () => {
 
   test("whose runner falls silent goes to another, and what the first says late is refused", async () => {
     const { token, runner } = await harbour();
-    const run = await startRun(server, { token });
+    const run = await startExecution(server, { token });
     const old = await runner.leaseOne();
     const second = await registerRunner(server, { token });
     expect(await second.lease()).toEqual([]);
-    await runOut(server, old);
+    await expireLease(server, old);
     const anew = await second.leaseOne();
     expect([anew.leaseId, anew.fence, anew.attempt]).toEqual([old.leaseId, "2", 2]);
     for (const answer of await Promise.all(allOn(runner, old))) expect(refusal(answer)).toEqual(LOST);
@@ -107,7 +107,7 @@ describe("work", () => {
   test("is leased for as long as the server was told, and is another's when that time is over", async () => {
     const hasty = await startServer({ args: ["--lease-duration", "5"] });
     const [first, second] = [await registerRunner(hasty), await registerRunner(hasty)];
-    await startRun(hasty);
+    await startExecution(hasty);
     const asked = Date.now();
     const old = await first.leaseOne();
     const endsAt = Date.parse(old.expiresAt);
@@ -121,7 +121,7 @@ describe("work", () => {
     const { token, runner } = await harbour();
     const foreign = (await harbour()).runner;
     const fellow = await registerRunner(server, { token });
-    await startRun(server, { token });
+    await startExecution(server, { token });
     const work = await runner.leaseOne();
     const strangers = [
       ...allOn(foreign, work),
@@ -138,7 +138,7 @@ describe("work", () => {
 describe("a report", () => {
   test("is taken whole or not at all, and harmless when it is repeated", async () => {
     const { token, runner } = await harbour();
-    const run = await startRun(server, { token, steps: [task("a"), task("b")] });
+    const run = await startExecution(server, { token, steps: [task("a"), task("b")] });
     const work = await runner.leaseOne();
     const running = { steps: [{ stepIndex: 0, state: "STATE_RUNNING" }] };
     const broken: [object, number, string][] = [
@@ -163,7 +163,7 @@ describe("a report", () => {
 
   test("of a failed step fails the action, and the step after it is never run", async () => {
     const { token, runner } = await harbour();
-    const run = await startRun(server, { token, steps: [task("false"), task("true")] });
+    const run = await startExecution(server, { token, steps: [task("false"), task("true")] });
     const work = await runner.leaseOne();
     const failure = { reason: "command_failed", message: "the command ended with 1", retriable: false };
     const steps = [
@@ -185,7 +185,7 @@ describe("a report", () => {
 describe("what travels with a lease", () => {
   test("is a token by which the environment itself calls, until the work ends", async () => {
     const { token, runner } = await harbour();
-    await startRun(server, { token });
+    await startExecution(server, { token });
     const work = await runner.leaseOne();
     const who = () => post(server, "IdentityService/GetAuthenticatedIdentity", {}, work.environmentToken);
     const { id } = work.action.environment;
@@ -209,7 +209,7 @@ describe("what travels with a lease", () => {
       agentPolicy: { commandDenyList: ["rm"] },
       securityPolicyId: body.securityPolicy.id,
     });
-    await startRun(server, { token });
+    await startExecution(server, { token });
     await call("EnvironmentService/CreateEnvironment", {});
     const { policies } = (await call("OrganizationService/GetOrganizationPolicies", { organizationId })).body;
     for (const work of await runner.lease({ maxLeases: 2 })) {
@@ -238,7 +238,7 @@ describe("a local runner", () => {
       projectEnvironmentClasses: [{ localRunner: true }],
     });
     await set({ allowLocalRunners: false });
-    await startRun(server, { token });
+    await startExecution(server, { token });
     expect(await runner.lease()).toEqual([]);
     await set({ allowLocalRunners: true });
     expect((await runner.lease()).map(({ action }) => action !== undefined)).toEqual([true]);
@@ -280,7 +280,7 @@ describe("a runner that waits", () => {
     });
     leaving.abort();
     await expect(left).rejects.toThrow();
-    await startRun(server, { token });
+    await startExecution(server, { token });
     expect((await runner.leaseOne()).attempt).toBe(1);
   });
 

@@ -3,9 +3,9 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { recordOf } from "../harness/host-token.ts";
+import { auditTrailOf } from "../harness/host-token.ts";
 import { insertEnvironmentToken } from "../harness/machine-token.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
@@ -65,7 +65,7 @@ describe("an exchange token", () => {
     const { runner: other } = await created("another day");
     const renewed = await succeeded(call("RunnerService/CreateRunnerToken", { runnerId: other.runnerId }));
     const olderBy = (ms: number) =>
-      besideServer(server, (store) =>
+      withServerData(server, (store) =>
         store.write(SYSTEM, "test", async ({ db, now }) => {
           const tokens = builderOf(db)
             .updateTable("token")
@@ -95,7 +95,7 @@ describe("an exchange token", () => {
     const runner = await registerRunner(server);
     const { environment } = await succeeded(call("EnvironmentService/CreateEnvironment", {}));
     const { organizationId } = await succeeded(call("IdentityService/GetAuthenticatedIdentity"));
-    const environmentToken = await besideServer(server, (store, keys) =>
+    const environmentToken = await withServerData(server, (store, keys) =>
       insertEnvironmentToken(store, keys, { organizationId, environmentId: environment.id }),
     );
     for (const token of [server.token, runner.token, environmentToken.value]) {
@@ -128,7 +128,7 @@ describe("a runner that registers", () => {
 
   test("is told in the record, without its tokens", async () => {
     const runner = await registerRunner(server, { name: "recorded" });
-    const { rows, kinds } = await recordOf(server, runner.runnerId);
+    const { rows, kinds } = await auditTrailOf(server, runner.runnerId);
     expect(rows.map(({ operation }) => operation)).toEqual([
       "service.v1.RunnerService/CreateRunner",
       "runner.v1.WorkService/Register",
@@ -151,7 +151,7 @@ describe("a heartbeat", () => {
   test("says when to call again, and is told only where it changes what is known", async () => {
     const runner = await registerRunner(server);
     const seen = async () =>
-      besideServer(server, ({ reader }) =>
+      withServerData(server, ({ reader }) =>
         builderOf(reader)
           .selectFrom("runner")
           .select("seen_at")
@@ -162,7 +162,7 @@ describe("a heartbeat", () => {
     expect(await succeeded(runner.call("Heartbeat"))).toEqual({ nextWithin: "30s" });
     expect(await succeeded(runner.call("Heartbeat", { version: "1.0.0" }))).toEqual({ nextWithin: "30s" });
     expect((await seen()).seen_at).toBeGreaterThan(first.seen_at ?? 0);
-    expect((await recordOf(server, runner.runnerId)).rows).toHaveLength(2);
+    expect((await auditTrailOf(server, runner.runnerId)).rows).toHaveLength(2);
     await succeeded(runner.call("Heartbeat", { version: "1.1.0", degradedReason: "the disk is full" }));
     expect((await runnerNow(runner.runnerId)).status).toMatchObject({
       version: "1.1.0",
@@ -178,6 +178,6 @@ describe("a heartbeat", () => {
       phase: "RUNNER_PHASE_ACTIVE",
       message: "",
     });
-    expect((await recordOf(server, runner.runnerId)).rows).toHaveLength(4);
+    expect((await auditTrailOf(server, runner.runnerId)).rows).toHaveLength(4);
   });
 });

@@ -3,7 +3,7 @@ import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 const FAR = "2999-12-31T00:00:00Z";
@@ -135,7 +135,7 @@ describe("a service account", () => {
     const { token, serviceAccountToken } = await mint({ serviceAccountId: id });
     expect(serviceAccountToken.expiresAt).toBe(validUntil);
     expect((await call("ListServiceAccounts", {}, token)).status).toBe(200);
-    await besideServer(server, (store) =>
+    await withServerData(server, (store) =>
       store.write(SYSTEM, "test", ({ db, now }) =>
         builderOf(db).updateTable("service_account").set({ valid_until: now }).where("id", "=", id).execute(),
       ),

@@ -11,12 +11,16 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { CONTRACT } from "../../src/rpc/routes.ts";
-import { type AgentHome, agentHome, startHeldRun } from "../harness/agent-run.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import {
+  type AgentFixture,
+  createAgentFixture,
+  startLeasedAgentExecution,
+} from "../harness/leased-agent-execution.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { type Reading, readStream } from "../harness/reading.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
-import { startRun } from "../harness/workflow-run.ts";
+import { startExecution } from "../harness/started-execution.ts";
+import { readStream, type StreamReader } from "../harness/stream-reader.ts";
 
 /** A stream that can be opened, and what makes it tell something. */
 interface Opening {
@@ -34,7 +38,7 @@ interface StreamOperation {
   readonly cap: "settings" | "leases";
   /** The topic of Store.onChange that wakes it, in words. */
   readonly wokenBy: string;
-  readonly prepare: (home: AgentHome, person: TestMember) => Promise<Opening>;
+  readonly prepare: (home: AgentFixture, person: TestMember) => Promise<Opening>;
 }
 
 const project = { initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/ship.git" } }] } };
@@ -46,7 +50,7 @@ const STREAMS: Readonly<Record<string, StreamOperation>> = {
     cap: "settings",
     wokenBy: "the agent execution, and rights in its organization",
     async prepare(home, { token }) {
-      const run = await startHeldRun({ ...home, token });
+      const run = await startLeasedAgentExecution({ ...home, token });
       const change = () => run.report({ blocks: [block(1)] });
       return { request: { agentExecutionId: run.id }, token, change };
     },
@@ -55,7 +59,7 @@ const STREAMS: Readonly<Record<string, StreamOperation>> = {
     cap: "leases",
     wokenBy: "the agent execution",
     async prepare(home, { token }) {
-      const run = await startHeldRun({ ...home, token });
+      const run = await startLeasedAgentExecution({ ...home, token });
       const { leaseId, fence } = run.work;
       return { request: { leaseId, fence }, token: home.runner.token, change: () => run.say("go on") };
     },
@@ -72,7 +76,7 @@ const STREAMS: Readonly<Record<string, StreamOperation>> = {
     cap: "settings",
     wokenBy: "the action",
     async prepare({ server, runner }, { token }) {
-      await startRun({ url: server.url, token });
+      await startExecution({ url: server.url, token });
       const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
       const logs = [{ stepIndex: 0, offset: "0", data: Buffer.from("printed").toString("base64") }];
       return {
@@ -107,14 +111,14 @@ const narrowServer = () =>
     args: [...LASTING, "--streams-per-token", "2", "--streams-per-organization", "3", "--streams", "4"],
   });
 
-const person = ({ server: at, organizationId }: AgentHome) =>
+const person = ({ server: at, organizationId }: AgentFixture) =>
   addMember(at, { organizationId, email: `${v7()}@example.org` });
 
 function open(
   at: TestServer,
   name: string,
   { request, token }: Pick<Opening, "request" | "token">,
-): Reading<Message> {
+): StreamReader<Message> {
   const method = methods.get(name) as DescMethodServerStreaming;
   const client = createClient(method.parent, createGrpcTransport({ baseUrl: at.url })) as unknown as Record<
     string,
@@ -128,7 +132,7 @@ function open(
 }
 
 /** What refuses a stream: the scope of the cap and the cap. */
-async function refusal(reading: Reading<Message>) {
+async function refusal(reading: StreamReader<Message>) {
   const error = await reading.ended;
   const detail = error.findDetails(ErrorDetailSchema)[0];
   expect([error.code, detail?.reason]).toEqual([Code.ResourceExhausted, ErrorReason.TOO_MANY_STREAMS]);
@@ -150,21 +154,21 @@ describe("the list of streams", () => {
 
 describe.each(Object.entries(STREAMS))("%s", (name, { cap, wokenBy, prepare }) => {
   test(`tells what happened when ${wokenBy} changed`, async () => {
-    const home = await agentHome(server);
+    const home = await createAgentFixture(server);
     const opening = await prepare(home, await person(home));
     const stream = open(server, name, opening);
-    await stream.begun;
+    await stream.opened;
     const before = stream.messages.length;
     await opening.change();
     expect((await stream.until(before + 1)).length).toBeGreaterThan(before);
-    stream.leave();
+    stream.cancel();
   });
 
   test("ends when the account behind it is blocked", async () => {
-    const home = await agentHome(server);
+    const home = await createAgentFixture(server);
     const somebody = await person(home);
     const stream = open(server, name, await prepare(home, somebody));
-    await stream.begun;
+    await stream.opened;
     const { accountId } = somebody;
     await succeeded(home.call("AccountService/BlockAccount", { accountId, reason: "left" }));
     const error = await stream.ended;
@@ -174,7 +178,7 @@ describe.each(Object.entries(STREAMS))("%s", (name, { cap, wokenBy, prepare }) =
   if (cap === "settings") {
     test("is refused past the caps of a token, an organization and a server, and free once one ended", async () => {
       const narrow = await narrowServer();
-      const [home, away] = [await agentHome(narrow), await agentHome(narrow)];
+      const [home, away] = [await createAgentFixture(narrow), await createAgentFixture(narrow)];
       const [first, second, other] = [await person(home), await person(home), await person(away)];
       const openings = new Map<TestMember, Opening>();
       for (const whose of [first, second, other]) {
@@ -199,7 +203,7 @@ describe.each(Object.entries(STREAMS))("%s", (name, { cap, wokenBy, prepare }) =
       await succeeded(home.call("AccountService/BlockAccount", { accountId, reason: "left" }));
       await Promise.all(streams.map(({ ended }) => ended));
       await begun(second);
-      third.leave();
+      third.cancel();
       await openOnceFree(() => opened(second));
       expect(await refusal(opened(second))).toEqual({ scope: "token", limit: "2" });
     });
@@ -208,23 +212,23 @@ describe.each(Object.entries(STREAMS))("%s", (name, { cap, wokenBy, prepare }) =
 
   test("is not counted by the settings; a newer stream of the lease ends the one before", async () => {
     const narrow = await narrowServer();
-    const home = await agentHome(narrow);
+    const home = await createAgentFixture(narrow);
     const openings: Opening[] = [];
     for (let held = 0; held < 5; held++) openings.push(await prepare(home, await person(home)));
     const streams = openings.map((opening) => open(narrow, name, opening));
-    await Promise.all(streams.map(({ begun }) => begun));
+    await Promise.all(streams.map(({ opened }) => opened));
     const [opening] = openings as [Opening];
     const newer = open(narrow, name, opening);
-    await newer.begun;
+    await newer.opened;
     expect((await streams[0]?.ended)?.rawMessage).toBe("the stream ended without an error");
     await opening.change();
     expect(await newer.until(1)).toHaveLength(1);
-    for (const stream of [...streams, newer]) stream.leave();
+    for (const stream of [...streams, newer]) stream.cancel();
   });
 });
 
 /** Opens a stream as soon as the server has learned that a client left. */
-async function openOnceFree(open: () => Reading<Message>): Promise<void> {
+async function openOnceFree(open: () => StreamReader<Message>): Promise<void> {
   for (;;) {
     if ((await open().until(1)).length > 0) return;
   }

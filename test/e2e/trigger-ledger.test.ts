@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { post, reasonOf } from "../harness/call.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { addWorkflow, deliver, ledgerOf, MANUAL } from "../harness/webhook.ts";
@@ -132,7 +132,7 @@ test("nothing that proves a delivery is stored with it", async () => {
   const signature = hubSignature(workflow.secret, body);
   await deliver(server, workflow.id, body, { ...GITHUB_PULL_REQUEST, ...signature });
   await deliver(server, workflow.id, RUN, { authorization: `Bearer ${server.token}` });
-  const stored = await besideServer(server, async (store) => [
+  const stored = await withServerData(server, async (store) => [
     await builderOf(store.reader).selectFrom("workflow_trigger_event").selectAll().execute(),
     await builderOf(store.reader).selectFrom("webhook_delivery").selectAll().execute(),
     await builderOf(store.reader).selectFrom("workflow_execution").selectAll().execute(),

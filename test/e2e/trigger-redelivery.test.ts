@@ -3,7 +3,7 @@ import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import {
@@ -80,7 +80,7 @@ describe("delivering an entry again", () => {
       contextOverride,
       contextOverride,
     ]);
-    const variables = await besideServer(server, (store) =>
+    const variables = await withServerData(server, (store) =>
       builderOf(store.reader)
         .selectFrom("workflow_execution")
         .select("variables")
@@ -323,7 +323,7 @@ describe("delivering an entry again", () => {
 
 /** Lets the first time trigger of a workflow be due, and waits until it has fired. */
 async function comeDue(workflowId: string): Promise<void> {
-  await besideServer(server, (store) =>
+  await withServerData(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db)
         .updateTable("workflow_schedule")

@@ -44,7 +44,7 @@ function grpcExchange(
     path: random.chance(0.95) ? fuzz.path : random.pick(otherPaths(fuzz.path)),
     headers,
     body: isPlain && random.chance(0.05) ? withLargeField(random, fuzz.body) : fuzz.body,
-    isLengthTold: random.chance(0.3),
+    hasContentLength: random.chance(0.3),
     isSplit: random.chance(0.2),
   };
 }
@@ -100,7 +100,7 @@ function connectExchange(
     path: random.chance(0.95) ? fuzz.path : random.pick(otherPaths(fuzz.path)),
     headers,
     body: isJson && random.chance(0.05) ? large(random, fuzz.body) : fuzz.body,
-    isLengthTold: random.chance(0.9),
+    hasContentLength: random.chance(0.9),
     isSplit: random.chance(0.1),
   };
 }

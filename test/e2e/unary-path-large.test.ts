@@ -32,7 +32,7 @@ const CONTENT_TYPES = [
 const WAYS = {
   "in one piece": {},
   "in two pieces": { isSplit: true },
-  "without its length": { isLengthTold: false },
+  "without its length": { hasContentLength: false },
   gzipped: { isPacked: true },
 };
 
@@ -52,7 +52,7 @@ describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", 
     "as %s",
     async (contentType) => {
       for (const [name, way] of Object.entries(WAYS)) {
-        const { isSplit = false, isLengthTold = true, isPacked = false } = way as Record<string, boolean>;
+        const { isSplit = false, hasContentLength = true, isPacked = false } = way as Record<string, boolean>;
         const { body, trailers } = await exchanger.send({
           http: "2",
           method: "POST",
@@ -63,7 +63,7 @@ describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", 
             ...(isPacked && { "grpc-encoding": "gzip" }),
           },
           body: isPacked ? frame(gzipSync(BODIES.proto), 1) : frame(BODIES.proto),
-          isLengthTold,
+          hasContentLength,
           isSplit,
         });
         expect([name, trailers["grpc-status"], trailers["grpc-message"]]).toEqual([name, "0", undefined]);
@@ -76,7 +76,7 @@ describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", 
   describe.each(["1.1", "2"] as const)("over HTTP/%s", (http) => {
     test.each(CONTENT_TYPES)("as %s", async (contentType, form) => {
       for (const [name, way] of Object.entries(WAYS)) {
-        const { isSplit = false, isLengthTold = true, isPacked = false } = way as Record<string, boolean>;
+        const { isSplit = false, hasContentLength = true, isPacked = false } = way as Record<string, boolean>;
         const { status, body } = await exchanger.send({
           http,
           method: "POST",
@@ -87,7 +87,7 @@ describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", 
             ...(isPacked && { "content-encoding": "gzip" }),
           },
           body: isPacked ? gzipSync(BODIES[form]) : BODIES[form],
-          isLengthTold,
+          hasContentLength,
           isSplit,
         });
         expect([name, status, status === 200 ? "" : body.toString()]).toEqual([name, 200, ""]);

@@ -17,7 +17,7 @@ import { frame } from "../fuzz/byte-mutation.ts";
 import type { JsonObject } from "../fuzz/json-value.ts";
 import { post, repository } from "../harness/call.ts";
 import { createExchanger, type Exchange, type Exchanged, type Exchanger } from "../harness/exchange.ts";
-import { addMember, besideServer } from "../harness/member.ts";
+import { addMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { printedRandom, type Random } from "../harness/random.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -79,7 +79,7 @@ beforeAll(async () => {
   }
   await first.stop();
   // Its silence would be found out at one server a moment before the other.
-  await besideServer(first, (store) =>
+  await withServerData(first, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db)
         .updateTable("runner")
@@ -411,7 +411,7 @@ describe.each([
         "grpc-timeout": "200m",
       },
       body: bodyOf("gRPC", method, { maxLeases: 1, wait: "60s" }),
-      isLengthTold: false,
+      hasContentLength: false,
       isSplit: false,
     });
     const error = findTrailerError(new Headers(answer.trailers));

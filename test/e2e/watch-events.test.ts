@@ -56,7 +56,7 @@ describe.each<[string, () => Transport]>([
   test("tells what happens from the moment on at which it has begun", async () => {
     const own = await organization("live");
     const stream = watch(transport(), own.token);
-    await stream.begun;
+    await stream.opened;
     const runnerId = await own.runner();
     const { body } = await own.call("RunnerConfigurationService/CreateEnvironmentClass", {
       runnerId,
@@ -77,7 +77,7 @@ describe.each<[string, () => Transport]>([
     expect(told).toContainEqual([ResourceOperation.CREATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
     expect(told).toContainEqual([ResourceOperation.UPDATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
     expect(told.at(-1)).toEqual([ResourceOperation.DELETE, ResourceType.RUNNER, runnerId]);
-    stream.leave();
+    stream.cancel();
     expect((await stream.ended).code).toBe(Code.Canceled);
   });
 
@@ -116,7 +116,7 @@ describe.each<[string, () => Transport]>([
       // A reader that keeps up finds fewer than that at the end.
       const left = writing.then(async () => stream.until(Math.min(wanted, (await own.head()) - after)));
       await Promise.race([stream.until(wanted), left]);
-      stream.leave();
+      stream.cancel();
       seen.push(...sequences(stream.messages));
     }
     await writing;
@@ -134,26 +134,26 @@ describe("a stream of events", () => {
       resourceTypeFilters: [{ resourceType: ResourceType.PROJECT }],
     });
     const none = watch(connect(), own.token, { resourceTypeFilters: [{ resourceType: ResourceType.GROUP }] });
-    await Promise.all([stream.begun, none.begun]);
+    await Promise.all([stream.opened, none.opened]);
     await other.call("ProjectService/CreateProject", project);
     await own.runner();
     const { body } = await own.call("ProjectService/CreateProject", project);
     const messages = await stream.until(1);
     expect(messages).toMatchObject([{ resourceType: ResourceType.PROJECT, resourceId: body.project.id }]);
     expect(none.messages).toEqual([]);
-    stream.leave();
-    none.leave();
+    stream.cancel();
+    none.cancel();
   });
 
   test("tells what another process did", async () => {
     const own = await organization("beside");
     const stream = watch(connect(), own.token);
-    await stream.begun;
+    await stream.opened;
     const made = await runCommand(["token", "create", "--user", own.userId, "--data-dir", server.dataDir]);
     expect(made.code).toBe(0);
     const [message] = await stream.until(1);
     expect(message).toMatchObject({ resourceType: ResourceType.PERSONAL_ACCESS_TOKEN });
-    stream.leave();
+    stream.cancel();
   });
 
   test("says that history was pruned, and goes on behind it", async () => {
@@ -185,14 +185,14 @@ describe("a stream of events", () => {
     expect(only).toMatchObject(gapUpTo(pruned));
     await own.runner();
     expect(sequences(await empty.until(3))).toEqual([pruned + 1, pruned + 2]);
-    empty.leave();
+    empty.cancel();
     const behind = watch(connect(), own.token, { afterSequence: BigInt(pruned - 1) });
     const [gap] = await behind.until(3);
     expect(gap).toMatchObject(gapUpTo(pruned));
-    behind.leave();
+    behind.cancel();
     const exact = watch(connect(), own.token, { afterSequence: BigInt(pruned) });
     expect(sequences(await exact.until(2))).toEqual([pruned + 1, pruned + 2]);
-    exact.leave();
+    exact.cancel();
     expect((await own.call("EventService/ListAuditLogs", {})).body.entries).toHaveLength(
       Math.min(25, pruned + 2),
     );
@@ -202,7 +202,7 @@ describe("a stream of events", () => {
     const own = await organization("revoked");
     const { body } = await own.call("UserService/CreatePersonalAccessToken", { description: "short" });
     const stream = watch(connect(), body.token);
-    await stream.begun;
+    await stream.opened;
     const { personalAccessTokens } = (await own.call("UserService/ListPersonalAccessTokens", {})).body;
     const { id } = personalAccessTokens.find((each: { description: string }) => each.description === "short");
     await own.call("UserService/DeletePersonalAccessToken", { personalAccessTokenId: id });
@@ -214,7 +214,7 @@ describe("a stream of events", () => {
     const make = (to: TestServer) =>
       post(to, "RunnerService/CreateRunner", { name: "a runner" }, first.token);
     const stream = watch(connect(first), first.token);
-    await stream.begun;
+    await stream.opened;
     await make(first);
     await stream.until(2);
     const stopping = first.stop();
@@ -229,7 +229,7 @@ describe("a stream of events", () => {
     const last = sequences(stream.messages).at(-1) ?? 0;
     const resumed = watch(connect(next), first.token, { afterSequence: BigInt(last) });
     expect(sequences(await resumed.until(2))).toEqual([last + 1, last + 2]);
-    resumed.leave();
+    resumed.cancel();
     await next.stop();
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { post, reasonOf } from "../harness/call.ts";
 import { insertRunnerToken, insertServiceAccountToken } from "../harness/machine-token.ts";
-import { addMember, besideServer, type TestMember } from "../harness/member.ts";
+import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { addWorkflow, deliver, executionsOf, ledgerOf, verdictsOf } from "../harness/webhook.ts";
@@ -56,7 +56,7 @@ describe("a token in place of a signature", () => {
 
   test("of a service account starts what it made", async () => {
     const token = (
-      await besideServer(server, (store, keys) =>
+      await withServerData(server, (store, keys) =>
         insertServiceAccountToken(store, keys, {
           organizationId,
           creatorAccountId: member.accountId,
@@ -143,7 +143,7 @@ describe("a token that may not", () => {
   test("of a runner, registered or not, which starts no workflows", async () => {
     const { body } = await post(server, "RunnerService/CreateRunner", { name: "In the attic" });
     const { runnerId } = body.runner;
-    const registered = await besideServer(server, (store, keys) =>
+    const registered = await withServerData(server, (store, keys) =>
       insertRunnerToken(store, keys, { organizationId, runnerId }),
     );
     const { id } = await addWorkflow(server);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { Answer } from "../harness/call.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import {
   addWorkflow,
@@ -35,7 +35,7 @@ const named = ({ secret }: TestWorkflow, deliveryId: string, body = RUN) => ({
 
 /** How often each verdict is in the ledger of a workflow. */
 async function counts({ id }: TestWorkflow): Promise<Record<number, number>> {
-  const rows = await besideServer(server, (store) =>
+  const rows = await withServerData(server, (store) =>
     builderOf(store.reader)
       .selectFrom("workflow_trigger_event")
       .select((eb) => ["verdict", eb.fn.countAll<number>().as("count")])
@@ -139,7 +139,7 @@ describe("the id of a delivery", () => {
     const send = () => deliver(server, workflow.id, RUN, named(workflow, "one"));
     /** Lets the first arrival be as old as this. */
     const age = (ms: number) =>
-      besideServer(server, (store) =>
+      withServerData(server, (store) =>
         store.write(SYSTEM, "test", ({ db, now }) =>
           builderOf(db)
             .updateTable("webhook_delivery")
@@ -207,7 +207,7 @@ describe("a body that X-Hub-Signature-256 signs", () => {
   test("counts anew after 24 hours", async () => {
     const workflow = await addWorkflow(server);
     expect(verdictsOf(await send(workflow))).toEqual([202, "STARTED"]);
-    await besideServer(server, (store) =>
+    await withServerData(server, (store) =>
       store.write(SYSTEM, "test", ({ db, now }) =>
         builderOf(db)
           .updateTable("webhook_delivery")

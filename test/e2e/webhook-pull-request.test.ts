@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, repository } from "../harness/call.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import {
   addWorkflow,
@@ -38,7 +38,7 @@ const urls = (...repoUrls: string[]) => ({ repositories: { repositoryUrls: { rep
 
 /** Gives triggers a prompt that no write would take, as an older release stored it. */
 const storePrompts = (workflowId: string, prompt: string, triggerIndexes: readonly number[]) =>
-  besideServer(server, (store) =>
+  withServerData(server, (store) =>
     store.write(SYSTEM, "test", async ({ db }) => {
       for (const index of triggerIndexes) {
         const path = `$.spec.triggers[${index}].context.agent.prompt`;

@@ -4,7 +4,7 @@ import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import {
   addWorkflow,
@@ -326,7 +326,7 @@ describe("a delivery that is not believed", () => {
     const { id } = await addWorkflow(server);
     await deliver(server, id, RUN);
     while ((await ledgerOf(server, id)).length === 0);
-    await besideServer(server, (store) =>
+    await withServerData(server, (store) =>
       store.write(SYSTEM, "test", ({ db }) =>
         builderOf(db)
           .updateTable("workflow_trigger_event")
@@ -375,7 +375,7 @@ test("after a rotation both secrets verify, and after a day the new one alone", 
     [202, 202, 202],
     [202, 202, 202],
   ]);
-  await besideServer(server, (store) =>
+  await withServerData(server, (store) =>
     store.write(SYSTEM, "test", async ({ db, now }) => {
       const row = builderOf(db).updateTable("workflow_secret").where("workflow_id", "=", id);
       const { previous_until } = await row

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
-import { LASTING_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { startRun, task } from "../harness/workflow-run.ts";
 
 let host: ScmHost;
 let server: TestServer;
@@ -16,7 +16,7 @@ beforeAll(async () => {
   server = await startServer({
     args: [
       "--allow-organization-creation",
-      ...LASTING_LEASES,
+      ...LONG_LEASES,
       "--allow-private-remotes",
       "--plain-http-hosts",
       host.host,
@@ -62,7 +62,7 @@ async function failAction(runner: FakeRunner, work: Answer["body"]): Promise<voi
 describe("an execution", () => {
   test("runs over its repositories, a few at a time, and ends with a report that one call reads", async () => {
     const { token, runner } = await workplace("fleet");
-    const run = await startRun(server, {
+    const run = await startExecution(server, {
       token,
       actions: 5,
       maxParallel: 2,
@@ -98,7 +98,7 @@ describe("an execution", () => {
 
   test("is cancelled in the middle, and its runner told to stop", async () => {
     const { token, runner } = await workplace("cancelled");
-    const run = await startRun(server, { token, actions: 3, maxParallel: 1 });
+    const run = await startExecution(server, { token, actions: 3, maxParallel: 1 });
     const work = await runner.leaseOne();
     expect((await runner.renew(work)).body.stop).toBe(false);
     await run.cancel();
@@ -119,7 +119,7 @@ describe("an execution", () => {
 
   test("that failed is retried with what failed only", async () => {
     const { token, runner } = await workplace("retried");
-    const run = await startRun(server, { token, actions: 3 });
+    const run = await startExecution(server, { token, actions: 3 });
     const [first, second, third] = await runner.lease({ maxLeases: 9 });
     await doAction(runner, first);
     await failAction(runner, second);
@@ -160,7 +160,7 @@ describe("an execution", () => {
     const request = { runnerId: runner.runnerId, host: host.host, token: host.token };
     await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request, token));
     const repoSelector = { repoSearchString: "ship", scmHost: host.host };
-    const run = await startRun(server, {
+    const run = await startExecution(server, {
       token,
       context: { repositories: { repoSelector } },
       maxParallel: 2,
@@ -177,7 +177,7 @@ describe("an execution", () => {
     const request = { runnerId: runner.runnerId, host: host.host, token: "a token that is none" };
     await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request, token));
     const repoSelector = { repoSearchString: "ship", scmHost: host.host };
-    const run = await startRun(server, { token, context: { repositories: { repoSelector } } });
+    const run = await startExecution(server, { token, context: { repositories: { repoSelector } } });
     const { status } = await until(run.execution, ({ metadata }) => metadata.finishedAt !== undefined);
     expect(status).toMatchObject({
       phase: "WORKFLOW_EXECUTION_PHASE_COMPLETED",
@@ -188,7 +188,7 @@ describe("an execution", () => {
 
   test("whose action takes too long has it stopped, which fails it", async () => {
     const { token, runner } = await workplace("slow");
-    const run = await startRun(server, { token, maxTime: "1s" });
+    const run = await startExecution(server, { token, maxTime: "1s" });
     const work = await runner.leaseOne();
     expect(work.action.maxTime).toBe("1s");
     await until(
@@ -206,7 +206,7 @@ describe("an execution", () => {
 
   test("is started once by a request that is repeated with its key", async () => {
     const { token } = await workplace("repeated");
-    const run = await startRun(server, { token });
+    const run = await startExecution(server, { token });
     const start = () =>
       post(server, "WorkflowService/StartWorkflow", { workflowId: run.workflowId }, token, {
         "idempotency-key": "k",
@@ -220,7 +220,7 @@ describe("an execution", () => {
 
   test("and its actions are for everybody in the organization to see, and for few to stop", async () => {
     const { token, organizationId } = await workplace("seen");
-    const run = await startRun(server, { token });
+    const run = await startExecution(server, { token });
     const member = await addMember(server, { organizationId, email: "seen@example.org" });
     const workflowExecutionId = run.executionId;
     const [action] = await run.actions();
@@ -239,7 +239,7 @@ describe("an execution", () => {
       expect([operation, refused.status, reasonOf(refused)]).toEqual([operation, 403, "PERMISSION_DENIED"]);
     }
     // Who made the workflow may cancel what an administrator started.
-    const made = await startRun(server, { token: member.token });
+    const made = await startExecution(server, { token: member.token });
     const { workflowExecution } = await succeeded(
       post(server, "WorkflowService/StartWorkflow", { workflowId: made.workflowId }, token),
     );
@@ -251,17 +251,17 @@ describe("an execution", () => {
 
 describe("the lists of executions and actions", () => {
   let token: string;
-  let first: Awaited<ReturnType<typeof startRun>>;
+  let first: Awaited<ReturnType<typeof startExecution>>;
   let second: typeof first;
   beforeAll(async () => {
     const place = await workplace("listed");
     token = place.token;
-    first = await startRun(server, { token, actions: 3 });
+    first = await startExecution(server, { token, actions: 3 });
     for (const [index, work] of (await place.runner.lease({ maxLeases: 9 })).entries()) {
       if (index === 1) await failAction(place.runner, work);
       else await doAction(place.runner, work);
     }
-    second = await startRun(server, { token, actions: 2, steps: [task("one"), task("two")] });
+    second = await startExecution(server, { token, actions: 2, steps: [task("one"), task("two")] });
   });
 
   const list = (operation: string, request: object) =>

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { maxConcurrent, recordedTransitions } from "../harness/action-transitions.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { createGate, type Gate } from "../harness/gate.ts";
@@ -8,9 +9,8 @@ import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harne
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type ServedRepository, serveRepositories } from "../harness/served-repository.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type StartedExecution, startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
-import { mostAtOnce, recordedMoves } from "../harness/workflow-record.ts";
-import { type StartedRun, startRun, task } from "../harness/workflow-run.ts";
 
 /** So long may an execution take on a machine that does other things, too. */
 const LONG_MS = 180_000;
@@ -37,7 +37,10 @@ const journal = () => readFileSync(join(folder, "journal"), "utf8").trim().split
 const broken = (name: string) => join(folder, `broken-${name}`);
 
 /** Edits a file, opens a pull request and reports how many lines the file has, for three repositories at a time. */
-function startEditing(server: TestServer, repositories: readonly ServedRepository[]): Promise<StartedRun> {
+function startEditing(
+  server: TestServer,
+  repositories: readonly ServedRepository[],
+): Promise<StartedExecution> {
   const edit = [
     `echo + ${NAME} >> '${folder}/journal'`,
     gate.wait(NAME),
@@ -53,7 +56,7 @@ for lines in $(grep -o '"intValue": *"[0-9]*"' "$CHARTROOM_OUTPUTS" | grep -o '[
 done
 echo $total`;
   const { word, subject } = { word: WORD, subject: "edits" };
-  return startRun(server, {
+  return startExecution(server, {
     actions: repositories.length,
     maxParallel: 3,
     repository: (index) => repositories[index]?.cloneUrl ?? "",
@@ -70,7 +73,7 @@ echo $total`;
 }
 
 /** Waits for an execution's end; the most actions of it that were seen running. */
-async function watched(run: StartedRun): Promise<number> {
+async function watched(run: StartedExecution): Promise<number> {
   let most = 0;
   const ended = ({ status }: Answer["body"]) => {
     most = Math.max(most, status.runningActionCount);
@@ -86,7 +89,7 @@ const reasons = (actions: readonly Answer["body"][], of: "failures" | "warnings"
   actions.map(({ status }) => status[of].map(({ reason }: { reason: string }) => reason).join(" "));
 
 /** Phase and counts of an execution. */
-async function tally(run: StartedRun): Promise<string> {
+async function tally(run: StartedExecution): Promise<string> {
   const { status } = await run.execution();
   const counts = ["pending", "running", "failed", "done", "stopped"].map((name) => [
     name,
@@ -97,7 +100,7 @@ async function tally(run: StartedRun): Promise<string> {
 }
 
 /** The outputs of an execution by the name of their action. */
-async function outputs(run: StartedRun): Promise<Record<string, number>> {
+async function outputs(run: StartedExecution): Promise<Record<string, number>> {
   const filter = { workflowExecutionIds: [run.executionId] };
   const listed = (await run.call("ListWorkflowExecutionOutputs", { filter })).outputs;
   const named = new Map((await run.actions()).map(({ id, metadata }) => [id, metadata.actionName]));
@@ -110,9 +113,9 @@ async function outputs(run: StartedRun): Promise<Record<string, number>> {
 }
 
 /** The most actions of an execution that ran at the same time, by the audit trail. */
-async function recorded(server: TestServer, run: StartedRun): Promise<number> {
+async function recorded(server: TestServer, run: StartedExecution): Promise<number> {
   const ids = (await run.actions()).map(({ id }) => id);
-  return mostAtOnce((await recordedMoves(server)).filter(({ actionId }) => ids.includes(actionId)));
+  return maxConcurrent((await recordedTransitions(server)).filter(({ actionId }) => ids.includes(actionId)));
 }
 
 /** The most commands of these repositories that ran at the same time, by what they wrote. */

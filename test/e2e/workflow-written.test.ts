@@ -4,7 +4,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { repository } from "../harness/call.ts";
 import { expectRefused, ok } from "../harness/host-token.ts";
-import { besideServer } from "../harness/member.ts";
+import { withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { decisionOf, type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -255,7 +255,7 @@ describe("the executor", () => {
   test("is no service account that is suspended or has ended; one that became so meanwhile stays", async () => {
     const [suspended, ended] = [await serviceAccount(), await serviceAccount()];
     const { id } = await workflows.created({ executor: robot(suspended) });
-    await besideServer(server, (store) =>
+    await withServerData(server, (store) =>
       store.write(OPERATOR, "test", async ({ db, now }) => {
         await builderOf(db)
           .updateTable("service_account")

@@ -9,7 +9,7 @@ import {
   UpdateWorkflowResponseSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { type Answer, repository } from "../harness/call.ts";
-import { expectRefused, ok, recordOf } from "../harness/host-token.ts";
+import { auditTrailOf, expectRefused, ok } from "../harness/host-token.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -98,7 +98,7 @@ describe("a workflow", () => {
         ],
       },
     });
-    const { rows, kinds } = await recordOf(server, before.id);
+    const { rows, kinds } = await auditTrailOf(server, before.id);
     expect(kinds).toEqual(["created", "updated"]);
     expect(Object.keys(rows[1]?.diff).toSorted()).toEqual([
       "metadata.name",
@@ -112,7 +112,7 @@ describe("a workflow", () => {
     const before = await workflows.created(FULL);
     expect(await workflows.updated(before.id, {})).toEqual(before);
     expect(await workflows.updated(before.id, { name: "Nightly", ...FULL })).toEqual(before);
-    expect((await recordOf(server, before.id)).kinds).toEqual(["created"]);
+    expect((await auditTrailOf(server, before.id)).kinds).toEqual(["created"]);
   });
 
   test("is changed by its creator and administrators only, and read by everybody in the organization", async () => {
@@ -259,7 +259,7 @@ describe("deletion", () => {
   const watching = async () => {
     const transport = createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" });
     const stream = watch(transport, server.token);
-    await stream.begun;
+    await stream.opened;
     return async (workflowId: string) => {
       const isGone = ({ operation, resourceId }: WatchEventsResponse) =>
         operation === ResourceOperation.DELETE && resourceId === workflowId;
@@ -267,7 +267,7 @@ describe("deletion", () => {
         const { length } = stream.messages;
         if ((await stream.until(length + 1)).length === length) throw await stream.ended;
       }
-      stream.leave();
+      stream.cancel();
     };
   };
 
@@ -291,7 +291,7 @@ describe("deletion", () => {
       expectRefused(await workflows.call(operation, { workflowId }), 404, "NOT_FOUND");
     }
     expectRefused(await workflows.call("GetWorkflowExecution", { workflowExecutionId }), 404, "NOT_FOUND");
-    expect((await recordOf(server, workflowId)).kinds).toEqual(["created", "updated", "deleted"]);
+    expect((await auditTrailOf(server, workflowId)).kinds).toEqual(["created", "updated", "deleted"]);
   });
 
   test("with force cancels what runs", async () => {
@@ -299,6 +299,10 @@ describe("deletion", () => {
     const gone = await watching();
     await ok(workflows.call("DeleteWorkflow", { workflowId, force: true }));
     await gone(workflowId);
-    expect((await recordOf(server, workflowExecutionId)).kinds).toEqual(["created", "updated", "deleted"]);
+    expect((await auditTrailOf(server, workflowExecutionId)).kinds).toEqual([
+      "created",
+      "updated",
+      "deleted",
+    ]);
   });
 });

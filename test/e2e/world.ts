@@ -13,7 +13,7 @@ import { OPERATOR } from "../../src/store/store.ts";
 import { appendLog } from "../../src/store/workflow/step-log.ts";
 import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
-import { addMember, besideServer } from "../harness/member.ts";
+import { addMember, withServerData } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
 import { agentAtWork, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
 
@@ -262,7 +262,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
 
 /** Registers two agents as the operator would, unless the organization has them; their ids. */
 function addAgents(server: Pick<TestServer, "dataDir">, organizationId: string): Promise<string[]> {
-  return besideServer(server, async (store) => {
+  return withServerData(server, async (store) => {
     const known = (await findAgents(store.reader)).filter((each) => each.organizationId === organizationId);
     const ids: string[] = [];
     for (const name of ["Coder", "Reviewer"]) {
@@ -293,7 +293,7 @@ function workflowOver(projectIds: readonly string[]): object {
 
 /** Ends actions as runners would have: each reports an output, and the command of the last one fails. */
 function endActions(server: Pick<TestServer, "dataDir">, organizationId: string, ids: readonly string[]) {
-  return besideServer(server, (store) =>
+  return withServerData(server, (store) =>
     store.write(OPERATOR, "test", async (tx) => {
       const scope = { organizationId };
       for (const id of ids) {

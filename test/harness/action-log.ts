@@ -9,14 +9,14 @@ export async function readLog(
   workflowExecutionActionId: string,
   { stepIndex = 0, until = () => false }: { stepIndex?: number; until?: (text: string) => boolean } = {},
 ): Promise<string> {
-  const leaving = new AbortController();
+  const cancelled = new AbortController();
   const client = createClient(
     WorkflowService,
     createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" }),
   );
   const stream = client.streamActionLogs(
     { workflowExecutionActionId, stepIndex, follow: true },
-    { headers: { authorization: `Bearer ${server.token}` }, signal: leaving.signal },
+    { headers: { authorization: `Bearer ${server.token}` }, signal: cancelled.signal },
   );
   let text = "";
   let attempt = 0;
@@ -26,6 +26,6 @@ export async function readLog(
     text += Buffer.from(piece.data).toString();
     if (until(text)) break;
   }
-  leaving.abort();
+  cancelled.abort();
   return text;
 }

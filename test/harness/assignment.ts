@@ -33,7 +33,7 @@ export async function realTools(): Promise<RunnerTools> {
 }
 
 /** Returns work on lease from a fake service. End it with `lease.interrupt("lost")`. */
-export function assigned(
+export function leasedAssignment(
   tools: RunnerTools,
   work: MessageInitShape<typeof WorkSchema>,
   service: Partial<ServiceImpl<typeof WorkService>> = {},

@@ -10,7 +10,7 @@ export interface Exchange {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   /** True to send Content-Length; otherwise the body is chunked in HTTP/1.1. */
-  readonly isLengthTold: boolean;
+  readonly hasContentLength: boolean;
   /** True to send the body in two parts, the second a moment later. */
   readonly isSplit: boolean;
 }
@@ -42,8 +42,8 @@ export function createExchanger(port: number): Exchanger {
 }
 
 async function viaHttp1(agent: http.Agent, port: number, exchange: Exchange): Promise<Exchanged> {
-  const { method, path, headers, body, isLengthTold } = exchange;
-  const framing = isLengthTold ? { "content-length": body.length } : { "transfer-encoding": "chunked" };
+  const { method, path, headers, body, hasContentLength } = exchange;
+  const framing = hasContentLength ? { "content-length": body.length } : { "transfer-encoding": "chunked" };
   const sent = http.request({
     host: "127.0.0.1",
     port,
@@ -64,8 +64,8 @@ async function viaHttp1(agent: http.Agent, port: number, exchange: Exchange): Pr
 }
 
 async function viaHttp2(session: http2.ClientHttp2Session, exchange: Exchange): Promise<Exchanged> {
-  const { method, path, headers, body, isLengthTold, isSplit } = exchange;
-  const length = isLengthTold && { "content-length": body.length };
+  const { method, path, headers, body, hasContentLength, isSplit } = exchange;
+  const length = hasContentLength && { "content-length": body.length };
   const stream = session.request(
     { ":method": method, ":path": path, ...headers, ...length },
     // An empty body ends with the headers, or in its own frame.

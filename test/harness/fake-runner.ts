@@ -3,8 +3,8 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "@jest/globals";
 import { AgentWorkService, type StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type Answer, post } from "./call.ts";
-import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
+import { readStream, type StreamReader } from "./stream-reader.ts";
 
 /** A runner that reports only what a test tells it to. */
 export interface FakeRunner {
@@ -26,7 +26,7 @@ export interface FakeRunner {
   /** Calls an operation on a lease of agent work, such as `agent("StartSubagent", work, { prompt })`. */
   agent(operation: string, work: Leased, body?: object): Promise<Answer>;
   /** Opens the stream of inputs of an agent execution. */
-  inputs(work: Leased): Reading<StreamInputsResponse>;
+  inputs(work: Leased): StreamReader<StreamInputsResponse>;
 }
 
 /** The fields that identify leased work to the service. */

@@ -5,7 +5,7 @@ import { temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
 /** Many commands that run at once reach a gate slowly on a busy machine. */
-const LONGEST_WAY_MS = 100_000;
+const REACH_TIMEOUT_MS = 100_000;
 
 /** Points in the commands of a workflow where they block until the test lets them continue. */
 export interface Gate {
@@ -49,7 +49,7 @@ export function createGate(): Gate {
       await until(
         () => names.filter((name) => !wasReached(name)),
         (missing) => missing.length === 0,
-        LONGEST_WAY_MS,
+        REACH_TIMEOUT_MS,
       );
     },
   };

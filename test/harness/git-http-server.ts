@@ -31,17 +31,17 @@ export async function serveGit(
   { credential, before }: GitHttpOptions = {},
 ): Promise<GitHttpServer> {
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
-  const wanted =
+  const expected =
     credential && `Basic ${Buffer.from(`${credential.user}:${credential.password}`).toString("base64")}`;
   const requests: GitHttpServer["requests"] = [];
   const server = createServer((req, res) => {
     const { authorization, host = "" } = req.headers;
     requests.push({ path: req.url ?? "", host, authorization });
     if (before?.(req, res)) return;
-    if (wanted !== undefined && authorization !== wanted) {
+    if (expected !== undefined && authorization !== expected) {
       res.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
     } else {
-      answer(backend, folder, req, res).catch((error) => res.destroy(error));
+      runGitBackend(backend, folder, req, res).catch((error) => res.destroy(error));
     }
   });
   server.listen(0, "127.0.0.1");
@@ -60,7 +60,7 @@ export async function serveGit(
 }
 
 /** Implements as much of CGI as git's program uses. */
-async function answer(
+async function runGitBackend(
   backend: string,
   folder: string,
   req: IncomingMessage,

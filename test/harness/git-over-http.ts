@@ -13,7 +13,12 @@ export function isGitRequest(target: string): boolean {
  * Serves a repository of the host with git's own CGI program; fetches and pushes need the token as
  * password.
  */
-export function answerGit(state: ScmState, token: string, req: IncomingMessage, res: ServerResponse): void {
+export function handleGitRequest(
+  state: ScmState,
+  token: string,
+  req: IncomingMessage,
+  res: ServerResponse,
+): void {
   const url = new URL(req.url ?? "", state.url);
   const [, path = "", inside = ""] = GIT_PATH.exec(url.pathname) ?? [];
   const [, password] = Buffer.from(req.headers.authorization?.replace(/^Basic /, "") ?? "", "base64")

@@ -2,7 +2,7 @@ import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Answer, post, reasonOf } from "./call.ts";
-import { besideServer } from "./member.ts";
+import { withServerData } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
 /** The service of the operations on host tokens. */
@@ -53,14 +53,14 @@ export async function ok(answer: Promise<Answer>): Promise<Answer["body"]> {
   return body;
 }
 
-export function expectRefused(answer: Answer, status: number, reason: string, told?: RegExp): void {
+export function expectRefused(answer: Answer, status: number, reason: string, message?: RegExp): void {
   expect([answer.status, reasonOf(answer)]).toEqual([status, reason]);
-  if (told) expect(answer.body.message).toMatch(told);
+  if (message) expect(answer.body.message).toMatch(message);
 }
 
 /** Returns the audit rows and event kinds of one resource, oldest first. */
-export function recordOf(server: TestServer, id: string) {
-  return besideServer(server, async (store) => {
+export function auditTrailOf(server: TestServer, id: string) {
+  return withServerData(server, async (store) => {
     const rows = await builderOf(store.reader)
       .selectFrom("audit_log")
       .select(["operation", "diff", "actor_id", "subject_type"])

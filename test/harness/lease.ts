@@ -1,18 +1,18 @@
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { Leased } from "./fake-runner.ts";
-import { besideServer } from "./member.ts";
+import { withServerData } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
 /** For servers on which a test holds leases until it ends, however busy the machine is. */
-export const LASTING_LEASES: readonly string[] = ["--lease-duration", "3600"];
+export const LONG_LEASES: readonly string[] = ["--lease-duration", "3600"];
 
 /** Makes a lease expire now; the server notices within a second. */
-export async function runOut(
+export async function expireLease(
   server: Pick<TestServer, "dataDir">,
   { leaseId }: Pick<Leased, "leaseId">,
 ): Promise<void> {
-  await besideServer(server, (store) =>
+  await withServerData(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db)
         .updateTable("work")
@@ -24,8 +24,8 @@ export async function runOut(
 }
 
 /** Makes all leases expire now, as if their holders were long gone; the server notices within a second. */
-export async function runAllOut(server: Pick<TestServer, "dataDir">): Promise<void> {
-  await besideServer(server, (store) =>
+export async function expireAllLeases(server: Pick<TestServer, "dataDir">): Promise<void> {
+  await withServerData(server, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db).updateTable("work").set({ expires_at: now }).where("leased_by", "is not", null).execute(),
     ),

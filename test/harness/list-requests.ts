@@ -70,14 +70,14 @@ function valuesOf(field: DescField): JsonValue[] {
   if (field.name.endsWith("remote_uris")) return [[NO_URI]];
   // The caller's own organization restricts nothing, and no other can be listed.
   if (field.name === "organization_id") return [];
-  if (field.enum) return field.enum.values.slice(1).map(({ name }) => listed(field, name));
+  if (field.enum) return field.enum.values.slice(1).map(({ name }) => asElement(field, name));
   if (field.message?.typeName === "google.protobuf.Timestamp") return [LONG_AGO, NOW];
   if (field.scalar === ScalarType.BOOL) return [true, false];
-  if (field.scalar === ScalarType.STRING) return [listed(field, NO_ID)];
+  if (field.scalar === ScalarType.STRING) return [asElement(field, NO_ID)];
   throw new Error(`what is rare of ${field} is not known here`);
 }
 
-function listed(field: DescField, value: JsonValue): JsonValue {
+function asElement(field: DescField, value: JsonValue): JsonValue {
   return field.fieldKind === "list" ? [value] : value;
 }
 

@@ -6,7 +6,7 @@ import type { TestServer } from "./server.ts";
 /** An open stream of the output of an action's steps, read in the background. */
 export interface LogStream {
   /** Resolves when the response headers have arrived. */
-  readonly begun: Promise<void>;
+  readonly opened: Promise<void>;
   /** The messages so far. */
   readonly pieces: readonly StreamActionLogsResponse[];
   /** Resolves once there are this many messages, or the stream is over. */
@@ -46,7 +46,7 @@ export function streamLogs(
       look();
     });
   return {
-    begun: begun.promise,
+    opened: begun.promise,
     pieces,
     ended,
     until: (count) =>

@@ -41,11 +41,11 @@ export function insertTestMember(store: Store, keys: Keys, member: NewMember): P
 
 /** Creates a member in the data of a running server, as an operator would. */
 export function addMember(server: Pick<TestServer, "dataDir">, member: NewMember): Promise<TestMember> {
-  return besideServer(server, (store, keys) => insertTestMember(store, keys, member));
+  return withServerData(server, (store, keys) => insertTestMember(store, keys, member));
 }
 
 /** Works on the data folder of a server while the server runs. */
-export async function besideServer<T>(
+export async function withServerData<T>(
   { dataDir }: Pick<TestServer, "dataDir">,
   fn: (store: Store, keys: Keys) => Promise<T>,
 ): Promise<T> {

@@ -8,7 +8,7 @@ export interface NodeProcess {
   /** Returns the next line that it prints, parsed as JSON. */
   next(): Promise<unknown>;
   /** Writes a line to its standard input. */
-  tell(line: string): void;
+  send(line: string): void;
   /** Sends SIGKILL and waits for its end. */
   kill(): Promise<void>;
 }
@@ -18,12 +18,12 @@ const running = new Set<ChildProcess>();
 
 /**
  * Starts a process that runs `code`, an ES module whose relative imports start at the repository's
- * root. In it, `print(value)` sends a line and `await told()` waits for one.
+ * root. In it, `print(value)` sends a line and `await nextLine()` waits for one.
  *
  * @param args its `process.argv` from 1 on
  */
 export function startNode(code: string, ...args: string[]): NodeProcess {
-  return startNodeIn({}, code, ...args);
+  return startNodeWithEnvironment({}, code, ...args);
 }
 
 /**
@@ -31,7 +31,7 @@ export function startNode(code: string, ...args: string[]): NodeProcess {
  *
  * @param env added to the environment of this process
  */
-export function startNodeIn(
+export function startNodeWithEnvironment(
   env: Readonly<Record<string, string>>,
   code: string,
   ...args: string[]
@@ -58,18 +58,18 @@ function startProcess(args: readonly string[], env: Readonly<Record<string, stri
   child.once("exit", () => running.delete(child));
   // A write to a process that has ended; `next` reports its end.
   child.stdin.on("error", () => undefined);
-  let complaints = "";
+  let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    complaints += text;
+    errors += text;
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     async next() {
       const line = await lines.next();
-      if (line.done) throw new Error(`the process ended without another line:\n${complaints}`);
+      if (line.done) throw new Error(`the process ended without another line:\n${errors}`);
       return JSON.parse(line.value);
     },
-    tell(line) {
+    send(line) {
       child.stdin.write(`${line}\n`);
     },
     async kill() {
@@ -93,6 +93,6 @@ export async function endNodes(): Promise<void> {
 const PRELUDE = `
 import { createInterface } from "node:readline";
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const told = async () => (await lines.next()).value;
+const nextLine = async () => (await lines.next()).value;
 const print = (value) => process.stdout.write(JSON.stringify(value ?? null) + "\\n");
 `;

@@ -12,7 +12,7 @@ export const PROGRAMS = join(ROOT, "node_modules/.bin");
 const TIME_MS = 120_000;
 
 /** The result of a program. */
-export interface Ended {
+export interface ProgramResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -32,7 +32,7 @@ export function runProgram(
   command: string,
   args: readonly string[],
   { cwd = ROOT, env = terminalEnvironment(), timeMs = TIME_MS }: ProgramOptions = {},
-): Promise<Ended> {
+): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,

@@ -45,7 +45,7 @@ export const entry = (id: string | true, order = 0) =>
   });
 
 /** Returns a project with a value in every field. */
-export const full = (): Project => {
+export const fullProject = (): Project => {
   const project = newProject(
     {
       name: "harbour",
@@ -70,8 +70,10 @@ export const full = (): Project => {
     CREATED_MS,
   );
 };
-export const update = (request: MessageInitShape<typeof UpdateProjectRequestSchema>, present = full()) =>
-  updatedProject(present, create(UpdateProjectRequestSchema, request), LATER_MS);
+export const update = (
+  request: MessageInitShape<typeof UpdateProjectRequestSchema>,
+  present = fullProject(),
+) => updatedProject(present, create(UpdateProjectRequestSchema, request), LATER_MS);
 
 export const failure = (run: () => unknown): unknown => {
   try {

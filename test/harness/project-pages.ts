@@ -4,10 +4,10 @@ import type { ImportedOrganization } from "./repository-import.ts";
 import type { TestServer } from "./server.ts";
 
 /** No test has as many pages; paging that has not ended by then never ends. */
-const PAGES_AT_MOST = 2_000;
+const MAX_PAGES = 2_000;
 
 /** Fetches every page of a query with the given page size. Throws on any status but 200. */
-export async function walk(
+export async function fetchAllPages(
   server: TestServer,
   token: string,
   query: ListQuery,
@@ -19,7 +19,7 @@ export async function walk(
     const pagination = { ...(size !== undefined && { pageSize: size }), ...(next && { token: next }) };
     const answer = await post(server, "ProjectService/ListProjects", { ...query, pagination }, token);
     if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
-    if (pages.push(answer.body) > PAGES_AT_MOST) throw new Error(`${JSON.stringify(query)} has no last page`);
+    if (pages.push(answer.body) > MAX_PAGES) throw new Error(`${JSON.stringify(query)} has no last page`);
     next = answer.body.pagination.nextToken;
   } while (next !== "");
   return pages;
@@ -40,7 +40,7 @@ export async function comparePages(
 ): Promise<number> {
   const paged = { ...query, ...(size !== undefined && { pagination: { pageSize: size } }) };
   const expected = expectedPages(organization.projects, paged, countLimit);
-  const pages = await walk(server, organization.token, query, size);
+  const pages = await fetchAllPages(server, organization.token, query, size);
   const differ = (what: string, wanted: unknown, found: unknown): never => {
     const asked = JSON.stringify(paged);
     throw new Error(`${asked}\n${what}\nmodel:  ${JSON.stringify(wanted)}\nserver: ${JSON.stringify(found)}`);

@@ -30,7 +30,7 @@ export function shell(command: string, more: Partial<Command> = {}): Command {
 }
 
 /** Runs a command with `runs` and stops it after its first line of output. */
-export async function stoppedAfterLine(
+export async function stopAfterFirstLine(
   command: string,
   look: (line: string) => void = () => undefined,
   runs = run,

@@ -16,7 +16,7 @@ export interface RunnerProcess {
   /** Returns its complete output so far. */
   output(): string;
   /** Waits for a log line with this message and these fields, and returns it. */
-  said(message: string, facts?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
+  untilLogged(message: string, facts?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
   /** Resolves with the exit code when it ends. */
   readonly ended: Promise<number | null>;
   /** Sends SIGTERM, waits for its end and returns the exit code. */
@@ -81,7 +81,7 @@ export function startRunnerProcess(
     process: child,
     log,
     output: () => output,
-    async said(message, facts = {}) {
+    async untilLogged(message, facts = {}) {
       const fits = (line: Record<string, unknown>) =>
         line.msg === message && Object.entries(facts).every(([name, value]) => line[name] === value);
       const lines = await until(log, (lines) => lines.some(fits));
@@ -107,7 +107,7 @@ export async function startRegisteredRunner(
   const { runnerId, exchangeToken } = await newExchangeToken(server);
   const env = { ...options.env, CHARTROOM_EXCHANGE_TOKEN: exchangeToken };
   const runner = startRunnerProcess(server, { ...options, env });
-  await runner.said("the runner takes work");
+  await runner.untilLogged("the runner takes work");
   return { ...runner, runnerId };
 }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { SeenRequest } from "./scm-host.ts";
+import type { ReceivedRequest } from "./scm-host.ts";
 import {
   type HostedPullRequest,
   type HostedRepository,
@@ -12,15 +12,19 @@ import {
 /** The header that GitHub sends with every response. */
 const MARK = { "x-github-request-id": "0000:0000:000000:000000:00000000" };
 /** GitHub shows at most this many results of a search. */
-const MOST_FOUND = 1_000;
+const MAX_RESULTS = 1_000;
 
 /** Serves GitHub's REST API as a self-hosted server has it, below /api/v3. */
-export async function answerGitHub(state: ScmState, req: SeenRequest, res: ServerResponse): Promise<void> {
+export async function handleGitHubRequest(
+  state: ScmState,
+  req: ReceivedRequest,
+  res: ServerResponse,
+): Promise<void> {
   const url = new URL(req.target, state.url);
   const send = (status: number, body: unknown, headers = {}) =>
     sendJson(res, status, body, { ...MARK, ...headers });
   if (!url.pathname.startsWith("/api/v3/")) return send(404, { message: "Not Found" });
-  if (!state.isKnown(req.headers)) {
+  if (!state.isAuthorized(req.headers)) {
     return send(401, { message: req.headers.authorization ? "Bad credentials" : "Requires authentication" });
   }
   if (url.pathname === "/api/v3/meta") return send(200, { verifiable_password_authentication: true });
@@ -52,7 +56,7 @@ function search(state: ScmState, url: URL, send: Send): void {
       rest.every((word) => path.toLowerCase().includes(word)),
   );
   const { items, headers } = pageOf(found, url);
-  if (Number(url.searchParams.get("page")) > MOST_FOUND / 100) {
+  if (Number(url.searchParams.get("page")) > MAX_RESULTS / 100) {
     send(422, { message: "Only the first 1000 search results are available" });
     return;
   }
@@ -87,7 +91,7 @@ function list(state: ScmState, repository: HostedRepository, url: URL, send: Sen
 async function open(
   state: ScmState,
   repository: HostedRepository,
-  req: SeenRequest,
+  req: ReceivedRequest,
   send: Send,
 ): Promise<void> {
   const { title, body, head, base, draft } = JSON.parse(req.body);

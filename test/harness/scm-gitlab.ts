@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { SeenRequest } from "./scm-host.ts";
+import type { ReceivedRequest } from "./scm-host.ts";
 import {
   type HostedPullRequest,
   type HostedRepository,
@@ -10,11 +10,15 @@ import {
 } from "./scm-state.ts";
 
 /** Serves GitLab's REST API, below /api/v4. */
-export async function answerGitLab(state: ScmState, req: SeenRequest, res: ServerResponse): Promise<void> {
+export async function handleGitLabRequest(
+  state: ScmState,
+  req: ReceivedRequest,
+  res: ServerResponse,
+): Promise<void> {
   const url = new URL(req.target, state.url);
   const send = (status: number, body: unknown, headers = {}) => sendJson(res, status, body, headers);
   if (!url.pathname.startsWith("/api/v4/")) return send(404, { error: "404 Not Found" });
-  if (!state.isKnown(req.headers)) return send(401, { message: "401 Unauthorized" });
+  if (!state.isAuthorized(req.headers)) return send(401, { message: "401 Unauthorized" });
   if (url.pathname === "/api/v4/version") return send(200, { version: "18.1.0", revision: "0000000" });
   if (url.pathname === "/api/v4/projects") return search(state, url, send);
 
@@ -64,7 +68,7 @@ function list(state: ScmState, repository: HostedRepository, url: URL, send: Sen
 async function open(
   state: ScmState,
   repository: HostedRepository,
-  req: SeenRequest,
+  req: ReceivedRequest,
   send: Send,
 ): Promise<void> {
   const { title, description, source_branch: branch, target_branch: base } = JSON.parse(req.body);

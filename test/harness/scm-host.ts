@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { answerGit, isGitRequest } from "./git-over-http.ts";
-import { answerGitHub } from "./scm-github.ts";
-import { answerGitLab } from "./scm-gitlab.ts";
+import { handleGitRequest, isGitRequest } from "./git-over-http.ts";
+import { handleGitHubRequest } from "./scm-github.ts";
+import { handleGitLabRequest } from "./scm-gitlab.ts";
 import { type AddedPullRequest, type HostedPullRequest, ScmState } from "./scm-state.ts";
 
 export type { HostedPullRequest } from "./scm-state.ts";
 
 /** A request as it arrived. */
-export interface SeenRequest {
+export interface ReceivedRequest {
   readonly method: string;
   /** With the query, as sent. */
   readonly target: string;
@@ -38,7 +38,7 @@ export interface FaultOptions {
    * Selects the requests that fail; by default the next ones to the API. Requests of git have no
    * body here.
    */
-  readonly when?: (req: SeenRequest) => boolean;
+  readonly when?: (req: ReceivedRequest) => boolean;
   /** How many of them fail; 1 by default. */
   readonly times?: number;
 }
@@ -56,7 +56,7 @@ export interface ScmHost {
   /** The only token that it accepts, as a bearer, as PRIVATE-TOKEN and as git's password. */
   readonly token: string;
   /** Every request to the API, in order. */
-  readonly requests: readonly SeenRequest[];
+  readonly requests: readonly ReceivedRequest[];
   /**
    * Adds a repository and returns its clone URL.
    *
@@ -85,8 +85,8 @@ export interface ScmHostOptions {
 /** Starts a host on a free port of 127.0.0.1. */
 export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
   const { kind, token = "host-token-of-tests" } = options;
-  const requests: SeenRequest[] = [];
-  const faults: { fault: Fault; when: (req: SeenRequest) => boolean; left: number }[] = [];
+  const requests: ReceivedRequest[] = [];
+  const faults: { fault: Fault; when: (req: ReceivedRequest) => boolean; left: number }[] = [];
   const server = createServer((req, res) => {
     answer(req, res).catch((error) => res.destroy(error));
   });
@@ -99,21 +99,21 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
     const isGit = isGitRequest(req.url ?? "");
     const { method = "", url: target = "", headers } = req;
     // The body of a git request is piped to git as it arrives.
-    const seen = { method, target, headers, body: isGit ? "" : await text(req) };
-    if (!isGit) requests.push(seen);
-    const fault = faults.find(({ when, left }) => left > 0 && when(seen));
-    if (!fault) return serve(seen, req, res);
+    const received = { method, target, headers, body: isGit ? "" : await text(req) };
+    if (!isGit) requests.push(received);
+    const fault = faults.find(({ when, left }) => left > 0 && when(received));
+    if (!fault) return serve(received, req, res);
     fault.left -= 1;
-    if (fault.fault === "unanswered") return serve(seen, req, new ServerResponse(req));
+    if (fault.fault === "unanswered") return serve(received, req, new ServerResponse(req));
     if (typeof fault.fault === "string" || !("until" in fault.fault)) return commit(fault.fault, res);
     await fault.fault.until;
-    if (!req.socket.destroyed) await serve(seen, req, res);
+    if (!req.socket.destroyed) await serve(received, req, res);
   }
 
-  async function serve(seen: SeenRequest, req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (isGitRequest(seen.target)) answerGit(state, token, req, res);
-    else if (kind === "github") await answerGitHub(state, seen, res);
-    else if (kind === "gitlab") await answerGitLab(state, seen, res);
+  async function serve(seen: ReceivedRequest, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (isGitRequest(seen.target)) handleGitRequest(state, token, req, res);
+    else if (kind === "github") await handleGitHubRequest(state, seen, res);
+    else if (kind === "gitlab") await handleGitLabRequest(state, seen, res);
     else sendHtml(res, 404, "<h1>nothing here</h1>");
   }
 
@@ -139,7 +139,7 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
   };
 }
 
-const isForApi = ({ target }: SeenRequest) => !isGitRequest(target);
+const isForApi = ({ target }: ReceivedRequest) => !isGitRequest(target);
 
 async function text(req: IncomingMessage): Promise<string> {
   let body = "";

@@ -62,14 +62,14 @@ export class ScmState {
     return this.#moved.get(path);
   }
 
-  addPullRequest({ repository, ...told }: AddedPullRequest, link = "pull"): HostedPullRequest {
+  addPullRequest({ repository, ...fields }: AddedPullRequest, link = "pull"): HostedPullRequest {
     const number = this.pullRequests.filter((each) => each.repository === repository).length + 1;
     const pullRequest: HostedPullRequest = {
       title: "opened by somebody else",
       description: "",
       draft: false,
       isFromFork: false,
-      ...told,
+      ...fields,
       repository,
       number,
       url: `${this.url}/${repository}/${link}/${number}`,
@@ -95,7 +95,7 @@ export class ScmState {
   }
 
   /** Returns whether a request has the token, in either header. */
-  isKnown(headers: IncomingHttpHeaders): boolean {
+  isAuthorized(headers: IncomingHttpHeaders): boolean {
     return headers.authorization === `Bearer ${this.#token}` || headers["private-token"] === this.#token;
   }
 }

@@ -31,7 +31,7 @@ export interface ServerProxy {
    * Holds the response to the next matching call and to its retries; the server has completed the
    * call by then.
    */
-  holdAnswer<Name extends keyof Method>(
+  holdResponse<Name extends keyof Method>(
     operation: Name,
     fits?: (
       req: MessageShape<Method[Name]["input"]>,
@@ -39,7 +39,7 @@ export interface ServerProxy {
     ) => boolean,
   ): HeldCall;
   /** Closes all connections of clients, as when a server goes down. */
-  cut(): void;
+  closeConnections(): void;
   stop(): Promise<void>;
 }
 
@@ -139,11 +139,11 @@ export async function startServerProxy(server: { readonly url: string }): Promis
       const { req } = read(WorkService.method[operation]);
       return addHold(operation, "request", (bytes) => fits(req(bytes)));
     },
-    holdAnswer(operation, fits = () => true) {
+    holdResponse(operation, fits = () => true) {
       const { req, answer } = read(WorkService.method[operation]);
       return addHold(operation, "answer", (bytes, answered) => fits(req(bytes), answer(answered)));
     },
-    cut: () => proxy.closeAllConnections(),
+    closeConnections: () => proxy.closeAllConnections(),
     async stop() {
       proxy.closeAllConnections();
       agent.destroy();

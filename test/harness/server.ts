@@ -32,7 +32,7 @@ export interface StartOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** A program and its arguments that starts the command that follows, such as from {@link onOwnDisk}. */
-  readonly within?: readonly string[];
+  readonly commandPrefix?: readonly string[];
 }
 
 const root = join(import.meta.dirname, "../..");
@@ -42,7 +42,7 @@ const folders: string[] = [];
 /** Starts a server and waits until it accepts requests. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? temporaryFolder();
-  const [program = process.execPath, ...rest] = [...(options.within ?? []), process.execPath];
+  const [program = process.execPath, ...rest] = [...(options.commandPrefix ?? []), process.execPath];
   const child = spawn(
     program,
     [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],

@@ -8,10 +8,10 @@ export interface SlowDisk {
   /** Environment variables of the process. */
   readonly env: Readonly<Record<string, string>>;
   /** Makes every later force of files whose path ends like this fail. */
-  breakFor(pathEnd: string): void;
+  failFor(pathEnd: string): void;
   /** Makes only the next such force fail. */
-  breakOnceFor(pathEnd: string): void;
-  mend(): void;
+  failOnceFor(pathEnd: string): void;
+  restore(): void;
 }
 
 /**
@@ -29,8 +29,8 @@ export function slowDisk(delayMs: number): SlowDisk | undefined {
     return undefined;
   return {
     env: { LD_PRELOAD: library, SLOW_DISK_MS: String(delayMs), SLOW_DISK_BROKEN: broken },
-    breakFor: (pathEnd) => writeFileSync(broken, `*${pathEnd}`),
-    breakOnceFor: (pathEnd) => writeFileSync(broken, `1${pathEnd}`),
-    mend: () => rmSync(broken, { force: true }),
+    failFor: (pathEnd) => writeFileSync(broken, `*${pathEnd}`),
+    failOnceFor: (pathEnd) => writeFileSync(broken, `1${pathEnd}`),
+    restore: () => rmSync(broken, { force: true }),
   };
 }

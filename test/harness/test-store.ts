@@ -59,7 +59,7 @@ export function openTestStore(
     revocationMonitor: createRevocationMonitor(async () => undefined),
   };
   /** Makes a token valid however far a test moves the clock, and returns its id. */
-  const lasting = (token: string): Promise<string> =>
+  const makeLongLived = (token: string): Promise<string> =>
     store.write(SYSTEM, "test", async ({ db }) => {
       const { id } = await builderOf(db)
         .updateTable("token")
@@ -81,18 +81,20 @@ export function openTestStore(
       rmSync(dataDir, { recursive: true });
     },
     /** Issues a token of a user and returns its id, as a caller has it. */
-    async tokenIdOf(userId: string): Promise<string> {
-      return lasting(await createTokenAsOperator(store, keys, { userId, description: "", validForMs: 0 }));
+    async issueTokenId(userId: string): Promise<string> {
+      return makeLongLived(
+        await createTokenAsOperator(store, keys, { userId, description: "", validForMs: 0 }),
+      );
     },
     /** Creates an organization and returns its administrator as a caller. */
-    async found(name: string): Promise<Caller> {
+    async createOrganization(name: string): Promise<Caller> {
       const { organizationId, userId, accountId, token } = await createOrganizationWithToken(store, keys, {
         operation: "test",
         organizationName: name,
         accountName: `Administrator of ${name}`,
         email: `${name}@example.org`,
       });
-      const tokenId = await lasting(token);
+      const tokenId = await makeLongLived(token);
       return userOf({ organizationId, accountId, tokenId }, userId);
     },
     /** Returns the audit and event rows of an organization, newest last. */

@@ -6,10 +6,10 @@ import {
   type WatchEventsRequestSchema,
   type WatchEventsResponse,
 } from "#gen/service/v1/event_service_pb.js";
-import { type Reading, readStream } from "./reading.ts";
+import { readStream, type StreamReader } from "./stream-reader.ts";
 
 /** An open stream of events. */
-export type Watch = Reading<WatchEventsResponse>;
+export type Watch = StreamReader<WatchEventsResponse>;
 
 export function watch(
   transport: Transport,

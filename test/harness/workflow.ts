@@ -26,10 +26,10 @@ export function workflowCalls(server: Pick<TestServer, "url" | "token">) {
     updated: async (workflowId: string, body: object, token?: string): Promise<Answer["body"]> =>
       (await ok(update(workflowId, body, token))).workflow,
     /** Expects CreateWorkflow and UpdateWorkflow to reject these fields. */
-    async refuses(body: object, status: number, reason: string, told?: RegExp): Promise<void> {
-      expectRefused(await create(body), status, reason, told);
+    async refuses(body: object, status: number, reason: string, message?: RegExp): Promise<void> {
+      expectRefused(await create(body), status, reason, message);
       const { id } = (await ok(create())).workflow;
-      expectRefused(await update(id, body), status, reason, told);
+      expectRefused(await update(id, body), status, reason, message);
     },
   };
 }

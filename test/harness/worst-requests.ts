@@ -25,7 +25,7 @@ export interface WorstRequest {
   readonly contentType: string;
   readonly isCompressed: boolean;
   /** True when the request is valid. */
-  readonly isLegal: boolean;
+  readonly isValid: boolean;
   /** Bytes that a server which parses before it counts would allocate for each byte sent. */
   readonly cost: number;
   /** Built on demand: some are 56 MB. */
@@ -35,16 +35,16 @@ export interface WorstRequest {
 interface Shape {
   readonly kind: string;
   readonly isBinary: boolean;
-  readonly isLegal?: boolean;
+  readonly isValid?: boolean;
   /** Returns the number of objects, elements and entries that a parser builds from so many bytes. */
   readonly built: (bytes: number) => number;
   readonly body: (bytes: number) => Buffer;
 }
 
 /** Approximate size of a parsed object. */
-const OBJECT_BYTES = 100;
+const BYTES_PER_OBJECT = 100;
 /** Compression ratio of repeated bytes. */
-const PACKED = 1_000;
+const COMPRESSION_RATIO = 1_000;
 
 /**
  * Returns the most expensive requests of the contract for a server that parses before it counts,
@@ -73,21 +73,21 @@ function requestsOf(operation: string, method: DescMethod): (WorstRequest & { ki
   const limit = requestBounds(method.input).bytes;
   const legal = largestShape(method.input, limit);
   const shapes = [...fieldShapes(method.input, [], new Set()), ...legal];
-  return shapes.flatMap(({ kind, isBinary, isLegal = false, built, body }) =>
+  return shapes.flatMap(({ kind, isBinary, isValid = false, built, body }) =>
     [false, true].flatMap((isCompressed) => {
-      if (isLegal && isCompressed) return [];
-      const costBytes = built(limit) * OBJECT_BYTES + limit;
+      if (isValid && isCompressed) return [];
+      const costBytes = built(limit) * BYTES_PER_OBJECT + limit;
       const what = kind.slice(kind.lastIndexOf(": ") + 2);
       return [
         {
           name: `${operation} ${kind}${isCompressed ? ", gzip" : ""}`,
-          kind: isLegal ? `${operation}${isBinary}` : `${what}${isBinary}${isCompressed}`,
+          kind: isValid ? `${operation}${isBinary}` : `${what}${isBinary}${isCompressed}`,
           operation,
           contentType: isBinary ? "application/proto" : "application/json",
           isCompressed,
-          isLegal,
+          isValid,
           // A valid request counts with its whole cost: nothing rejects it.
-          cost: isLegal ? costBytes : costBytes / (isCompressed ? 1 / PACKED : 1),
+          cost: isValid ? costBytes : costBytes / (isCompressed ? 1 / COMPRESSION_RATIO : 1),
           body: () => (isCompressed ? gzipSync(body(limit)) : body(limit)),
         },
       ];
@@ -199,14 +199,14 @@ function largestShape(input: DescMessage, limit: number): Shape[] {
     {
       kind: "the largest: legal",
       isBinary: false,
-      isLegal: true,
+      isValid: true,
       built,
       body: () => Buffer.from(JSON.stringify(json())),
     },
     {
       kind: "the largest: legal",
       isBinary: true,
-      isLegal: true,
+      isValid: true,
       built,
       body: () => Buffer.from(toBinary(input, fromJson(input, json()))),
     },

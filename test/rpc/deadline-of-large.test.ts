@@ -16,7 +16,7 @@ const CALLERS = 4;
 function longestRequest(): { path: string; body: Buffer } {
   const operation = "WorkflowService/UpdateWorkflow";
   const longest = worstRequests(Number.POSITIVE_INFINITY).find(
-    (each) => each.operation === operation && each.isLegal && each.contentType === "application/json",
+    (each) => each.operation === operation && each.isValid && each.contentType === "application/json",
   );
   if (!longest) throw new Error(`there is no ${operation}`);
   return { path: `/api/service.v1.${operation}`, body: longest.body() };

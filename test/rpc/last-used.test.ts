@@ -13,7 +13,7 @@ let authorization: string;
 beforeEach(async () => {
   testStore = openTestStore();
   const { store, keys, clock } = testStore;
-  const { subject } = await testStore.found("harbour");
+  const { subject } = await testStore.createOrganization("harbour");
   const token = await createTokenAsOperator(store, keys, {
     userId: subject.id,
     description: "",

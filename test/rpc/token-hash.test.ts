@@ -16,7 +16,7 @@ beforeEach(async () => {
   testStore = openTestStore();
   failures = [];
   const { store, keys } = testStore;
-  const { subject } = await testStore.found("harbour");
+  const { subject } = await testStore.createOrganization("harbour");
   token = await createTokenAsOperator(store, keys, { userId: subject.id, description: "", validForMs: 0 });
 });
 afterEach(() => testStore.close());

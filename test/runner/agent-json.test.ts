@@ -5,19 +5,19 @@ import { describe, expect, test } from "@jest/globals";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { readProcessStat } from "../../src/runner/process/process-group.ts";
 import { WorkInterrupted } from "../../src/runner/protocol/lease.ts";
-import { type AgentAtWorkOptions, refusal } from "../harness/agent-service.ts";
-import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
+import { type RunningAgentOptions, refusal } from "../harness/fake-agent-service.ts";
 import { ROOT } from "../harness/program.ts";
+import { countWaits, runningAgents } from "../harness/running-agents.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
 const SCRIPTED = join(ROOT, "examples/agents/scripted-agent.js");
 
-const { start, workspaces } = agentsAtWork();
-const scripted = (more: Partial<AgentAtWorkOptions> = {}) =>
+const { start, workspaces } = runningAgents();
+const scripted = (more: Partial<RunningAgentOptions> = {}) =>
   start({ command: [process.execPath, SCRIPTED], ...more });
 
 /** An agent that is a line of JavaScript: `say` writes a line of the form, `got` gets each that comes. */
-const inline = (code: string, more: Partial<AgentAtWorkOptions> = {}) => {
+const inline = (code: string, more: Partial<RunningAgentOptions> = {}) => {
   const prelude = `
     const say = (line) => process.stdout.write(JSON.stringify(line) + "\\n");
     const print = (text) => process.stdout.write(text);
@@ -34,14 +34,14 @@ const inline = (code: string, more: Partial<AgentAtWorkOptions> = {}) => {
 describe("a conversation", () => {
   test("is told turn by turn: what the agent got, what it answered, and that it waits", async () => {
     const agent = await scripted();
-    await agent.until(() => waits(agent) === 1);
+    await agent.until(() => countWaits(agent) === 1);
     agent.say("one", "echo hello\ncount");
-    await agent.until(() => waits(agent) === 2);
+    await agent.until(() => countWaits(agent) === 2);
     agent.say("two", "edit a.txt words\ntool grep foo\nnonsense");
-    await agent.until(() => waits(agent) === 3);
+    await agent.until(() => countWaits(agent) === 3);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING", "RUNNING", "WAITING"]);
-    expect(agent.seen()).toEqual(["one", "two"]);
-    expect(agent.said()).toEqual([
+    expect(agent.seenInputIds()).toEqual(["one", "two"]);
+    expect(agent.output()).toEqual([
       "text: hello\n",
       "text: 1\n",
       "fileChange: a.txt",
@@ -56,12 +56,12 @@ describe("a conversation", () => {
     const agent = await scripted();
     for (let turn = 1; turn <= 5; turn++) {
       agent.say(`input ${turn}`, "count");
-      agent.drop();
-      await agent.until(() => agent.said().length === turn);
-      agent.drop();
+      agent.dropInputStream();
+      await agent.until(() => agent.output().length === turn);
+      agent.dropInputStream();
     }
-    expect(agent.said()).toEqual([1, 2, 3, 4, 5].map((count) => `text: ${count}\n`));
-    expect(agent.seen()).toEqual([1, 2, 3, 4, 5].map((turn) => `input ${turn}`));
+    expect(agent.output()).toEqual([1, 2, 3, 4, 5].map((count) => `text: ${count}\n`));
+    expect(agent.seenInputIds()).toEqual([1, 2, 3, 4, 5].map((turn) => `input ${turn}`));
   });
 
   test("takes what is steered into the turn that goes on", async () => {
@@ -69,11 +69,11 @@ describe("a conversation", () => {
     // Far longer than this process may stand still before it hears of the first step.
     const steps = Array.from({ length: 20 }, (_, index) => `text: step ${index + 1}\n`);
     agent.say("one", "slow 20");
-    await agent.until(() => agent.said().length > 0);
+    await agent.until(() => agent.output().length > 0);
     agent.say("two", "a word", { steer: true });
-    await agent.until(() => waits(agent) === 2);
-    const steered = agent.said().indexOf("text: steered: a word\n");
-    expect(agent.said()).toEqual(steps.toSpliced(steered, 0, "text: steered: a word\n"));
+    await agent.until(() => countWaits(agent) === 2);
+    const steered = agent.output().indexOf("text: steered: a word\n");
+    expect(agent.output()).toEqual(steps.toSpliced(steered, 0, "text: steered: a word\n"));
     expect(steered).toBeGreaterThan(0);
     expect(steered).toBeLessThan(steps.length);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING"]);
@@ -89,7 +89,7 @@ describe("a conversation", () => {
         say({ type: "turn_done" }); say({ type: "seen", id }); say({ type: "text", content: "late" }); say({ type: "turn_done" });
       };`);
     agent.say("one", "x");
-    await agent.until(() => agent.said().length === 1);
+    await agent.until(() => agent.output().length === 1);
     agent.say("two", "y", { steer: true });
     await agent.until(() => agent.states().length === 3);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING"]);
@@ -106,8 +106,8 @@ describe("a conversation", () => {
     const words = { input: { case: "text" as const, value: { content: "image" } } };
     const inputs = [words, image, image];
     agent.send({ input: { id: "one", input: { case: "userInput", value: { inputs } } } });
-    await agent.until(() => agent.said().length === 2);
-    expect(agent.said()).toEqual(["text: image/png of 12 bytes\n", "text: image/png of 12 bytes\n"]);
+    await agent.until(() => agent.output().length === 2);
+    expect(agent.output()).toEqual(["text: image/png of 12 bytes\n", "text: image/png of 12 bytes\n"]);
     const [environment = ""] = readdirSync(workspaces());
     const agents = join(workspaces(), environment, "agents");
     const [run = ""] = readdirSync(agents);
@@ -119,7 +119,7 @@ describe("a conversation", () => {
   test("tells what an agent waits for, what it uses and how it stands", async () => {
     const agent = await scripted();
     agent.say("one", "goal completed\nslow 1\nwait 3");
-    await agent.until(() => waits(agent) === 2);
+    await agent.until(() => countWaits(agent) === 2);
     const report = Object.assign(
       {},
       ...agent.reports.map(({ usage, ...rest }) => ({ ...rest, ...(usage && { usage }) })),
@@ -152,8 +152,8 @@ describe("a conversation", () => {
       turnOptions: { modes: [0, 2] },
       extAgentSettings: { model: 7, reasoningEffort: 4 },
     });
-    await agent.until(() => agent.said().length === 5);
-    expect(agent.said().map((line) => JSON.parse(line.replace("text: ", "")))).toEqual([
+    await agent.until(() => agent.output().length === 5);
+    expect(agent.output().map((line) => JSON.parse(line.replace("text: ", "")))).toEqual([
       { type: "agent_message", kind: "complete", role: "child", from: "child", payload: "done", id: "a" },
       { type: "wake", interestId: "t", subAgent: { executionId: "child" }, id: "b" },
       {
@@ -184,8 +184,8 @@ describe("a conversation", () => {
       },
     });
     agent.say("one", "spawn 3 echo hi");
-    await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual([
+    await agent.until(() => countWaits(agent) === 2);
+    expect(agent.output()).toEqual([
       "text: started 1-1\n",
       "text: refused 1-2: no more of them\n",
       "text: started 1-3\n",
@@ -209,8 +209,8 @@ describe("an agent that breaks the form", () => {
       say({ type: "wait", interests: [{ id: "x" }] });
       say({ type: "usage", iterations: "many" });
       say({ type: "text", content: "still here" });`);
-    await agent.until(() => agent.said().includes("text: still here"));
-    const errors = agent.said().slice(0, -1);
+    await agent.until(() => agent.output().includes("text: still here"));
+    const errors = agent.output().slice(0, -1);
     const breaks = (what: string) =>
       expect.stringMatching(`^error: the agent's output breaks its form: .*${what}`);
     expect(errors).toEqual([
@@ -229,9 +229,9 @@ describe("an agent that breaks the form", () => {
 
   test("has no more of it told after a while", async () => {
     const agent = await inline(`print("x\\n".repeat(5_000)); say({ type: "text", content: "done" });`);
-    await agent.until(() => agent.said().includes("text: done"));
-    expect(agent.said()).toHaveLength(101);
-    expect(agent.said()[99]).toMatch(/no more of this kind is told$/);
+    await agent.until(() => agent.output().includes("text: done"));
+    expect(agent.output()).toHaveLength(101);
+    expect(agent.output()[99]).toMatch(/no more of this kind is told$/);
   });
 
   test("does not end a turn whose input it has not confirmed", async () => {
@@ -242,8 +242,8 @@ describe("an agent that breaks the form", () => {
       say({ type: "seen", id }); say({ type: "turn_done" });
     };`);
     agent.say("one", "x");
-    await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual([
+    await agent.until(() => countWaits(agent) === 2);
+    expect(agent.output()).toEqual([
       expect.stringMatching(/a turn was ended whose input was not confirmed/),
       "text: told",
     ]);
@@ -258,7 +258,7 @@ describe("an agent that breaks the form", () => {
       say({ type: "error", message: "e".repeat(5_000) });
       say({ type: "activity", text: "a".repeat(300) });`);
     await agent.until(() => agent.reports.some(({ currentActivity }) => currentActivity !== ""));
-    const said = agent.said();
+    const said = agent.output();
     expect(said.map((line) => line.length)).toEqual([
       "text: ".length + 65_536,
       "text: ".length + 80_000 + 3 - 65_536,
@@ -289,8 +289,8 @@ describe("a report that the service refuses", () => {
       },
     });
     agent.say("one", "echo words\nwait 3");
-    await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual([
+    await agent.until(() => countWaits(agent) === 2);
+    expect(agent.output()).toEqual([
       "text: words\n",
       "error: the service refused what the agent reported: that cannot fire",
     ]);
@@ -311,7 +311,7 @@ describe("the end", () => {
   test("of a program by itself and between turns is well", async () => {
     const agent = await inline(`process.stdin.destroy(); say({ type: "text", content: "bye" });`);
     expect(await agent.ended).toBeUndefined();
-    expect(agent.said()).toEqual(["text: bye"]);
+    expect(agent.output()).toEqual(["text: bye"]);
   });
 
   test.each([
@@ -334,14 +334,14 @@ describe("the end", () => {
       say({ type: "error", message: "no answer", reason: "model_unreachable" });
       process.exitCode = 1;`);
     expect(await agent.ended).toMatchObject({ reason: "model_unreachable" });
-    expect(agent.said()).toEqual(["error: no answer"]);
+    expect(agent.output()).toEqual(["error: no answer"]);
   });
 
   test("in the middle of a turn is a failure whatever the status", async () => {
     const agent = await inline(`got = ({ type, id }) => type === "user_input" && process.exit(0);`);
     agent.say("one", "x");
     expect(await agent.ended).toMatchObject({ message: "the agent's program ended with exit status 0" });
-    expect(agent.seen()).toEqual([]);
+    expect(agent.seenInputIds()).toEqual([]);
   });
 
   test("of a program that is not there is told as such", async () => {
@@ -355,10 +355,10 @@ describe("the end", () => {
       if (type === "stop") { say({ type: "text", content: "stopping" }); process.exit(0); }
       say({ type: "text", content: type });
     };`);
-    await agent.until(() => agent.said().length === 1);
+    await agent.until(() => agent.output().length === 1);
     agent.assignment.lease.interrupt("stop");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
-    expect(agent.said()).toEqual(["text: start", "text: stopping"]);
+    expect(agent.output()).toEqual(["text: start", "text: stopping"]);
   });
 
   test("comes also to an agent that does not listen, and to what it left behind", async () => {
@@ -368,7 +368,7 @@ describe("the end", () => {
       const { pid } = require("child_process").spawn("sh", ["-c", "trap '' TERM; while :; do sleep 0.1; done"], { stdio: "ignore" });
       require("fs").writeFileSync(${JSON.stringify(file)}, process.pid + " " + pid);
       process.stdin.destroy(); setInterval(() => {}, 1_000); say({ type: "text", content: "up" });`);
-    await agent.until(() => agent.said().length === 1);
+    await agent.until(() => agent.output().length === 1);
     agent.assignment.lease.interrupt("stop");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
     const pids = readFileSync(file, "utf8").split(" ");
@@ -379,7 +379,7 @@ describe("the end", () => {
   test("comes when the lease is lost, and nothing is told any more", async () => {
     const agent = await scripted();
     agent.say("one", "slow 1000");
-    await agent.until(() => agent.said().length >= 2);
+    await agent.until(() => agent.output().length >= 2);
     const count = agent.reports.length;
     agent.assignment.lease.interrupt("lost");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
@@ -394,7 +394,7 @@ describe("the agent of a step", () => {
   test("waits when it has done what it was told, also where its program ends then, until it is stopped", async () => {
     const agent = await scripted({ work });
     agent.say("one", "echo done\nleave");
-    await agent.until(() => waits(agent) === 1);
+    await agent.until(() => countWaits(agent) === 1);
     expect(agent.states()).toEqual(["RUNNING", "WAITING"]);
     const early = Promise.race([agent.ended, delay(500, "goes on")]);
     expect(await early).toBe("goes on");
@@ -410,7 +410,7 @@ describe("the agent of a step", () => {
   test("is not started anew: what it did is not known", async () => {
     const agent = await scripted({ work });
     agent.say("one", "slow 1000");
-    await agent.until(() => agent.said().length > 0);
+    await agent.until(() => agent.output().length > 0);
     agent.assignment.lease.interrupt("lost");
     await agent.ended;
     const again = await scripted({ work, keepWorkspace: true });
@@ -445,8 +445,8 @@ describe("an agent's program", () => {
         },
       },
     );
-    await agent.until(() => agent.said().length === 1);
-    const { line, variables } = JSON.parse(agent.said()[0]?.replace("text: ", "") ?? "");
+    await agent.until(() => agent.output().length === 1);
+    const { line, variables } = JSON.parse(agent.output()[0]?.replace("text: ", "") ?? "");
     const policies = {
       mcpDisabled: true,
       commandDenyList: ["rm -rf"],
@@ -480,7 +480,7 @@ describe("an agent's program", () => {
 
   test("counts its starts in its environment, and says nothing of a wait that goes on", async () => {
     const first = await scripted();
-    await first.until(() => waits(first) === 1);
+    await first.until(() => countWaits(first) === 1);
     first.assignment.lease.interrupt("drain");
     await first.ended;
     const again = await scripted({
@@ -490,8 +490,8 @@ describe("an agent's program", () => {
       },
     });
     again.say("one", "show");
-    await again.until(() => again.said().length === 1);
-    expect(JSON.parse(again.said()[0]?.replace("text: ", "") ?? "")).toMatchObject({ starts: 2 });
+    await again.until(() => again.output().length === 1);
+    expect(JSON.parse(again.output()[0]?.replace("text: ", "") ?? "")).toMatchObject({ starts: 2 });
     expect(again.states()[0]).toBe("RUNNING");
   });
 
@@ -513,6 +513,6 @@ describe("an agent's program", () => {
     }
     expect(before).toBeLessThan(100);
     gate.resolve();
-    await agent.until(() => agent.said().length === 300);
+    await agent.until(() => agent.output().length === 300);
   });
 });

@@ -3,13 +3,13 @@ import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { WorkInterrupted } from "../../src/runner/protocol/lease.ts";
-import type { AgentAtWorkOptions } from "../harness/agent-service.ts";
-import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
+import type { RunningAgentOptions } from "../harness/fake-agent-service.ts";
 import { createGate } from "../harness/gate.ts";
+import { countWaits, runningAgents } from "../harness/running-agents.ts";
 
-const { start } = agentsAtWork();
+const { start } = runningAgents();
 
-const shell = (command: string, more: Partial<AgentAtWorkOptions> = {}) =>
+const shell = (command: string, more: Partial<RunningAgentOptions> = {}) =>
   start({ command: ["sh", "-c", command], form: AgentForm.TEXT, ...more });
 
 describe("an agent that reads a prompt and prints an answer", () => {
@@ -17,12 +17,12 @@ describe("an agent that reads a prompt and prints an answer", () => {
     const agent = await shell("echo turn $CHARTROOM_AGENT_STARTS; tr a-z A-Z; printf end");
     for (const turn of [1, 2, 3]) {
       agent.say(`input ${turn}`, `hello ${turn} ü`);
-      await agent.until(() => waits(agent) === turn + 1);
+      await agent.until(() => countWaits(agent) === turn + 1);
     }
-    expect(agent.said().join("").replaceAll("text: ", "")).toBe(
+    expect(agent.output().join("").replaceAll("text: ", "")).toBe(
       [1, 2, 3].map((turn) => `turn ${turn}\nHELLO ${turn} üend`).join(""),
     );
-    expect(agent.seen()).toEqual(["input 1", "input 2", "input 3"]);
+    expect(agent.seenInputIds()).toEqual(["input 1", "input 2", "input 3"]);
     expect(agent.states()).toEqual(["WAITING", ...[1, 2, 3].flatMap(() => ["RUNNING", "WAITING"])]);
   });
 
@@ -31,13 +31,13 @@ describe("an agent that reads a prompt and prints an answer", () => {
     gate.close("one");
     const agent = await shell(`read line; echo "got $line"; [ "$line" != one ] || { ${gate.wait("one")}; }`);
     agent.say("one", "one");
-    await agent.until(() => agent.said().length === 1);
+    await agent.until(() => agent.output().length === 1);
     agent.say("two", "two", { steer: true });
     // It is handed out within this process, in few turns of its loop.
     for (let turn = 0; turn < 200; turn++) await nextTurn();
     gate.open("one");
-    await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual(["text: got one\n", "text: got two\n"]);
+    await agent.until(() => countWaits(agent) === 2);
+    expect(agent.output()).toEqual(["text: got one\n", "text: got two\n"]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "RUNNING", "WAITING"]);
   });
 
@@ -48,8 +48,8 @@ describe("an agent that reads a prompt and prints an answer", () => {
       reason: "agent_failed",
       message: "the agent's program ended with exit status 0 before it had taken its prompt: deaf",
     });
-    expect(agent.said()).toEqual(["text: done\n"]);
-    expect(agent.seen()).toEqual([]);
+    expect(agent.output()).toEqual(["text: done\n"]);
+    expect(agent.seenInputIds()).toEqual([]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING"]);
   });
 
@@ -58,10 +58,10 @@ describe("an agent that reads a prompt and prints an answer", () => {
       'read line; echo "$line"; [ "$line" = two ] || { echo no such thing >&2; exit 4; }',
     );
     agent.say("one", "one");
-    await agent.until(() => waits(agent) === 2);
+    await agent.until(() => countWaits(agent) === 2);
     agent.say("two", "two");
-    await agent.until(() => waits(agent) === 3);
-    expect(agent.said()).toEqual([
+    await agent.until(() => countWaits(agent) === 3);
+    expect(agent.output()).toEqual([
       "text: one\n",
       "error: the agent's program ended with exit status 4: no such thing",
       "text: two\n",
@@ -82,8 +82,8 @@ describe("an agent that reads a prompt and prints an answer", () => {
     const print = `${half("1-9")}; sleep 0.4; ${half("10-")}`;
     const agent = await shell(`cat >/dev/null; ${print}`);
     agent.say("one", "x");
-    await agent.until(() => waits(agent) === 2);
-    expect(agent.said()).toEqual(["text: ***"]);
+    await agent.until(() => countWaits(agent) === 2);
+    expect(agent.output()).toEqual(["text: ***"]);
   });
 
   test("gets images by their paths, settings by variables, and everything else in words", async () => {
@@ -104,8 +104,8 @@ describe("an agent that reads a prompt and prints an answer", () => {
     const action = { case: "set" as const, value: { objective: "win" } };
     const control = { case: "goal" as const, value: { action } };
     agent.send({ input: { id: "d", input: { case: "controlInput", value: { control } } } });
-    await agent.until(() => agent.seen().length === 4 && waits(agent) === 2);
-    expect(agent.said()).toEqual([
+    await agent.until(() => agent.seenInputIds().length === 4 && countWaits(agent) === 2);
+    expect(agent.output()).toEqual([
       expect.stringMatching(/^text: look\n\nImage: \/.*\.png\|9\|planning\n$/),
       "text: done||\n",
       "text: Go on: the timer t has run out.||\n",
@@ -116,9 +116,9 @@ describe("an agent that reads a prompt and prints an answer", () => {
   test("is ended with its run", async () => {
     const agent = await shell("cat; sleep 300");
     agent.say("one", "x");
-    await agent.until(() => agent.said().length === 1);
+    await agent.until(() => agent.output().length === 1);
     agent.assignment.lease.interrupt("stop");
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
-    expect(waits(agent)).toBe(1);
+    expect(countWaits(agent)).toBe(1);
   });
 });

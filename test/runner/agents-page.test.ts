@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { MESSAGE_TYPES } from "../../src/runner/agent/agent-message-parsing.ts";
-import { agentsAtWork, waits } from "../harness/agents-at-work.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT } from "../harness/program.ts";
+import { countWaits, runningAgents } from "../harness/running-agents.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
 const PATH = "docs/agents.md";
 const PAGE = readFileSync(join(ROOT, PATH), "utf8");
 const BLOCKS = fencedBlocks(PATH);
 
-const { start } = agentsAtWork();
+const { start } = runningAgents();
 
 /** The names in the first column of the first table behind a heading. */
 function namesUnder(heading: string): string[] {
@@ -31,10 +31,10 @@ describe("the page about agents", () => {
     const agent = await start({ command: [process.execPath, file] });
     for (const turn of [1, 2]) {
       agent.say(`input ${turn}`, `hello ${turn}`);
-      await agent.until(() => waits(agent) === turn + 1);
+      await agent.until(() => countWaits(agent) === turn + 1);
     }
-    expect(agent.said()).toEqual(["text: You said: hello 1", "text: You said: hello 2"]);
-    expect(agent.seen()).toEqual(["input 1", "input 2"]);
+    expect(agent.output()).toEqual(["text: You said: hello 1", "text: You said: hello 2"]);
+    expect(agent.seenInputIds()).toEqual(["input 1", "input 2"]);
   });
 
   test("names every type of line that an agent says, and no other", () => {
@@ -53,8 +53,8 @@ describe("the page about agents", () => {
       },
     });
     agent.say("one", "x");
-    await agent.until(() => waits(agent) === 2);
-    const found = agent.said().join("").replaceAll("text: ", "").trim().split("\n");
+    await agent.until(() => countWaits(agent) === 2);
+    const found = agent.output().join("").replaceAll("text: ", "").trim().split("\n");
     const named = namesUnder("## How the built-in runner runs an agent");
     expect(found.filter((name) => !/^(PWD|OLDPWD|SHLVL|_)$/.test(name)).toSorted()).toEqual(named.toSorted());
   });
@@ -72,9 +72,9 @@ describe("the page about agents", () => {
       const agent = await start({ command, form: AgentForm.TEXT });
       for (const turn of [1, 2]) {
         agent.say(`input ${turn}`, `it's "${turn}" $HOME`);
-        await agent.until(() => waits(agent) === turn + 1);
+        await agent.until(() => countWaits(agent) === turn + 1);
       }
-      told.push(agent.said().map((line) => line.replaceAll("text: ", "").trim()));
+      told.push(agent.output().map((line) => line.replaceAll("text: ", "").trim()));
     }
     const run = "[01900000-0000-7000-8000-00000000000c]";
     expect(told).toEqual([

@@ -12,7 +12,7 @@ import { EnvironmentInitializerSchema, EnvironmentPhase } from "#gen/service/v1/
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { executeEnvironment } from "../../src/runner/steps/environment-work.ts";
 import { executePrebuild, executePrebuildRemoval } from "../../src/runner/steps/prebuild-work.ts";
-import { assigned, realTools } from "../harness/assignment.ts";
+import { leasedAssignment, realTools } from "../harness/assignment.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
@@ -25,7 +25,7 @@ let assignment: Assignment;
 beforeAll(async () => {
   tools = await realTools();
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n", ".gitignore": "built\n" }, "hello.git");
-  assignment = assigned(
+  assignment = leasedAssignment(
     tools,
     {},
     {

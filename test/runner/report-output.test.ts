@@ -12,14 +12,14 @@ import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignme
 import { collectOutputs } from "../../src/runner/steps/action-step.ts";
 import { StepLog } from "../../src/runner/steps/step-log.ts";
 import { workspaceAt } from "../../src/runner/steps/workspace.ts";
-import { assigned, realTools } from "../harness/assignment.ts";
+import { leasedAssignment, realTools } from "../harness/assignment.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 let tools: RunnerTools;
 let assignment: Assignment;
 beforeAll(async () => {
   tools = await realTools();
-  assignment = assigned(tools, {});
+  assignment = leasedAssignment(tools, {});
 });
 afterAll(async () => {
   assignment.lease.interrupt("lost");

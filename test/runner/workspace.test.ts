@@ -70,7 +70,7 @@ describe("a workspace", () => {
       makeWorkspace(programs, workspaceAt(root, id), async ({ tree }) => {
         writeFileSync(tree + "/half", "x");
         print("half");
-        await told();
+        await nextLine();
       });
       `,
       root,

@@ -51,7 +51,10 @@ const found = async (caller: Caller, search: string) => {
 };
 
 test("the first project of an organization fails, and another is its first in the same commit", async () => {
-  const [harbour, lighthouse] = [await made.found("harbour"), await made.found("lighthouse")];
+  const [harbour, lighthouse] = [
+    await made.createOrganization("harbour"),
+    await made.createOrganization("lighthouse"),
+  ];
   const results = await Promise.allSettled([
     failAfter(harbour, named("lost")),
     insert(lighthouse, named("lamp")),
@@ -69,7 +72,7 @@ test("the first project of an organization fails, and another is its first in th
 });
 
 test("a new name that fails leaves its row to whoever comes next in the same commit", async () => {
-  const harbour = await made.found("harbour");
+  const harbour = await made.createOrganization("harbour");
   const quay = named("quay");
   const [pier, mole] = [named("pier"), named("mole")];
   const results = await Promise.allSettled([

@@ -23,7 +23,7 @@ let caller: Caller;
 const open: Searches[] = [];
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
 });
 afterEach(async () => {
   await Promise.all(open.splice(0).map((searches) => searches.close()));
@@ -79,7 +79,7 @@ test("a search that takes too long ends with what to do, and the next one is ans
 });
 
 test("a search that takes long lets those behind it go first, its own organization's and others', and is answered", async () => {
-  const other = await made.found("island");
+  const other = await made.createOrganization("island");
   for (const each of [other, caller]) await servicesOf(made, each).project("ship");
   fill(40_000);
   const searches = searchesOf(ownFile(), undefined, 0);
@@ -172,7 +172,7 @@ test("a search sees what was committed before", async () => {
 });
 
 test("one organization may have 100 searches waiting, and others theirs beside them", async () => {
-  const other = await made.found("island");
+  const other = await made.createOrganization("island");
   const searches = searchesOf(ownFile());
   const search = (by: Caller) => outcome(searches.search("projects", by, ship));
   // The first one runs, and waits no more.

@@ -20,7 +20,7 @@ const made = openTestStore();
 afterAll(() => made.close());
 
 test("what reads copy is what would be written of the message", async () => {
-  const caller = await made.found("harbour");
+  const caller = await made.createOrganization("harbour");
   const own = servicesOf(made, caller);
   const { project } = await own.projects.createProject({
     name: 'a "quay"',
@@ -47,7 +47,7 @@ test("what reads copy is what would be written of the message", async () => {
     environment && toJson(EnvironmentSchema, environment, JSON_FORM),
   );
   expect(row?.runnerId ?? "").toBe(environment?.metadata?.runnerId);
-  const other = await made.found("other");
+  const other = await made.createOrganization("other");
   expect(await findProjectText(db, other, id)).toBeUndefined();
   expect(await findEnvironmentText(db, other, environmentId)).toBeUndefined();
 });
@@ -102,7 +102,7 @@ test("stored rows have every field that their message always shows", () => {
 });
 
 test("what a created or changed project is answered with is what would be written of its message", async () => {
-  const caller = await made.found("lighthouse");
+  const caller = await made.createOrganization("lighthouse");
   const id = made.newId();
   const project = create(ProjectSchema, {
     id,

@@ -16,8 +16,8 @@ let theirs: { projectId: string; runnerId: string; classId: string; environmentI
 
 beforeAll(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
-  strangerCaller = await testStore.found("island");
+  caller = await testStore.createOrganization("harbour");
+  strangerCaller = await testStore.createOrganization("island");
   own = servicesOf(testStore, caller);
   stranger = servicesOf(testStore, strangerCaller);
   const projectId = await own.project("ship");

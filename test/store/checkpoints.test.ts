@@ -7,7 +7,7 @@ import { CHECKPOINT_PAGES, Checkpoints } from "../../src/store/sqlite/checkpoint
 import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
-import { endNodes, startNodeIn } from "../harness/node-process.ts";
+import { endNodes, startNodeWithEnvironment } from "../harness/node-process.ts";
 import { testWithSlowDisk } from "../harness/own-disk.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
@@ -29,11 +29,11 @@ afterAll(async () => {
 const CLOSING = `
   import { openStore } from "./src/store/sqlite/open.ts";
   const audit = { keyId: "test", mac: () => new Uint8Array(32) };
-  const store = openStore({ dataDir: await told(), now: () => 0, newId: () => "", audit });
+  const store = openStore({ dataDir: await nextLine(), now: () => 0, newId: () => "", audit });
   await store.write({ id: "test", principal: 0 }, "test",
     (tx) => tx.db.insertInto("fact").values({ name: "a", value: "" }).execute());
   print("written");
-  await told();
+  await nextLine();
   await store.close();
   print("closed");
   process.exit();
@@ -43,14 +43,14 @@ testWithSlowDisk(
   "a force that fails while the store is closed leaves the log to the next start",
   async (disk) => {
     const file = join(dataDir, DATABASE_FILE);
-    const node = startNodeIn(disk.env, CLOSING);
-    node.tell(dataDir);
+    const node = startNodeWithEnvironment(disk.env, CLOSING);
+    node.send(dataDir);
     expect(await node.next()).toBe("written");
     // Once, as the kernel tells a loss: the next force says that all is well.
-    disk.breakOnceFor(DATABASE_FILE);
+    disk.failOnceFor(DATABASE_FILE);
     // As a disk that lost what was written: the file as it was before the log was copied into it.
     const lost = readFileSync(file);
-    node.tell("close");
+    node.send("close");
     await expect(node.next()).rejects.toThrow(
       "the disk did not take what was copied into the database file: disk I/O error",
     );

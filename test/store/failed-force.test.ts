@@ -27,7 +27,7 @@ function startWriter(disk: SlowDisk) {
   return {
     ...node,
     write(names: readonly string[], bytes = 0): Promise<unknown> {
-      node.tell(JSON.stringify({ names, bytes }));
+      node.send(JSON.stringify({ names, bytes }));
       return node.next();
     },
   };
@@ -46,7 +46,7 @@ testWithSlowDisk(
   async (disk) => {
     const writer = startWriter(disk);
     expect(await writer.write(["a"])).toEqual(taken(["a"], ["a"]));
-    disk.breakFor("-wal");
+    disk.failFor("-wal");
     expect(await writer.write(["b", "c", "d"])).toEqual({
       answers: [FAILED, FAILED, FAILED],
       isTold: false,
@@ -57,7 +57,7 @@ testWithSlowDisk(
     const beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
     expect(beside.prepare("select name from fact").pluck().all()).toEqual(["a"]);
     beside.close();
-    disk.mend();
+    disk.restore();
     expect(await writer.write(["c", "e"])).toEqual({
       ...taken(["c", "e"], ["a", "c", "e"]),
       problem: PROBLEM,
@@ -75,10 +75,10 @@ testWithSlowDisk(
   async (disk) => {
     const writer = startWriter(disk);
     await writer.write(["a"]);
-    disk.breakFor("-wal");
+    disk.failFor("-wal");
     await writer.write(["b", "c"]);
     await writer.kill();
-    disk.mend();
+    disk.restore();
     const store = openAt(dataDir);
     const facts = await factsIn(store);
     expect([["a"], ["a", "b", "c"]]).toContainEqual(facts);
@@ -99,7 +99,7 @@ testWithSlowDisk(
 
 testWithSlowDisk("a checkpoint that cannot be forced ends the process, and nothing is lost", async (disk) => {
   const writer = startWriter(disk);
-  disk.breakFor(DATABASE_FILE);
+  disk.failFor(DATABASE_FILE);
   const facts: string[] = [];
   const fill = async () => {
     for (;;) {
@@ -110,7 +110,7 @@ testWithSlowDisk("a checkpoint that cannot be forced ends the process, and nothi
   };
   await expect(fill()).rejects.toThrow("the disk did not take what was copied into the database file");
   expect(facts.length).toBeGreaterThan(0);
-  disk.mend();
+  disk.restore();
   const store = openAt(dataDir);
   expect(await factsIn(store)).toEqual(expect.arrayContaining(facts));
   await store.close();
@@ -130,11 +130,11 @@ testWithSlowDisk("a merge of the index that cannot be forced is made again later
   await enter(store, [5, 6, 7, 8]);
   const file = join(import.meta.dirname, "merging-process.ts");
   const merger = startFile(file, [join(dataDir, DATABASE_FILE)], disk.env);
-  disk.breakFor("-wal");
-  merger.tell("merge");
+  disk.failFor("-wal");
+  merger.send("merge");
   expect(await merger.next()).toBeNull();
-  disk.mend();
-  merger.tell("merge");
+  disk.restore();
+  merger.send("merge");
   expect(await merger.next()).toEqual({ hasMerged: true });
   await merger.kill();
   await store.close();

@@ -20,7 +20,7 @@ let db: Reader;
 let searches = 0;
 beforeAll(async () => {
   testStore = openTestStore();
-  const caller = await testStore.found("harbour");
+  const caller = await testStore.createOrganization("harbour");
   await testStore.store.write(SYSTEM, "test", async (tx) => {
     for (let index = 0; index < ROWS; index++) {
       const name = `row ${String(index).padStart(2, "0")}`;

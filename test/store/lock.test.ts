@@ -18,11 +18,11 @@ const HOLDER = `
   import { lockFolder } from "./src/store/sqlite/lock.ts";
   const [, folder] = process.argv;
   print("ready");
-  for (let at = await told(); at; at = await told()) {
+  for (let at = await nextLine(); at; at = await nextLine()) {
     while (performance.timeOrigin + performance.now() < Number(at));
     const lock = lockFolder(folder);
     print(lock !== undefined);
-    await told();
+    await nextLine();
     lock?.release();
     print("released");
   }
@@ -41,9 +41,9 @@ describe("the lock of a data folder", () => {
     const folder = temporaryFolder();
     const holder = await startHolder(folder);
     const other = await startHolder(folder);
-    holder.tell(NOW);
+    holder.send(NOW);
     expect(await holder.next()).toBe(true);
-    other.tell(NOW);
+    other.send(NOW);
     expect(await other.next()).toBe(false);
     expect(lockFolder(folder)).toBeUndefined();
   });
@@ -61,9 +61,9 @@ describe("the lock of a data folder", () => {
     const lock = lockFolder(folder);
     lock?.release();
     const holder = await startHolder(folder);
-    holder.tell(NOW);
+    holder.send(NOW);
     expect(await holder.next()).toBe(true);
-    holder.tell("release");
+    holder.send("release");
     expect(await holder.next()).toBe("released");
     const again = lockFolder(folder);
     expect(again).toBeDefined();
@@ -73,7 +73,7 @@ describe("the lock of a data folder", () => {
   test("is free again when its holder is killed without a chance to tidy up", async () => {
     const folder = temporaryFolder();
     const holder = await startHolder(folder);
-    holder.tell(NOW);
+    holder.send(NOW);
     expect(await holder.next()).toBe(true);
     await holder.kill();
     const lock = lockFolder(folder);
@@ -86,10 +86,10 @@ describe("the lock of a data folder", () => {
     const holders = await Promise.all(Array.from({ length: 3 }, () => startHolder(folder)));
     for (let round = 0; round < 50; round++) {
       const at = performance.timeOrigin + performance.now() + 2;
-      for (const holder of holders) holder.tell(String(at));
+      for (const holder of holders) holder.send(String(at));
       const held = await Promise.all(holders.map((holder) => holder.next()));
       expect(held.filter(Boolean)).toHaveLength(1);
-      for (const holder of holders) holder.tell("release");
+      for (const holder of holders) holder.send("release");
       await Promise.all(holders.map((holder) => holder.next()));
     }
   });

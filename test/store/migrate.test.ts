@@ -164,7 +164,7 @@ describe("a migration whose process is killed", () => {
     import { writeSync } from "node:fs";
     import { openConnection } from "./src/store/sqlite/connection.ts";
     import { MIGRATIONS, migrate } from "./src/store/sqlite/migrate.ts";
-    const { raw } = openConnection(await told(), "writer");
+    const { raw } = openConnection(await nextLine(), "writer");
     raw.function("stand_still", () => {
       writeSync(1, "true\\n");
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
@@ -180,7 +180,7 @@ describe("a migration whose process is killed", () => {
     addFact(file, "first");
     const schema = schemaIn(file);
     const migrator = startNode(MIGRATOR);
-    migrator.tell(file);
+    migrator.send(file);
     expect(await migrator.next()).toBe(true);
     await migrator.kill();
     expect(schemaIn(file)).toBe(schema);
@@ -282,7 +282,7 @@ describe("processes that open one file at the same instant", () => {
     import { openConnection } from "./src/store/sqlite/connection.ts";
     import { MIGRATIONS, migrate } from "./src/store/sqlite/migrate.ts";
     print("ready");
-    for (let line = await told(); line; line = await told()) {
+    for (let line = await nextLine(); line; line = await nextLine()) {
       const { file, at, migrations } = JSON.parse(line);
       while (performance.timeOrigin + performance.now() < at);
       try {
@@ -303,7 +303,7 @@ describe("processes that open one file at the same instant", () => {
     for (let round = 0; round < rounds; round++) {
       const file = files();
       const at = performance.timeOrigin + performance.now() + 2;
-      for (const opener of openers) opener.tell(JSON.stringify({ file, at, migrations }));
+      for (const opener of openers) opener.send(JSON.stringify({ file, at, migrations }));
       const ran = await Promise.all(openers.map((opener) => opener.next()));
       outcomes.push({ file, ran });
     }

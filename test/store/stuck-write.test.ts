@@ -12,7 +12,7 @@ afterAll(async () => {
 const STUCK = `
   import { openStore } from "./src/store/sqlite/open.ts";
   const audit = { keyId: "test", mac: () => new Uint8Array(32) };
-  const store = openStore({ dataDir: await told(), now: () => 0, newId: () => "", audit });
+  const store = openStore({ dataDir: await nextLine(), now: () => 0, newId: () => "", audit });
   const insert = (name) => (tx) => tx.db.insertInto("fact").values({ name, value: "" }).execute();
   const actor = { id: "test", principal: 0 };
   await store.write(actor, "test", insert("before"));
@@ -29,7 +29,7 @@ test("a write that never settles ends the process, and neither it nor what waits
   const { dataDir, store } = await openWithOrganizations();
   await store.close();
   const node = startNode(STUCK);
-  node.tell(dataDir);
+  node.send(dataDir);
   expect(await node.next()).toBe("begun");
   await expect(node.next()).rejects.toThrow("a write has not settled for 2000 ms");
   const left = openAt(dataDir);

@@ -105,7 +105,7 @@ describe("while another process holds the write lock", () => {
       const database = new Database(process.argv[1]);
       database.exec("begin immediate; insert into fact (name, value) values ('theirs', '')");
       print("held");
-      await told();
+      await nextLine();
       database.exec("commit");
       print("released");`,
       join(dataDir, DATABASE_FILE),
@@ -113,7 +113,7 @@ describe("while another process holds the write lock", () => {
     expect(await other.next()).toBe("held");
   });
   const release = async () => {
-    other.tell("release");
+    other.send("release");
     expect(await other.next()).toBe("released");
   };
 

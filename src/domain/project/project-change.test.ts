@@ -15,7 +15,7 @@ import {
   creator,
   entry,
   failure,
-  full,
+  fullProject,
   git,
   LATER_MS,
   origin,
@@ -29,15 +29,15 @@ import { deletedProject, newProject, templateFromEnvironment, withEnvironmentCla
 
 describe("an update", () => {
   test("of nothing changes only the time", () => {
-    const expected = full();
+    const expected = fullProject();
     if (expected.metadata) expected.metadata.updatedAt = timestampFromMs(LATER_MS);
     expect(equals(ProjectSchema, update({}), expected)).toBe(true);
   });
 
   test("leaves the project that it was given as it was", () => {
-    const present = full();
+    const present = fullProject();
     update({ name: "other", devcontainerFilePath: "", recommendedEditors: {} }, present);
-    expect(equals(ProjectSchema, present, full())).toBe(true);
+    expect(equals(ProjectSchema, present, fullProject())).toBe(true);
   });
 
   test.each([
@@ -59,7 +59,7 @@ describe("an update", () => {
     const project = update(request);
     expect(read(project)).toBe(value);
     const [key] = Object.keys(request);
-    const back = { name: "harbour", ...full() }[key as "name"];
+    const back = { name: "harbour", ...fullProject() }[key as "name"];
     expect(equals(ProjectSchema, update({ [key as string]: back }, project), update({}))).toBe(true);
   });
 
@@ -97,7 +97,7 @@ describe("an update", () => {
   });
 
   test("of a project pending deletion is refused", () => {
-    const gone = deletedProject(full(), LATER_MS);
+    const gone = deletedProject(fullProject(), LATER_MS);
     expect(gone && failure(() => update({ name: "x" }, gone))).toEqual(pending);
   });
 });
@@ -152,15 +152,15 @@ describe("environment classes", () => {
       entry(CLASS_C, 2_147_483_647),
       entry(CLASS_A, 1),
     ];
-    const project = withEnvironmentClasses(full(), classes, LATER_MS);
+    const project = withEnvironmentClasses(fullProject(), classes, LATER_MS);
     expect(ids(project)).toEqual([true, CLASS_B, CLASS_A, CLASS_C]);
     expect(project.environmentClass).toEqual(entry(true, -2_147_483_648));
     expect(project.metadata?.updatedAt).toEqual(timestampFromMs(LATER_MS));
-    expect(ids(full())).toEqual([CLASS_A]);
+    expect(ids(fullProject())).toEqual([CLASS_A]);
   });
 
   test("may be none, and the deprecated single one is then an empty message", () => {
-    const project = withEnvironmentClasses(full(), [], LATER_MS);
+    const project = withEnvironmentClasses(fullProject(), [], LATER_MS);
     expect(project.environmentClasses).toEqual([]);
     expect(project.environmentClass).toEqual(create(ProjectEnvironmentClassSchema));
   });
@@ -175,13 +175,13 @@ describe("environment classes", () => {
       0,
     ],
   ])("are refused where %s, and the first such entry is named", (_, classes, index) => {
-    expect(failure(() => withEnvironmentClasses(full(), classes, LATER_MS))).toEqual(
+    expect(failure(() => withEnvironmentClasses(fullProject(), classes, LATER_MS))).toEqual(
       withReason(ErrorReason.VALUE_UNUSABLE, { field: `projectEnvironmentClasses[${index}]` }),
     );
   });
 
   test("of a project pending deletion cannot be replaced", () => {
-    const gone = deletedProject(full(), LATER_MS);
+    const gone = deletedProject(fullProject(), LATER_MS);
     expect(gone && failure(() => withEnvironmentClasses(gone, [], LATER_MS))).toEqual(pending);
   });
 });

@@ -10,7 +10,7 @@ import {
   creator,
   entry,
   failure,
-  full,
+  fullProject,
   git,
   LATER_MS,
   origin,
@@ -47,7 +47,7 @@ describe("a new project", () => {
   });
 
   test("keeps what is given", () => {
-    expect(full()).toMatchObject({
+    expect(fullProject()).toMatchObject({
       metadata: { name: "harbour", annotations: { team: "docks" } },
       devcontainerFilePath: ".devcontainer/devcontainer.json",
       automationsFilePath: "automations.yaml",
@@ -110,21 +110,21 @@ describe("the name of a project that is given none", () => {
 
 describe("deletion", () => {
   test("marks the project and its time, and leaves the rest", () => {
-    const expected = clone(ProjectSchema, full());
+    const expected = clone(ProjectSchema, fullProject());
     expected.desiredPhase = ProjectPhase.DELETED;
     if (expected.metadata) expected.metadata.updatedAt = timestampFromMs(LATER_MS);
-    expect(deletedProject(full(), LATER_MS)).toEqual(expected);
+    expect(deletedProject(fullProject(), LATER_MS)).toEqual(expected);
   });
 
   test("of a project that is already marked changes nothing", () => {
-    const gone = deletedProject(full(), LATER_MS);
+    const gone = deletedProject(fullProject(), LATER_MS);
     expect(gone && deletedProject(gone, LATER_MS + 1)).toBeUndefined();
   });
 
   test("refuses whatever asks for an active project", () => {
-    const gone = deletedProject(full(), LATER_MS);
+    const gone = deletedProject(fullProject(), LATER_MS);
     expect(gone && failure(() => requireProjectNotPendingDeletion(gone))).toEqual(pending);
-    expect(failure(() => requireProjectNotPendingDeletion(full()))).toBeUndefined();
+    expect(failure(() => requireProjectNotPendingDeletion(fullProject()))).toBeUndefined();
   });
 });
 

@@ -7,7 +7,7 @@ import {
   run,
   shell,
   signalGroup,
-  stoppedAfterLine,
+  stopAfterFirstLine,
 } from "../../../test/harness/runner-command.ts";
 import { commandRunner } from "./command.ts";
 
@@ -18,13 +18,13 @@ describe("a program that hangs", () => {
   });
 
   test("may end in its own way when it is told to", async () => {
-    const { result } = await stoppedAfterLine("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait");
+    const { result } = await stopAfterFirstLine("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait");
     expect(result).toMatchObject({ exit: 3, signal: null, stopped: true });
     expect(result.stdout.toString()).toBe("up\nbye\n");
   });
 
   test("is ended when the caller says so", async () => {
-    const { result } = await stoppedAfterLine("echo up; sleep 60");
+    const { result } = await stopAfterFirstLine("echo up; sleep 60");
     expect(result).toMatchObject({ exit: null, signal: "SIGTERM", timedOut: false, stopped: true });
   });
 
@@ -61,7 +61,7 @@ describe("the group of a program ends with it", () => {
   test("a grandchild that ignores SIGTERM is killed after the grace", async () => {
     // In which the program itself ends of the first signal, though its turn comes late.
     const graceMs = 3_000;
-    const { line, result, tookMs } = await stoppedAfterLine(
+    const { line, result, tookMs } = await stopAfterFirstLine(
       `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait`,
       (grandchild) => expect(isRunning(Number(grandchild))).toBe(true),
       commandRunner(signalGroup, { graceMs }),

@@ -21,9 +21,9 @@ let member: TestMember;
 let caller: Caller;
 beforeEach(async () => {
   testStore = openTestStore();
-  administrator = await testStore.found("harbour");
+  administrator = await testStore.createOrganization("harbour");
   member = await join("ann@example.org");
-  const tokenId = await testStore.tokenIdOf(member.userId);
+  const tokenId = await testStore.issueTokenId(member.userId);
   caller = {
     ...userOf({ ...administrator, accountId: member.accountId, tokenId }, member.userId),
     role: "member",
@@ -123,7 +123,7 @@ describe("blocking an account", () => {
   test("reaches organizations that it has left, and tells each of them without the reason", async () => {
     const { store, keys } = testStore;
     const leave = async (name: string) => {
-      const founded = await testStore.found(name);
+      const founded = await testStore.createOrganization(name);
       const { organizationId } = founded;
       const there = await insertTestMember(store, keys, { organizationId, email: "ann@example.org" });
       await store.write(OPERATOR, "test", (tx) =>
@@ -212,7 +212,7 @@ describe("blocking an account", () => {
   });
 
   test("writes a row in every organization of the account and one in the installation's chain", async () => {
-    const island = await testStore.found("island");
+    const island = await testStore.createOrganization("island");
     const { store, keys } = testStore;
     for (const email of ["ann@example.org", "harbour@example.org"]) {
       const administrates = email.startsWith("harbour");
@@ -279,7 +279,7 @@ describe("the last administrator of an organization", () => {
   });
 
   test("is protected in each organization of the account", async () => {
-    const island = await testStore.found("island");
+    const island = await testStore.createOrganization("island");
     const { store, keys } = testStore;
     await insertTestMember(store, keys, { ...administrator, email: "island@example.org" });
     await expect(asOperator(island.accountId)).rejects.toMatchObject(refusal(island));
@@ -287,7 +287,7 @@ describe("the last administrator of an organization", () => {
 
   test("remains when two administrators block each other at once", async () => {
     const second = await join("ben@example.org", true);
-    const tokenId = await testStore.tokenIdOf(second.userId);
+    const tokenId = await testStore.issueTokenId(second.userId);
     const asSecond = userOf({ ...administrator, accountId: second.accountId, tokenId }, second.userId);
     const outcomes = await Promise.allSettled([
       accounts().blockAccount({ accountId: second.accountId, reason: "first" }),

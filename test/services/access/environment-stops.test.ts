@@ -19,10 +19,10 @@ let member: TestMember;
 let caller: Caller;
 beforeEach(async () => {
   made = openTestStore();
-  administrator = await made.found("harbour");
+  administrator = await made.createOrganization("harbour");
   const { organizationId } = administrator;
   member = await insertTestMember(made.store, made.keys, { organizationId, email: "ann@example.org" });
-  const tokenId = await made.tokenIdOf(member.userId);
+  const tokenId = await made.issueTokenId(member.userId);
   caller = {
     ...userOf({ ...administrator, accountId: member.accountId, tokenId }, member.userId),
     role: "member",

@@ -19,7 +19,7 @@ let services: Services;
 let runnerId: string;
 beforeEach(async () => {
   opened = openTestStore();
-  caller = await opened.found("removal");
+  caller = await opened.createOrganization("removal");
   services = servicesOf(opened, caller);
   runnerId = await runnerWithEnvironments("large", ENVIRONMENTS);
 });

@@ -35,13 +35,13 @@ let runner: AtWork;
 beforeEach(async () => {
   testStore = openTestStore();
   const { store, keys } = testStore;
-  administrator = await testStore.found("harbour");
+  administrator = await testStore.createOrganization("harbour");
   const { organizationId } = administrator;
   const { accountId, userId } = await insertTestMember(store, keys, {
     organizationId,
     email: "ann@example.org",
   });
-  const tokenId = await testStore.tokenIdOf(userId);
+  const tokenId = await testStore.issueTokenId(userId);
   ann = { ...userOf({ ...administrator, accountId, tokenId }, userId), role: "member" };
   annas = workflowsOf(testStore, ann);
   runner = await runnerOf(testStore, administrator);

@@ -31,7 +31,7 @@ let runner: RegisteredRunner;
 let runs: Runs;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   own = servicesOf(made, caller);
   runner = await registeredRunner(made, caller);
   runs = runsOn(made, caller, runner);
@@ -60,7 +60,7 @@ const leased = () =>
 async function member(email = "second@example.org") {
   const { organizationId } = caller;
   const found = await insertTestMember(made.store, made.keys, { organizationId, email });
-  const tokenId = await made.tokenIdOf(found.userId);
+  const tokenId = await made.issueTokenId(found.userId);
   const itself = {
     ...userOf({ ...caller, accountId: found.accountId, tokenId }, found.userId),
     role: "member",
@@ -192,7 +192,7 @@ describe("a blocked account", () => {
   });
 
   test("has runs stopped in every organization, and only its own", async () => {
-    const island = await made.found("island");
+    const island = await made.createOrganization("island");
     const theirRunner = await registeredRunner(made, island);
     const email = "both@example.org";
     const { accountId } = await member(email);
@@ -200,7 +200,7 @@ describe("a blocked account", () => {
       organizationId: island.organizationId,
       email,
     });
-    const tokenId = await made.tokenIdOf(there.userId);
+    const tokenId = await made.issueTokenId(there.userId);
     const itself = userOf({ organizationId: island.organizationId, accountId, tokenId }, there.userId);
     const id = await runsOn(made, itself, theirRunner).start();
     const others = runsOn(made, island, theirRunner);

@@ -30,8 +30,8 @@ let strangerRun: string;
 
 beforeAll(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
-  const island = await made.found("island");
+  caller = await made.createOrganization("harbour");
+  const island = await made.createOrganization("island");
   runs = runsOn(made, caller, await registeredRunner(made, caller));
   strangers = runsOn(made, island, await registeredRunner(made, island));
   agentIds = [
@@ -43,7 +43,7 @@ beforeAll(async () => {
     organizationId,
     email: "second@example.org",
   });
-  const tokenId = await made.tokenIdOf(second.userId);
+  const tokenId = await made.issueTokenId(second.userId);
   member = { ...userOf({ ...caller, accountId: second.accountId, tokenId }, second.userId), role: "member" };
   theirs = runsOn(made, member, await registeredRunner(made, caller, { name: "south" }));
   projectId = await servicesOf(made, caller).project("ship");

@@ -12,8 +12,8 @@ let harbour: Caller;
 let island: Caller;
 beforeEach(async () => {
   made = openTestStore();
-  harbour = await made.found("harbour");
-  island = await made.found("island");
+  harbour = await made.createOrganization("harbour");
+  island = await made.createOrganization("island");
 });
 afterEach(() => made.close());
 

@@ -25,7 +25,7 @@ let runner: RegisteredRunner;
 let runs: Runs;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   own = servicesOf(made, caller);
   runner = await registeredRunner(made, caller);
   runs = runsOn(made, caller, runner);

@@ -23,7 +23,7 @@ let runner: RegisteredRunner;
 let runs: Runs;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   runner = await registeredRunner(made, caller);
   runs = runsOn(made, caller, runner);
   await addAgent(made, null, { isDefault: true });

@@ -37,7 +37,7 @@ beforeEach(async () => {
 afterEach(() => made.close());
 
 async function home(name: string): Promise<Home> {
-  const caller = await made.found(name);
+  const caller = await made.createOrganization(name);
   const runner = await registeredRunner(made, caller);
   const runs = runsOn(made, caller, runner);
   return { caller, runner, runs, ...(await runs.running()) };

@@ -29,7 +29,7 @@ let caller: Caller;
 let leaving: AbortController;
 beforeEach(async () => {
   opened = openTestStore();
-  caller = await opened.found("batch");
+  caller = await opened.createOrganization("batch");
   leaving = new AbortController();
 });
 afterEach(() => opened.close());

@@ -21,7 +21,7 @@ let own: Services;
 
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   own = servicesOf(testStore, caller);
 });
 afterEach(() => testStore.close());
@@ -136,7 +136,7 @@ describe("archival", () => {
   });
 
   test("is each organization's own matter", async () => {
-    const strangerCaller = await testStore.found("island");
+    const strangerCaller = await testStore.createOrganization("island");
     const stranger = servicesOf(testStore, strangerCaller);
     await createEnvironment(EnvironmentPhase.STOPPED, stranger);
     pass(30 * DAY_MS);

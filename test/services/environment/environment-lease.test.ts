@@ -19,7 +19,7 @@ let own: Services;
 let runner: RegisteredRunner;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   own = servicesOf(made, caller);
   runner = await registeredRunner(made, caller);
 });
@@ -255,7 +255,7 @@ test("an environment of an account that is blocked is stopped all the same", asy
   });
   const sam = servicesOf(
     made,
-    userOf({ organizationId, accountId, tokenId: await made.tokenIdOf(userId) }, userId),
+    userOf({ organizationId, accountId, tokenId: await made.issueTokenId(userId) }, userId),
   );
   const environmentId = await create(Phase.RUNNING, sam);
   const given = await runner.leaseOne();

@@ -28,7 +28,7 @@ let colleagueId: string;
 /** 24 environments: of two users, some of a project, some on a runner, some in a session, two in three archived. */
 beforeAll(async () => {
   testStore = openTestStore();
-  const caller = await testStore.found("harbour");
+  const caller = await testStore.createOrganization("harbour");
   colleagueId = testStore.newId();
   own = servicesOf(testStore, caller);
   const colleague = servicesOf(testStore, userOf(caller, colleagueId));

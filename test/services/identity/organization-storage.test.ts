@@ -104,8 +104,8 @@ test("the count is the sum of the rows after whatever was done in whichever orde
   const random = printedRandom("organization storage");
   await addAgent(made, null, { isDefault: true });
   const all = [
-    ...(await actions(await made.found("harbour"), random)),
-    ...(await actions(await made.found("island"), random)),
+    ...(await actions(await made.createOrganization("harbour"), random)),
+    ...(await actions(await made.createOrganization("island"), random)),
   ];
   let done = 0;
   for (let round = 0; round < 600; round++) {
@@ -125,8 +125,8 @@ test("the count is the sum of the rows after whatever was done in whichever orde
 });
 
 test("parts that go with what they belong to are counted out", async () => {
-  const caller = await made.found("harbour");
-  const stranger = await made.found("island");
+  const caller = await made.createOrganization("harbour");
+  const stranger = await made.createOrganization("island");
   await addAgent(made, null, { isDefault: true });
   const workflows = workflowsOf(made, caller);
   const runner = await runnerOf(made, caller);
@@ -165,8 +165,8 @@ test("every table is counted, or said not to be", () => {
 });
 
 test("the operator reads the count of each organization", async () => {
-  const caller = await made.found("harbour");
-  await made.found("island");
+  const caller = await made.createOrganization("harbour");
+  await made.createOrganization("island");
   await servicesOf(made, caller).project("pay");
   const told = (await findOrganizationsWithBytes(made.store.reader)).map(({ id, bytes }) => [id, bytes]);
   expect(new Map(told as [string, number][])).toEqual(reading(summedBytes));

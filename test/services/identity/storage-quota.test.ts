@@ -29,7 +29,7 @@ afterEach(() => Promise.all(stores.splice(0).map((store) => store.close())));
 async function home(quotaBytes?: number) {
   const made = openTestStore(quotaBytes === undefined ? {} : { quotaBytes });
   stores.push(made);
-  const caller = await made.found("harbour");
+  const caller = await made.createOrganization("harbour");
   return { made, caller, ...servicesOf(made, caller), workflows: triggeredWorkflows(made, caller) };
 }
 
@@ -151,7 +151,7 @@ describe("an organization without room", () => {
   test("takes nothing from another one", async () => {
     const own = await home(500_000);
     await fill(own);
-    const stranger = await own.made.found("island");
+    const stranger = await own.made.createOrganization("island");
     await servicesOf(own.made, stranger).project("pay");
   });
 });

@@ -11,7 +11,7 @@ let own: Services;
 
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   own = servicesOf(testStore, caller);
 });
 afterEach(() => testStore.close());

@@ -257,7 +257,7 @@ describe("prebuilds", () => {
     await made.project();
     await made.passToDay(0);
     const [prebuild] = await made.prebuilds();
-    const other = await made.found("ocean");
+    const other = await made.createOrganization("ocean");
     expect(await findPrebuilds(made.store.reader, other, {})).toEqual([]);
     expect(await findPrebuild(made.store.reader, other, prebuild?.id ?? "")).toBeUndefined();
   });

@@ -43,7 +43,7 @@ type Content<C> = Extract<Work["work"], { case: C }>["value"];
 export async function openPrebuilt() {
   const made = openTestStore();
   const { store, clock } = made;
-  const caller = await made.found("harbour");
+  const caller = await made.createOrganization("harbour");
   const own = servicesOf(made, caller);
   const { runnerId, classId } = await own.runnerWithClass("north");
 

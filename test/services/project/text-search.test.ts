@@ -22,7 +22,7 @@ let made: TestStore;
 let caller: Caller;
 beforeAll(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   const workflows = workflowsOf(made, caller);
   await workflows.start(await workflows.make({ name: "Harbour lights" }));
   const services = servicesOf(made, caller);

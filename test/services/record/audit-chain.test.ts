@@ -18,9 +18,9 @@ const folders: string[] = [];
 
 beforeAll(async () => {
   testStore = openTestStore();
-  const caller = await testStore.found("harbour");
+  const caller = await testStore.createOrganization("harbour");
   harbour = caller.organizationId;
-  lighthouse = (await testStore.found("lighthouse")).organizationId;
+  lighthouse = (await testStore.createOrganization("lighthouse")).organizationId;
   const own = servicesOf(testStore, caller);
   for (const name of ["one", "two", "three"]) await own.project(name);
 });

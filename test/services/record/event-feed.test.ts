@@ -19,8 +19,8 @@ let leaving: AbortController;
 let isFailing: boolean;
 beforeEach(async () => {
   made = openTestStore();
-  home = await made.found("harbour");
-  away = await made.found("lighthouse");
+  home = await made.createOrganization("harbour");
+  away = await made.createOrganization("lighthouse");
   reads = 0;
   isFailing = false;
   const counting: KyselyPlugin = {

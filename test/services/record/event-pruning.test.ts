@@ -9,7 +9,7 @@ let testStore: TestStore;
 let caller: Caller;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
 });
 afterEach(() => testStore.close());
 
@@ -48,7 +48,7 @@ describe("pruning events", () => {
   });
 
   test("touches no other organization, and leaves the guard closed", async () => {
-    const other = await testStore.found("lighthouse");
+    const other = await testStore.createOrganization("lighthouse");
     testStore.clock.now += 31 * DAY_MS;
     await servicesOf(testStore, other).project("young");
     const events = (await testStore.history(other)).events.length;

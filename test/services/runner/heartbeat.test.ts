@@ -13,7 +13,7 @@ let made: TestStore;
 let caller: Caller;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
 });
 afterEach(() => made.close());
 
@@ -77,7 +77,7 @@ describe("a runner", () => {
   });
 
   test("of another organization is judged by itself", async () => {
-    const other = await made.found("island");
+    const other = await made.createOrganization("island");
     const mine = await registeredRunner(made, caller);
     const theirs = await registeredRunner(made, other);
     made.clock.now += SILENCE_MS - 1;

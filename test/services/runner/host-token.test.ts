@@ -25,7 +25,7 @@ let runner: { id: string; principal: number };
 
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   own = servicesOf(testStore, caller);
   ({ runnerId } = await own.runnerWithClass("north"));
   runner = { id: runnerId, principal: Principal.RUNNER };
@@ -73,7 +73,7 @@ describe("a stored credential", () => {
 
   test("opens for no other runner, host, subject or organization, and nothing of it is recorded", async () => {
     await store("the credential");
-    const { organizationId } = await testStore.found("island");
+    const { organizationId } = await testStore.createOrganization("island");
     const before = await testStore.history(caller);
     const serviceAccount = { id: caller.subject.id, principal: Principal.SERVICE_ACCOUNT };
     expect(await open({ runnerId: testStore.newId() })).toBeUndefined();

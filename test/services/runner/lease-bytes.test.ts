@@ -13,7 +13,7 @@ let caller: Caller;
 let runner: RegisteredRunner;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   runner = await registeredRunner(made, caller);
 });
 afterEach(() => made.close());

@@ -19,7 +19,7 @@ let caller: Caller;
 let reported: UnusableWork[];
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   reported = [];
 });
 afterEach(() => made.close());

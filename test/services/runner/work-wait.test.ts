@@ -13,7 +13,7 @@ let draining: AbortController;
 beforeEach(async () => {
   draining = new AbortController();
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   runner = await registeredRunner(made, caller, { draining });
   // Time stands still, so that nothing wakes who waits but what happens; the store goes on.
   jest.useFakeTimers({ doNotFake: ["setImmediate", "performance", "nextTick", "queueMicrotask", "Date"] });

@@ -37,7 +37,7 @@ let otherRunnerId: string;
 beforeEach(async () => {
   made = openTestStore();
   store = made.store;
-  const caller = await made.found("harbour");
+  const caller = await made.createOrganization("harbour");
   organizationId = caller.organizationId;
   const own = servicesOf(made, caller);
   ({ runnerId } = await own.runnerWithClass("north"));
@@ -192,7 +192,7 @@ describe("the queue of work", () => {
 
 describe("work is given only to a runner", () => {
   test("of its organization", async () => {
-    const other = await made.found("island");
+    const other = await made.createOrganization("island");
     await queue("a-1");
     expect(await claimable({ organizationId: other.organizationId })).toBeUndefined();
     // The turns of one organization are not those of another.
@@ -259,7 +259,7 @@ describe("a lease", () => {
   });
 
   test("is nothing to another organization, also by its id or subject", async () => {
-    const other = await made.found("island");
+    const other = await made.createOrganization("island");
     await queue("a-1");
     const work = await take();
     expect(await findLease(store.reader, other, idOf(work))).toBeUndefined();

@@ -22,7 +22,7 @@ let made: TestStore;
 let caller: Caller;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
 });
 afterEach(() => made.close());
 

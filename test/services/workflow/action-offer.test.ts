@@ -19,7 +19,7 @@ let made: TestStore;
 let caller: Caller;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
 });
 afterEach(() => made.close());
 
@@ -39,7 +39,7 @@ async function member(administrator = false): Promise<Caller> {
     email: `${made.newId()}@example.org`,
     administrator,
   });
-  const tokenId = await made.tokenIdOf(userId);
+  const tokenId = await made.issueTokenId(userId);
   return { ...userOf({ organizationId, accountId, tokenId }, userId), role: "member" };
 }
 

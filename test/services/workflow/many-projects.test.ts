@@ -15,7 +15,7 @@ let caller: Caller;
 let workflows: Workflows;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   workflows = workflowsOf(made, caller);
 });
 afterEach(() => made.close());

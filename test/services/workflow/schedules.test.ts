@@ -24,7 +24,7 @@ let caller: Caller;
 let own: TriggeredWorkflows;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   own = triggeredWorkflows(testStore, caller);
 });
 afterEach(() => testStore.close());
@@ -336,7 +336,7 @@ describe("a start that is refused", () => {
 });
 
 test("more triggers than one batch are done in one run, each of its own organization", async () => {
-  const other = triggeredWorkflows(testStore, await testStore.found("lighthouse"));
+  const other = triggeredWorkflows(testStore, await testStore.createOrganization("lighthouse"));
   const made = [await other.create(Array(10).fill(time("0 9 * * *")))];
   for (let workflow = 0; workflow < 10; workflow += 1) {
     made.push(await own.create(Array(10).fill(time("0 9 * * *"))));

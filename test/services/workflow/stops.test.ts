@@ -25,7 +25,7 @@ let workflows: Workflows;
 let runner: AtWork;
 beforeEach(async () => {
   made = openTestStore();
-  caller = await made.found("harbour");
+  caller = await made.createOrganization("harbour");
   workflows = workflowsOf(made, caller);
   runner = await runnerOf(made, caller);
 });

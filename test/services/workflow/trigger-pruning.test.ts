@@ -14,7 +14,7 @@ let own: TriggeredWorkflows;
 let workflowId: string;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   own = triggeredWorkflows(testStore, caller);
   workflowId = await own.create([{ trigger: { case: "manual", value: {} }, context: REPOSITORY }]);
 });

@@ -27,7 +27,7 @@ let workflows: Workflows;
 let runner: AtWork;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   workflows = workflowsOf(testStore, caller);
   runner = await runnerOf(testStore, caller);
 });
@@ -359,7 +359,7 @@ describe("a lost runner", () => {
 });
 
 test("what another organization runs is not found, and not listed", async () => {
-  const stranger = await testStore.found("island");
+  const stranger = await testStore.createOrganization("island");
   const theirs = workflowsOf(testStore, stranger);
   const { id } = await workflows.start(await workflows.make({ action: action(1, 1, LINES) }));
   for (const work of await runner.lease()) await runner.complete(work);

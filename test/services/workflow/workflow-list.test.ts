@@ -70,9 +70,9 @@ const complete = (of: Caller, { id }: Workflow, at: number) =>
 /** 36 workflows, three of each name, of two users; of two in three an execution has come to its end. */
 beforeAll(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   colleague = userOf(caller, testStore.newId());
-  const stranger = await testStore.found("island");
+  const stranger = await testStore.createOrganization("island");
   all = [];
   for (let index = 0; index < 3 * NAMES.length; index++) {
     testStore.clock.now = START_MS + index * MINUTE_MS;

@@ -46,7 +46,7 @@ let runner: AtWork;
 let workflowId: string;
 beforeAll(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   workflows = workflowsOf(testStore, caller);
   runner = await runnerOf(testStore, caller);
   const limits = { maxParallel: MAX_PARALLEL, maxTotal: ACTIONS, perExecution: { maxTime: "60s" } };

@@ -31,7 +31,7 @@ let caller: Caller;
 let workflows: ReturnType<typeof operations>;
 beforeAll(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   workflows = operations(caller);
 });
 afterAll(() => testStore.close());

@@ -23,7 +23,7 @@ let workflows: Workflows;
 let runner: AtWork;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   workflows = workflowsOf(testStore, caller);
   runner = await runnerOf(testStore, caller);
 });

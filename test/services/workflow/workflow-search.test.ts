@@ -29,7 +29,7 @@ let expand: () => Promise<void>;
 beforeEach(async () => {
   testStore = openTestStore();
   const { store, keys, clock } = testStore;
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
   workflows = workflowsOf(testStore, caller);
   runner = await runnerOf(testStore, caller);
   tokenId = await credential(host.token);
@@ -244,7 +244,7 @@ test("an organization whose host is away keeps no other's executions waiting, ho
     now: () => clock.now,
     draining: draining.signal,
   });
-  const neighbour = await testStore.found("yard");
+  const neighbour = await testStore.createOrganization("yard");
   const theirs = workflowsOf(testStore, neighbour);
   const other = await runnerOf(testStore, neighbour, "south");
   await servicesOf(testStore, neighbour).configuration.createHostAuthenticationToken({

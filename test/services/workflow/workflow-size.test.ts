@@ -13,7 +13,7 @@ let workflows: Workflows;
 let organizationId: string;
 beforeEach(async () => {
   made = openTestStore();
-  const caller = await made.found("harbour");
+  const caller = await made.createOrganization("harbour");
   organizationId = caller.organizationId;
   workflows = workflowsOf(made, caller);
 });

@@ -34,7 +34,7 @@ let workflows: Workflows;
 let services: Services;
 beforeEach(async () => {
   testStore = openTestStore();
-  administrator = await testStore.found("harbour");
+  administrator = await testStore.createOrganization("harbour");
   workflows = workflowsOf(testStore, administrator);
   services = servicesOf(testStore, administrator);
 });
@@ -56,7 +56,7 @@ async function member(email = "ann@example.org", of = administrator): Promise<Ca
     organizationId: of.organizationId,
     email,
   });
-  const tokenId = await testStore.tokenIdOf(userId);
+  const tokenId = await testStore.issueTokenId(userId);
   return { ...userOf({ ...of, accountId, tokenId }, userId), role: "member" };
 }
 
@@ -150,7 +150,7 @@ describe("a context override", () => {
   });
 
   test("is refused where it names what is not there, or not fit", async () => {
-    const island = await testStore.found("island");
+    const island = await testStore.createOrganization("island");
     const theirs = servicesOf(testStore, island);
     const foreign = await theirs.project("raft");
     const { classId: foreignClass } = await theirs.runnerWithClass("south");

@@ -28,8 +28,8 @@ async function make(of: Caller): Promise<string> {
 /** Executions that finished at the full milliseconds from START_MS on, of two workflows. */
 beforeAll(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
-  const stranger = await testStore.found("island");
+  caller = await testStore.createOrganization("harbour");
+  const stranger = await testStore.createOrganization("island");
   ids = [await make(caller), await make(caller), await make(caller)];
   const [one = "", other = ""] = ids;
   const run = (id: string, at: number, phase: Phase, failed = false) =>

@@ -15,7 +15,10 @@ let harbour: Scope;
 let island: Scope;
 beforeEach(async () => {
   testStore = openTestStore();
-  [harbour, island] = [await testStore.found("harbour"), await testStore.found("island")];
+  [harbour, island] = [
+    await testStore.createOrganization("harbour"),
+    await testStore.createOrganization("island"),
+  ];
 });
 afterEach(() => testStore.close());
 

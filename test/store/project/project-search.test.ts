@@ -25,8 +25,8 @@ let own: Caller;
 let stranger: Caller;
 beforeAll(async () => {
   made = openTestStore();
-  own = await made.found("harbour");
-  stranger = await made.found("island");
+  own = await made.createOrganization("harbour");
+  stranger = await made.createOrganization("island");
   await fill(own, 400);
   await fill(stranger, 100);
 });
@@ -264,8 +264,8 @@ test("a search tests no row of another organization, however many have the value
   // Every row that is tested asks, not one of 64.
   raw.function("random", () => 0);
   raw.function("in_time", () => ++asked);
-  const small = await beside.found("harbour");
-  const large = await beside.found("island");
+  const small = await beside.createOrganization("harbour");
+  const large = await beside.createOrganization("island");
   const insert = (caller: Caller, count: number) =>
     beside.store.write(SYSTEM, "test", async (tx) => {
       const specs = [

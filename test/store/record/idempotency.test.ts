@@ -10,7 +10,7 @@ let testStore: TestStore;
 let caller: Caller;
 beforeEach(async () => {
   testStore = openTestStore();
-  caller = await testStore.found("harbour");
+  caller = await testStore.createOrganization("harbour");
 });
 afterEach(() => testStore.close());
 

@@ -12,7 +12,7 @@ const OWNER: LogOwner = { actionId: "action" as Handle<"workflow_action">, attem
 let made: TestStore;
 beforeEach(async () => {
   made = openTestStore();
-  const organization = await made.found("Logs");
+  const organization = await made.createOrganization("Logs");
   // An action is all that a log needs; how one comes about is not asked here.
   await made.store.write(SYSTEM, "test", async ({ db }) => {
     const { organizationId: organization_id } = organization;

@@ -3,7 +3,7 @@ import { succeeded } from "./fake-runner.ts";
 import type { TestServer } from "./server.ts";
 
 /** Settings of a workflow to start; the defaults are one repository and one command. */
-export interface Run {
+export interface WorkflowRunOptions {
   /** Token of the user who creates and starts it; by default the server's first administrator. */
   readonly token?: string;
   /** Number of repositories, one action each. */
@@ -21,7 +21,7 @@ export interface Run {
 }
 
 /** An execution, as its starter sees it. */
-export interface StartedRun {
+export interface StartedExecution {
   readonly workflowId: string;
   readonly executionId: string;
   execution(): Promise<Answer["body"]>;
@@ -29,16 +29,16 @@ export interface StartedRun {
   actions(): Promise<Answer["body"][]>;
   cancel(): Promise<Answer["body"]>;
   /** Retries its failed actions in a new execution. */
-  retry(): Promise<StartedRun>;
+  retry(): Promise<StartedExecution>;
   /** Calls any operation of WorkflowService as its starter. */
   call(operation: string, body: object): Promise<Answer["body"]>;
 }
 
 /** Creates a workflow and starts it. */
-export async function startRun(
+export async function startExecution(
   server: Pick<TestServer, "url" | "token">,
-  run: Run = {},
-): Promise<StartedRun> {
+  run: WorkflowRunOptions = {},
+): Promise<StartedExecution> {
   const { token = server.token, actions = 1, maxParallel = actions, steps = [task("true")] } = run;
   const { repository = (index) => `https://git.example.org/team/r${index}.git`, report, parameters } = run;
   const call = (operation: string, body: object): Promise<Answer["body"]> =>
@@ -57,10 +57,13 @@ export async function startRun(
     ...(report && { report: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ report }] } }),
   });
   const started = await call("StartWorkflow", { workflowId: workflow.id, ...(parameters && { parameters }) });
-  return startedRun(call, started.workflowExecution);
+  return startedExecution(call, started.workflowExecution);
 }
 
-function startedRun(call: StartedRun["call"], { id: executionId, metadata }: Answer["body"]): StartedRun {
+function startedExecution(
+  call: StartedExecution["call"],
+  { id: executionId, metadata }: Answer["body"],
+): StartedExecution {
   const listed = { filter: { workflowExecutionIds: [executionId] } };
   const named = { workflowExecutionId: executionId };
   return {
@@ -69,7 +72,7 @@ function startedRun(call: StartedRun["call"], { id: executionId, metadata }: Ans
     execution: async () => (await call("GetWorkflowExecution", named)).workflowExecution,
     actions: async () => (await call("ListWorkflowExecutionActions", listed)).workflowExecutionActions,
     cancel: () => call("CancelWorkflowExecution", named),
-    retry: async () => startedRun(call, (await call("RetryFailedActions", named)).workflowExecution),
+    retry: async () => startedExecution(call, (await call("RetryFailedActions", named)).workflowExecution),
     call,
   };
 }

@@ -1,10 +1,10 @@
 import { builderOf } from "../../src/store/query-builder.ts";
 import { OPERATOR } from "../../src/store/store.ts";
-import { type AgentHome, agentHome } from "./agent-run.ts";
 import { type Answer, post, reasonOf, repository } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
+import { type AgentFixture, createAgentFixture } from "./leased-agent-execution.ts";
 import { insertServiceAccountToken } from "./machine-token.ts";
-import { addMember, besideServer, type TestMember } from "./member.ts";
+import { addMember, type TestMember, withServerData } from "./member.ts";
 import type { TestServer } from "./server.ts";
 
 /** A user or service account with its own credential for the host. */
@@ -24,10 +24,10 @@ export const overProject = (projectId: string) => ({ projects: { projectIds: [pr
  * An organization in which an administrator, two members and a service account have credentials for
  * one host.
  */
-export type CredentialWorld = Awaited<ReturnType<typeof credentialWorld>>;
+export type CredentialFixture = Awaited<ReturnType<typeof createCredentialFixture>>;
 
-export async function credentialWorld(server: TestServer) {
-  const home = await agentHome(server);
+export async function createCredentialFixture(server: TestServer) {
+  const home = await createAgentFixture(server);
   const people = await makePeople(server, home);
   for (const [name, { token }] of Object.entries(people)) {
     const request = { runnerId: home.runner.runnerId, host: HOST, token: `credential of ${name}` };
@@ -73,7 +73,7 @@ export async function credentialWorld(server: TestServer) {
     takeAction: () => runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] }),
     handed: async (work: Answer["body"]) => handed(await runner.credential(work, HOST)),
     /** Returns the credential given to the next leased action, and fails the action. */
-    async handedToAction(): Promise<string> {
+    async credentialOfNextAction(): Promise<string> {
       const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
       const answer = handed(await runner.credential(work, HOST));
       await fail(work);
@@ -83,7 +83,7 @@ export async function credentialWorld(server: TestServer) {
      * Returns the credential given to the next environment that is brought up; works that take
      * others down are finished.
      */
-    async handedToEnvironment(): Promise<string> {
+    async credentialOfNextEnvironment(): Promise<string> {
       for (;;) {
         const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });
         const isWantedUp = work.environment.environment.spec.desiredPhase === "ENVIRONMENT_PHASE_RUNNING";
@@ -103,7 +103,7 @@ export function handed(answer: Answer): string {
 
 async function makePeople(
   server: TestServer,
-  { organizationId, administrator, member }: AgentHome,
+  { organizationId, administrator, member }: AgentFixture,
 ): Promise<Readonly<Record<"admin" | "colleague" | "member" | "other" | "robot", CredentialOwner>>> {
   const joined = (email: string, isAdministrator = false) =>
     addMember(server, {
@@ -116,7 +116,7 @@ async function makePeople(
     accountId,
     subject: { id: userId, principal: "PRINCIPAL_USER" },
   });
-  const robot = await besideServer(server, (store, keys) =>
+  const robot = await withServerData(server, (store, keys) =>
     insertServiceAccountToken(store, keys, {
       organizationId,
       creatorAccountId: administrator.accountId,
@@ -125,7 +125,7 @@ async function makePeople(
   );
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity", {}, robot.value);
   // Prebuilds are made on days after today, when the account must still be valid.
-  await besideServer(server, (store) =>
+  await withServerData(server, (store) =>
     store.write(OPERATOR, "test", async ({ db, now }) => {
       const valid_until = now + 365 * 24 * 3_600_000;
       await builderOf(db)

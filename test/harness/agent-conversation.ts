@@ -15,7 +15,7 @@ type Body = Answer["body"];
 type Place = Pick<TestServer, "url" | "token">;
 
 /** One input that the scripted agent received, as it recorded it before acknowledging it. */
-export interface Got {
+export interface ReceivedInput {
   readonly run: string;
   readonly id: string;
   readonly words: string;
@@ -36,14 +36,14 @@ export async function addScriptedAgent(
   if (code !== 0) throw new Error(`the agent was not registered: ${stderr}`);
 }
 
-export function gotBy(runId: string, logFile: string): Got[] {
+export function receivedInputs(runId: string, logFile: string): ReceivedInput[] {
   const text = existsSync(logFile) ? readFileSync(logFile, "utf8") : "";
   const lines = text.split("\n").slice(0, -1);
-  return lines.map((line): Got => JSON.parse(line)).filter(({ run }) => run === runId);
+  return lines.map((line): ReceivedInput => JSON.parse(line)).filter(({ run }) => run === runId);
 }
 
 /** A conversation with a real agent process, from a user's side. */
-export interface Talk {
+export interface Conversation {
   readonly id: string;
   get(): Promise<Body>;
   /** Sends an input and expects success. */
@@ -55,9 +55,9 @@ export interface Talk {
   /** All blocks so far, in order. */
   readonly blocks: readonly AgentOutputBlock[];
   /** Returns the texts of all blocks so far without their line ends, and other blocks by name. */
-  said(): string[];
+  output(): string[];
   /** Waits for an output text. */
-  untilSaid(text: string): Promise<void>;
+  untilOutput(text: string): Promise<void>;
   /** Waits until no input is queued or open and the agent is waiting. */
   untilIdle(): Promise<void>;
   untilPhase(phase: "RUNNING" | "WAITING_FOR_INPUT" | "STOPPED"): Promise<Body>;
@@ -65,9 +65,9 @@ export interface Talk {
 }
 
 /** Starts an execution of the default agent. */
-export async function startTalk(place: Place, request: object = {}): Promise<Talk> {
+export async function startConversation(place: Place, request: object = {}): Promise<Conversation> {
   const { agentExecutionId } = await succeeded(post(place, "AgentService/StartAgent", request));
-  return talkOf(place, agentExecutionId);
+  return conversationOf(place, agentExecutionId);
 }
 
 /**
@@ -75,7 +75,7 @@ export async function startTalk(place: Place, request: object = {}): Promise<Tal
  *
  * @param place the current server, which the test may replace
  */
-export function talkOf(place: Place, id: string): Talk {
+export function conversationOf(place: Place, id: string): Conversation {
   const call = (operation: string, body: object = {}): Promise<Body> =>
     succeeded(post(place, `AgentService/${operation}`, { agentExecutionId: id, ...body }));
   const get = async () => (await call("GetAgentExecution")).agentExecution;
@@ -92,8 +92,8 @@ export function talkOf(place: Place, id: string): Talk {
       if (token === "") return all;
     }
   };
-  const blocks = watched(place, id);
-  const said = () => blocks.map(wordsOf);
+  const blocks = collectBlocks(place, id);
+  const output = () => blocks.map(textOf);
   return {
     id,
     get,
@@ -101,9 +101,9 @@ export function talkOf(place: Place, id: string): Talk {
     say: (inputId, content) => send({ userInput: { id: inputId, inputs: [{ text: { content } }] } }),
     inputs,
     blocks,
-    said,
-    async untilSaid(text) {
-      await until(said, (words) => words.includes(text));
+    output,
+    async untilOutput(text) {
+      await until(output, (words) => words.includes(text));
     },
     async untilIdle() {
       await until(
@@ -123,9 +123,9 @@ export function talkOf(place: Place, id: string): Talk {
  * Reads the blocks of an execution in the background, from whichever server is current, until the
  * tests of the file are over.
  */
-function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
+function collectBlocks(place: Place, agentExecutionId: string): AgentOutputBlock[] {
   const blocks: AgentOutputBlock[] = [];
-  const { signal } = leaving;
+  const { signal } = closed;
   const read = async () => {
     const transport = createConnectTransport({ baseUrl: `${place.url}/api`, httpVersion: "1.1" });
     const news = createClient(AgentService, transport).watchAgentExecution(
@@ -148,15 +148,15 @@ function watched(place: Place, agentExecutionId: string): AgentOutputBlock[] {
   return blocks;
 }
 
-let leaving = new AbortController();
+let closed = new AbortController();
 
 /** Ends the background reads; call it in afterAll, before the servers are stopped. */
-export function leaveTalks(): void {
-  leaving.abort();
-  leaving = new AbortController();
+export function closeConversations(): void {
+  closed.abort();
+  closed = new AbortController();
 }
 
-function wordsOf({ block }: AgentOutputBlock): string {
+function textOf({ block }: AgentOutputBlock): string {
   switch (block.case) {
     case "text":
       return block.value.content.trimEnd();

@@ -3,7 +3,7 @@ import { succeeded } from "./fake-runner.ts";
 import type { TestServer } from "./server.ts";
 
 /** One transition of an action in the audit log; phases are without their common prefix. */
-export interface ActionMove {
+export interface ActionTransition {
   readonly actionId: string;
   /** PENDING for the first one. */
   readonly from: string;
@@ -13,8 +13,10 @@ export interface ActionMove {
 const PREFIX = "WORKFLOW_EXECUTION_ACTION_PHASE_";
 
 /** Returns the transitions of all actions of the caller's organization, oldest first. */
-export async function recordedMoves(server: Pick<TestServer, "url" | "token">): Promise<ActionMove[]> {
-  const moves: ActionMove[] = [];
+export async function recordedTransitions(
+  server: Pick<TestServer, "url" | "token">,
+): Promise<ActionTransition[]> {
+  const moves: ActionTransition[] = [];
   const filter = { subjectTypes: ["RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION"] };
   for (let token = ""; ; ) {
     const page = { filter, pagination: { pageSize: 100, token } };
@@ -25,7 +27,7 @@ export async function recordedMoves(server: Pick<TestServer, "url" | "token">): 
   }
 }
 
-function movesOf({ subjectId, changes }: Answer["body"]): ActionMove[] {
+function movesOf({ subjectId, changes }: Answer["body"]): ActionTransition[] {
   const phase = (text: string) => JSON.parse(text).replace(PREFIX, "");
   return changes
     .filter(({ path }: { path: string }) => path === "status.phase")
@@ -37,7 +39,7 @@ function movesOf({ subjectId, changes }: Answer["body"]): ActionMove[] {
 }
 
 /** Returns the highest number of actions that ran at the same time; a stopping one still runs. */
-export function mostAtOnce(moves: readonly ActionMove[]): number {
+export function maxConcurrent(moves: readonly ActionTransition[]): number {
   const runs = (phase: string) => (phase === "RUNNING" || phase === "STOPPING" ? 1 : 0);
   let [now, most] = [0, 0];
   for (const { from, to } of moves) {

@@ -1,9 +1,9 @@
 import { ConnectError } from "@connectrpc/connect";
 
 /** A stream that is read in the background. */
-export interface Reading<T> {
+export interface StreamReader<T> {
   /** Resolves when the response headers have arrived. */
-  readonly begun: Promise<void>;
+  readonly opened: Promise<void>;
   /** The messages so far. */
   readonly messages: readonly T[];
   /** Resolves with the messages once there are this many, or when the stream is over. */
@@ -13,11 +13,11 @@ export interface Reading<T> {
   /** Resolves with the error that ended the stream; for a regular end with an error that says so. */
   readonly ended: Promise<ConnectError>;
   /** Cancels the stream. */
-  leave(): void;
+  cancel(): void;
 }
 
 /** The call options to open a stream with. */
-export interface ReadingOptions {
+export interface StreamOptions {
   readonly headers: { readonly authorization: string };
   readonly signal: AbortSignal;
   readonly onHeader: () => void;
@@ -30,46 +30,46 @@ export interface ReadingOptions {
  */
 export function readStream<T>(
   token: string,
-  open: (options: ReadingOptions) => AsyncIterable<T>,
-): Reading<T> {
-  const leaving = new AbortController();
+  open: (options: StreamOptions) => AsyncIterable<T>,
+): StreamReader<T> {
+  const cancelled = new AbortController();
   const begun = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<ConnectError>();
   const messages: T[] = [];
-  const looks = new Set<() => void>();
+  const checks = new Set<() => void>();
   let isOver = false;
-  const lookAll = () => {
-    for (const look of looks) look();
+  const runChecks = () => {
+    for (const look of checks) look();
   };
   const read = async () => {
     const options = {
       headers: { authorization: `Bearer ${token}` },
-      signal: leaving.signal,
+      signal: cancelled.signal,
       onHeader: () => begun.resolve(),
     };
     for await (const message of open(options)) {
       messages.push(message);
-      lookAll();
+      runChecks();
     }
     throw new ConnectError("the stream ended without an error");
   };
   read().catch((thrown) => {
     isOver = true;
     ended.resolve(ConnectError.from(thrown));
-    lookAll();
+    runChecks();
   });
   const when = (isThere: () => boolean) =>
     new Promise<void>((resolve) => {
       const look = () => {
         if (!isOver && !isThere()) return;
-        looks.delete(look);
+        checks.delete(look);
         resolve();
       };
-      looks.add(look);
+      checks.add(look);
       look();
     });
   return {
-    begun: begun.promise,
+    opened: begun.promise,
     messages,
     ended: ended.promise,
     async until(count) {
@@ -82,6 +82,6 @@ export function readStream<T>(
       if (found === undefined) throw new Error(`the stream ended first: ${await ended.promise}`);
       return found;
     },
-    leave: () => leaving.abort(),
+    cancel: () => cancelled.abort(),
   };
 }

@@ -19,16 +19,16 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { executeAgent } from "../../src/runner/agent/agent-work.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { makeWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
-import { assigned } from "./assignment.ts";
+import { leasedAssignment } from "./assignment.ts";
 
 const RUN = "01900000-0000-7000-8000-00000000000c";
 const ENVIRONMENT = "01900000-0000-7000-8000-00000000000d";
 const TOKEN = "cr_env_0123456789";
 
-type Handed = Omit<MessageInitShape<typeof StreamInputsResponseSchema>, "$typeName" | "$unknown">;
+type InputDelivery = Omit<MessageInitShape<typeof StreamInputsResponseSchema>, "$typeName" | "$unknown">;
 
 /** The agent to run, and how the fake service reacts to it. */
-export interface AgentAtWorkOptions {
+export interface RunningAgentOptions {
   /** Program and arguments. */
   readonly command: readonly string[];
   readonly form?: AgentForm;
@@ -42,19 +42,19 @@ export interface AgentAtWorkOptions {
 }
 
 /** An agent that a runner drives against a fake service. */
-export interface AgentAtWork {
+export interface RunningAgent {
   readonly assignment: Assignment;
   /** Delivers an input. */
-  send(handed: Handed): void;
+  send(handed: InputDelivery): void;
   /** Delivers a user's message. */
-  say(id: string, text: string, more?: Handed): void;
+  say(id: string, text: string, more?: InputDelivery): void;
   /** Closes the stream of inputs; the runner reopens it, and it begins with the unacknowledged inputs. */
-  drop(): void;
+  dropInputStream(): void;
   /** Every accepted report, in order. */
   readonly reports: readonly ReportAgentRequest[];
-  seen(): string[];
+  seenInputIds(): string[];
   /** Returns all blocks in order, each as `text: hello`; their sequence numbers have been checked. */
-  said(): string[];
+  output(): string[];
   /** Returns the reported states, in order. */
   states(): string[];
   /** Resolves once the condition holds, which is evaluated after each report. */
@@ -72,17 +72,20 @@ export function refusal(message: string): ConnectError {
 }
 
 /** Starts an agent in an empty environment that is already up. */
-export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOptions): Promise<AgentAtWork> {
+export async function startRunningAgent(
+  tools: RunnerTools,
+  options: RunningAgentOptions,
+): Promise<RunningAgent> {
   const { command, form = AgentForm.JSON_LINES, work = {}, policies = {}, onReport, onSubagent } = options;
   const workspace = workspaceAt(tools.workspaces, ENVIRONMENT);
   if (!options.keepWorkspace) await makeWorkspace(tools.programs, workspace, async () => []);
-  const unseen: Handed[] = [];
+  const unacknowledged: InputDelivery[] = [];
   const reports: ReportAgentRequest[] = [];
   const blocks: ReportAgentRequest["blocks"] = [];
-  const looks = new Set<() => void>();
+  const checks = new Set<() => void>();
   let news = Promise.withResolvers<void>();
   let stream = 0;
-  const ring = () => {
+  const notify = () => {
     news.resolve();
     news = Promise.withResolvers();
   };
@@ -90,12 +93,12 @@ export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOption
     async *streamInputs(_request, { signal }) {
       stream++;
       const mine = stream;
-      signal.addEventListener("abort", ring);
-      for (let sent: Handed[] = []; mine === stream && !signal.aborted; ) {
-        const next = unseen.find((each) => !sent.includes(each));
+      signal.addEventListener("abort", notify);
+      for (let sent: InputDelivery[] = []; mine === stream && !signal.aborted; ) {
+        const next = unacknowledged.find((each) => !sent.includes(each));
         if (next) yield create(StreamInputsResponseSchema, next);
         else await news.promise;
-        sent = next ? [...sent, next] : sent.filter((each) => unseen.includes(each));
+        sent = next ? [...sent, next] : sent.filter((each) => unacknowledged.includes(each));
       }
     },
     async reportAgent(report) {
@@ -106,12 +109,12 @@ export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOption
         blocks.push(block);
       }
       for (const id of report.seenInputIds) {
-        const at = unseen.findIndex(({ input }) => input?.id === id);
+        const at = unacknowledged.findIndex(({ input }) => input?.id === id);
         if (at === -1) throw new Error(`${id} was not handed out`);
-        unseen.splice(at, 1);
+        unacknowledged.splice(at, 1);
       }
       reports.push(report);
-      for (const look of looks) look();
+      for (const look of checks) look();
       return { expiresAt: timestampFromMs(Date.now() + 60_000), lastSequence: BigInt(blocks.length) };
     },
     async startSubagent(request) {
@@ -119,7 +122,12 @@ export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOption
     },
   };
   const renewal = () => ({ expiresAt: timestampFromMs(Date.now() + 60_000) });
-  const assignment = assigned(tools, { environmentToken: TOKEN, policies }, { renewLease: renewal }, service);
+  const assignment = leasedAssignment(
+    tools,
+    { environmentToken: TOKEN, policies },
+    { renewLease: renewal },
+    service,
+  );
   const agentWork = create(AgentWorkSchema, { command: [...command], form, ...work });
   agentWork.environment ??= create(EnvironmentSchema, { id: ENVIRONMENT });
   agentWork.agentExecution ??= create(AgentExecutionSchema, { id: RUN, status: { phase: Phase.RUNNING } });
@@ -130,30 +138,30 @@ export async function agentAtWork(tools: RunnerTools, options: AgentAtWorkOption
   return {
     assignment,
     send(handed) {
-      unseen.push(handed);
-      ring();
+      unacknowledged.push(handed);
+      notify();
     },
     say(id, text, more = {}) {
       const inputs = [{ input: { case: "text" as const, value: { content: text } } }];
-      unseen.push({ ...more, input: { id, input: { case: "userInput", value: { inputs } } } });
-      ring();
+      unacknowledged.push({ ...more, input: { id, input: { case: "userInput", value: { inputs } } } });
+      notify();
     },
-    drop() {
+    dropInputStream() {
       stream++;
-      ring();
+      notify();
     },
     reports,
-    seen: () => reports.flatMap(({ seenInputIds }) => seenInputIds),
-    said: () => blocks.map((block) => `${block.block.case}: ${wordsOf(block)}`),
+    seenInputIds: () => reports.flatMap(({ seenInputIds }) => seenInputIds),
+    output: () => blocks.map((block) => `${block.block.case}: ${wordsOf(block)}`),
     states: () => reports.filter(({ state }) => state !== State.UNSPECIFIED).map(({ state }) => State[state]),
     until(holds) {
       return new Promise((resolve) => {
         const look = () => {
           if (!holds()) return;
-          looks.delete(look);
+          checks.delete(look);
           resolve();
         };
-        looks.add(look);
+        checks.add(look);
         look();
       });
     },

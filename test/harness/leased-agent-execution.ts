@@ -7,13 +7,13 @@ import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { type Answer, post } from "./call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "./fake-runner.ts";
-import { besideServer } from "./member.ts";
+import { withServerData } from "./member.ts";
 import { type OrganizationWithPolicies, organizationWithPolicies } from "./policies.ts";
-import { type Reading, readStream } from "./reading.ts";
 import type { TestServer } from "./server.ts";
+import { readStream, type StreamReader } from "./stream-reader.ts";
 
 /** An organization with its own runner and agent, so that no other test takes its work. */
-export interface AgentHome extends OrganizationWithPolicies {
+export interface AgentFixture extends OrganizationWithPolicies {
   readonly server: TestServer;
   /** The token of an administrator. */
   readonly token: string;
@@ -21,15 +21,15 @@ export interface AgentHome extends OrganizationWithPolicies {
   readonly agentId: string;
 }
 
-export async function agentHome(
+export async function createAgentFixture(
   server: TestServer,
   { takesSettings = true }: { readonly takesSettings?: boolean } = {},
-): Promise<AgentHome> {
+): Promise<AgentFixture> {
   const organization = await organizationWithPolicies(server, `home-${v7()}`);
   const { token } = organization.administrator;
   const runner = await registerRunner(server, { token });
   const { organizationId } = organization;
-  const agentId = await besideServer(server, (store) =>
+  const agentId = await withServerData(server, (store) =>
     registerAgent(store, {
       organizationId,
       name: "coder",
@@ -44,7 +44,7 @@ export async function agentHome(
 }
 
 /** An agent execution that the test leases as a runner and sends inputs to as a user. */
-export interface HeldRun {
+export interface LeasedAgentExecution {
   readonly id: string;
   readonly environmentId: string;
   /** The work as the server leased it. */
@@ -54,7 +54,7 @@ export interface HeldRun {
   /** Sends a text with this input id and expects success. */
   say(id: string, content?: string): Promise<void>;
   /** Sends a control input and expects success. */
-  order(controlInput: object): Promise<void>;
+  sendControlInput(controlInput: object): Promise<void>;
   get(): Promise<Answer["body"]>;
   /** Returns the queued inputs as ListAgentInputs shows them. */
   list(): Promise<Answer["body"][]>;
@@ -67,12 +67,15 @@ export interface HeldRun {
   wait(interests?: readonly object[]): Promise<void>;
   /** Reports that the agent has received an input and is working on it. */
   begin(inputId: string): Promise<void>;
-  inputs(): Reading<StreamInputsResponse>;
-  watch(afterSequence?: number): Reading<WatchAgentExecutionResponse>;
+  inputs(): StreamReader<StreamInputsResponse>;
+  watch(afterSequence?: number): StreamReader<WatchAgentExecutionResponse>;
 }
 
 /** Starts an agent execution in a new environment, brings the environment up and leases the execution. */
-export async function startHeldRun(home: AgentHome, request: object = {}): Promise<HeldRun> {
+export async function startLeasedAgentExecution(
+  home: AgentFixture,
+  request: object = {},
+): Promise<LeasedAgentExecution> {
   const { server, token, runner } = home;
   const { agentExecutionId } = await succeeded(post(server, "AgentService/StartAgent", request, token));
   const { agentExecution } = await succeeded(
@@ -80,7 +83,7 @@ export async function startHeldRun(home: AgentHome, request: object = {}): Promi
   );
   const [{ environmentId }] = agentExecution.status.usedEnvironments;
   await bringUp(runner, environmentId);
-  return heldRun(home, agentExecutionId, await leaseRun(runner, agentExecutionId));
+  return leasedAgentExecution(home, agentExecutionId, await leaseAgentExecution(runner, agentExecutionId));
 }
 
 /** Finishes environment work until the work of one environment is done. */
@@ -93,7 +96,7 @@ async function bringUp(runner: FakeRunner, environmentId: string): Promise<void>
 }
 
 /** Leases agent work until it gets that of one execution; other leases are left as they are. */
-export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["body"]> {
+export async function leaseAgentExecution(runner: FakeRunner, id: string): Promise<Answer["body"]> {
   for (;;) {
     const work = await runner.leaseOne({ kinds: ["WORK_KIND_AGENT"] });
     if (work.agent.agentExecution.id === id) return work;
@@ -101,11 +104,11 @@ export async function leaseRun(runner: FakeRunner, id: string): Promise<Answer["
 }
 
 /** Wraps an execution that `home.runner` has leased. */
-export function heldRun(
-  { server, token, runner }: Pick<AgentHome, "server" | "token" | "runner">,
+export function leasedAgentExecution(
+  { server, token, runner }: Pick<AgentFixture, "server" | "token" | "runner">,
   id: string,
   work: Answer["body"],
-): HeldRun {
+): LeasedAgentExecution {
   const call = (operation: string, body: object = {}) =>
     post(server, `AgentService/${operation}`, { agentExecutionId: id, ...body }, token);
   const list = (body: object) =>
@@ -121,7 +124,7 @@ export function heldRun(
     async say(inputId, content = inputId) {
       await succeeded(send({ userInput: { id: inputId, inputs: [{ text: { content } }] } }));
     },
-    async order(controlInput) {
+    async sendControlInput(controlInput) {
       await succeeded(send({ controlInput }));
     },
     get: async () => (await succeeded(call("GetAgentExecution"))).agentExecution,
