@@ -1,15 +1,15 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Passes the bytes of connections on to a server, counts them, and can cut all connections. */
+/** Forwards the bytes of connections to a server, counts them, and can cut all connections. */
 export interface Relay {
-  /** As a server's. */
+  /** The URL to use in place of a server's. */
   readonly url: string;
-  /** Bytes that callers sent so far. */
+  /** Bytes that clients have sent so far. */
   sentBytes(): number;
-  /** Bytes that the server answered so far. */
+  /** Bytes that the server has sent so far. */
   receivedBytes(): number;
-  /** Cuts every connection at once; new ones are taken. */
+  /** Cuts every connection at once; new ones are accepted. */
   cut(): void;
   stop(): Promise<void>;
 }

@@ -7,32 +7,35 @@ import { addOrganization } from "../harness/organization.ts";
 import type { TestServer } from "../harness/server.ts";
 import { startRelay } from "./relay.ts";
 
-/** A program that runs one scenario: it takes an address and a scenario's name, and prints a result as JSON. */
+/**
+ * A program that runs one scenario: it takes an address and a scenario's name, and prints a result
+ * as JSON.
+ */
 export interface ScenarioProgram {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The program and what stands before the address. */
+  /** The program and its arguments before the address. */
   readonly command: readonly [string, ...string[]];
 }
 
-/** What a client's language and protocol make of it. */
+/** How results appear in a client's language and protocol. */
 export interface Expectations {
   /** How the client may see that a connection was cut. */
   readonly cut: RegExp;
-  /** Whether it checks requests by the rules of the contract. */
+  /** True when it checks requests by the rules of the contract. */
   readonly checksRules: boolean;
 }
 
 /** Longer than the deadline of every call in the programs. */
 const SCENARIO_MS = 170_000;
 
-/** The violation of a project id that is no UUID. */
+/** The violation of a project id that is not a UUID. */
 const VIOLATIONS = [{ field: "project_id", rule: "string.uuid" }];
 
 /** Codes have other cases and separators in each language. */
 const plainCode = (code: string) => code.replaceAll("_", "").toLowerCase();
 
-/** Declares what each client has to do; the server and the program are asked for when a test runs. */
+/** Defines the tests of a client; the server and the program are fetched when a test runs. */
 export function testScenarios(
   server: () => TestServer,
   program: () => ScenarioProgram,
@@ -86,7 +89,10 @@ export function testScenarios(
   });
 }
 
-/** Runs a scenario through a relay, as an organization of its own; cuts its connections when it says `watching`. */
+/**
+ * Runs a scenario through a relay, in its own organization, and cuts its connections when it prints
+ * `watching`.
+ */
 async function runScenario(server: TestServer, { cwd, env, command }: ScenarioProgram, scenario: string) {
   const { token } = await addOrganization(server, "A team with a client");
   const relay = await startRelay(server.port);

@@ -6,10 +6,10 @@ import { describe, expect, test } from "@jest/globals";
 import { hasProgram, PROGRAMS, ROOT, runProgram, terminalEnvironment } from "../harness/program.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
-/** Downloads and compilers take their time on a slow machine. */
+/** Downloads and compilers are slow on a slow machine. */
 export const BUILD_MS = 1_800_000;
 
-/** What a person installs to get a program that the suite needs. */
+/** How to install a program that the suite needs. */
 const INSTALL = {
   go: "Go 1.26 or newer",
   python3: "Python 3.11 or newer with its module venv",
@@ -18,8 +18,8 @@ const INSTALL = {
 } as const;
 
 /**
- * `describe` where the machine has these programs. Elsewhere the suite says
- * which are missing: it fails in CI, and is skipped on other machines.
+ * Defines a suite that needs these programs. Where one is missing the suite names it: it fails in
+ * CI, and is skipped on other machines.
  */
 export function describeWith(
   programs: readonly (keyof typeof INSTALL)[],
@@ -34,9 +34,9 @@ export function describeWith(
 }
 
 /**
- * Makes the folder of another team: its own files, the template, and the
- * contract in `chartroom` as it was before projects had `updated_at`, so that
- * answers hold a field that the client does not know.
+ * Creates the folder of another team: its own files, the template, and the contract in `chartroom`
+ * as it was before projects had `updated_at`, so that responses contain a field that the client
+ * does not know.
  *
  * @param sources a folder of test/clients
  */
@@ -59,13 +59,16 @@ export function otherTeam(sources: string, template: string): string {
   return folder;
 }
 
-/** The environment of a person's terminal, with the repository's programs and further folders on its PATH. */
+/**
+ * Returns the environment of a user's terminal, with the repository's programs and further folders
+ * on its PATH.
+ */
 export function environmentWith(...folders: readonly string[]): Record<string, string | undefined> {
   const env = terminalEnvironment();
   return { ...env, PATH: [...folders, PROGRAMS, env.PATH].join(delimiter) };
 }
 
-/** Runs a step of a build; fails with all that it printed. */
+/** Runs a step of a build; throws with its output when it fails. */
 export async function build(
   cwd: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -78,8 +81,8 @@ export async function build(
 }
 
 /**
- * Returns the folder of programs of a Python environment with the packages of
- * a file of requirements, kept outside the tree for the next run.
+ * Returns the folder of programs of a Python environment with the packages of a requirements file,
+ * kept outside the tree for the next run.
  */
 export async function pythonPrograms(requirements: string): Promise<string> {
   const key = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 16);

@@ -6,14 +6,14 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 /** The folder of buf.yaml and of this repository. */
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** Exit code of buf when what it checks is not as it should be; 1 is a failure to run at all. */
+/** Exit code of buf when a check finds problems; 1 means that it could not run at all. */
 export const FINDINGS = 100;
 
-/** How a run of buf ended. */
+/** The result of a run of buf. */
 export interface BufRun {
   readonly code: number | null;
   readonly stdout: Buffer;
-  /** Both streams, to read and to print. */
+  /** Both output streams, to search and to print. */
   readonly text: string;
 }
 
@@ -27,7 +27,7 @@ export function buf(args: readonly string[], folder = ROOT): BufRun {
   return { code: run.status, stdout: run.stdout, text: `${run.stdout}${run.stderr}` };
 }
 
-/** The descriptors of a folder of .proto files as compiled now, with comments and with what they import. */
+/** Returns the descriptors of a folder of .proto files as compiled now, with comments and imports. */
 export function compile(folder: string): FileRegistry {
   const run = buf(["build", folder, "-o", "-#format=binpb"]);
   if (run.code !== 0) throw new Error(`buf build ${folder} failed: ${run.text}`);

@@ -1,6 +1,6 @@
 import type { DescEnum, DescEnumValue, DescField, DescMessage } from "@bufbuild/protobuf";
 
-/** The comment above a field or a member of an enum, as one line; empty when there is none. */
+/** Returns the comment above a field or an enum value as one line; empty when there is none. */
 export function leadingComment(element: DescField | DescEnumValue): string {
   const path = pathOf(element).join();
   const locations = element.parent.file.proto.sourceCodeInfo?.location ?? [];
@@ -8,7 +8,7 @@ export function leadingComment(element: DescField | DescEnumValue): string {
   return comment.replace(/\s+/g, " ").trim();
 }
 
-/** Where the source info of a file keeps an element: numbers of descriptor.proto's fields, and indexes. */
+/** Returns the path of an element in a file's source info: field numbers of descriptor.proto, and indexes. */
 function pathOf(element: DescMessage | DescEnum | DescField | DescEnumValue): number[] {
   const { proto } = element;
   const place = (above: readonly number[], field: number, siblings: readonly unknown[]) => [

@@ -3,16 +3,16 @@ import type { JsonValue } from "@bufbuild/protobuf";
 const NOT_ASCII = /[^\0-\x7f]/g;
 
 /**
- * Bytes of a value as JSON in UTF-8 without white space. Parts that are the
- * same object are counted once and added as often as they appear, so that a
- * text longer than Node can hold still has a size.
+ * Returns the size of a value as JSON in UTF-8 without white space. Parts that are the same object
+ * are measured once and added as often as they appear, so that texts longer than Node can hold have
+ * a size too.
  */
 export const jsonBytes = byteCounter((text) => Buffer.byteLength(JSON.stringify(text)));
 
-/** The same in ASCII alone, each other UTF-16 unit as an escape. */
+/** Returns the size in ASCII alone, with each other UTF-16 unit as an escape. */
 export const asciiJsonBytes = byteCounter((text) => asciiJson(text).length);
 
-/** A value as JSON in ASCII alone, as Python writes it unless told otherwise. */
+/** Returns a value as JSON in ASCII alone, which is Python's default. */
 export function asciiJson(value: JsonValue): string {
   return JSON.stringify(value).replace(
     NOT_ASCII,

@@ -14,26 +14,25 @@ import { isWellKnown } from "./reach.ts";
 const UUID = "ffffffff-ffff-7fff-bfff-ffffffffffff";
 const TIMESTAMP = "9999-12-31T23:59:59.999999999Z";
 
-/** Rules in CEL that let only ASCII through, by id. */
+/** CEL rules that accept only ASCII, by id. */
 const ASCII_RULES = new Set(["output_key_format"]);
 
-/** Rules in CEL that take texts of the form of a remote, by id. */
+/** CEL rules that accept texts of the form of a remote, by id. */
 const REMOTE_RULES = new Set(["remote_uri_form", "uri_or_remote"]);
 
-/** Messages whose oneof may not be set beside their other fields, by a rule in CEL. */
+/** Messages whose oneof excludes their other fields by a CEL rule. */
 const WITHOUT_ONEOF = new Set(["service.v1.UserInputBlock"]);
 
-/** The field by which the elements of a list must differ, by a rule in CEL, for each type of element. */
+/** The field that must differ between the elements of a list by a CEL rule, for each type of element. */
 const UNIQUE_FIELDS = new Map([["service.v1.WorkflowParameter", "key"]]);
 
 type Type<C> = Extract<FieldRules["type"], { case: C }>["value"];
 type RuleKind = Exclude<FieldRules["type"]["case"], undefined>;
 
 /**
- * The largest valid JSON of a message: every field at its bound, texts in
- * characters of four bytes where the rules take them, the largest member of
- * each oneof. Equal parts are the same objects, so that hundreds of megabytes
- * are described without taking them.
+ * Returns the largest valid JSON of a message: every field at its bound, texts in characters of
+ * four bytes where the rules accept them, the largest member of each oneof. Equal parts are the
+ * same objects, so that hundreds of megabytes are described without allocating them.
  *
  * @throws when a field has no upper bound, naming it
  */
@@ -58,7 +57,7 @@ function memberBytes([name, value]: [string, JsonValue]): number {
   return jsonBytes(name) + jsonBytes(value);
 }
 
-/** The largest number of characters, bytes, elements or entries that the rules of a field allow. */
+/** Returns the largest number of characters, bytes, elements or entries that the rules of a field allow. */
 export function boundOf(
   rules: FieldRules | undefined,
   kind: "text" | "bytes" | "list" | "map",
@@ -101,7 +100,7 @@ function largestValue(field: DescField): JsonValue {
   return elementOf(field, rules, 0);
 }
 
-/** A copy of an element with another last letter in one of its texts. */
+/** Returns a copy of an element with a different last letter in one of its texts. */
 function withLastLetter(element: JsonObject, name: string, index: number): JsonObject {
   const text = String(element[name]);
   return { ...element, [name]: text.slice(0, -1) + String.fromCharCode(0x61 + index) };
@@ -131,7 +130,7 @@ function elementOf(field: DescField, rules: FieldRules | undefined, index: numbe
   }
 }
 
-/** A text at its bound, told apart from others by `index`. */
+/** Returns a text at its bound, made unique by `index`. */
 function text(field: DescField, rules: FieldRules | undefined, index: number): string {
   const standard = typed(rules, "string");
   if (standard?.wellKnown.case === "uuid") return UUID;
@@ -149,7 +148,7 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
 
 function wellKnown(message: DescMessage, rules: FieldRules | undefined): JsonValue {
   if (message.name === "Timestamp") return TIMESTAMP;
-  // At most 64 paths of at most 256 characters, as the rules of every update mask say.
+  // At most 64 paths of at most 256 characters, by the rules of every update mask.
   if (message.name === "FieldMask") return Array(64).fill("😀".repeat(256)).join();
   const duration = typed(rules, "duration");
   if (duration?.lessThan.case !== "lte") throw new Error("a duration has no upper bound");

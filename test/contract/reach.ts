@@ -1,6 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
-/** A field that a request can set, with the fields that lead to it, itself at the end. */
+/** A field that a request can set, with the fields that lead to it, itself last. */
 export interface Reached {
   readonly field: DescField;
   readonly way: readonly DescField[];
@@ -9,7 +9,7 @@ export interface Reached {
 }
 
 /**
- * Every field that can be set in a request, at any depth; well-known types count as values.
+ * Returns every field that can be set in a request, at any depth; well-known types count as values.
  *
  * @throws when a message contains itself: such a request would have no upper bound
  */
@@ -31,7 +31,7 @@ function walk(
   });
 }
 
-/** Whether a message has a JSON form of its own, such as a timestamp's. */
+/** Returns whether a message has its own JSON form, such as a timestamp. */
 export function isWellKnown(message: DescMessage): boolean {
   return message.typeName.startsWith("google.protobuf.");
 }

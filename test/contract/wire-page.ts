@@ -1,4 +1,4 @@
-/** A field as the wire reference has it. */
+/** A field as the wire reference describes it. */
 export interface WireField {
   readonly number: number;
   readonly name: string;
@@ -46,16 +46,16 @@ export interface WirePage {
 }
 
 /**
- * Reads a page of the wire reference. What the second part names is not marked: it
- * counts as added.
+ * Parses a page of the wire reference. Fields of the second part are not marked: they count as
+ * added.
  *
- * @throws on a line that is none of the forms that the page consists of
+ * @throws on a line of an unknown form
  */
 export function parseWirePage(page: string): WirePage {
   const operations: WireOperation[] = [];
   const types: (WireMessage | WireEnum)[] = [];
   let resource = "";
-  // What comes before the first heading of a list or resource is prose.
+  // Text before the first heading of a list or resource is prose.
   for (const line of page.slice(page.indexOf("\n# Operations")).split("\n")) {
     const heading = /^# (\w+)(?:\.proto)?$/.exec(line);
     const operation = /^(?:(specified|added) +)?(\w+\/\w+) {2}(\w+) -> (?:stream )?(\w+)$/.exec(line);
@@ -117,7 +117,7 @@ function messageLine(message: WireMessage, line: string): boolean {
   return true;
 }
 
-/** `string {minLen:1,maxLen:80}` becomes `string.minLen=1` and `string.maxLen=80`. */
+/** Turns `string {minLen:1,maxLen:80}` into `string.minLen=1` and `string.maxLen=80`. */
 function ruleAtoms(rule: string): string[] {
   const cel = /^cel (\w+): (.+?)(?: {2}-> "(.+)")?$/.exec(rule);
   if (cel) return [`cel.${cel[1]}=${cel[2]}${cel[3] === undefined ? "" : ` -> ${cel[3]}`}`];
@@ -125,7 +125,10 @@ function ruleAtoms(rule: string): string[] {
   return standard ? pairAtoms(standard[1] ?? "", standard[2] ?? "") : [rule];
 }
 
-/** Pairs such as `maxItems:25,items:{string:{uuid:true}}`; a value may be a list, a group or any text. */
+/**
+ * Parses pairs such as `maxItems:25,items:{string:{uuid:true}}`; a value may be a list, a group or
+ * any text.
+ */
 function pairAtoms(path: string, pairs: string): string[] {
   const found = /^(\w+):(?:\[([^\]]*)\](?=,|$)|(\{.*\})|("(?:[^"\\]|\\.)*")|([^,{}]*))(?:,(.*))?$/.exec(
     pairs,

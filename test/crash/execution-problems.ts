@@ -7,7 +7,10 @@ import type { TestServer } from "../harness/server.ts";
 import type { HeldRun, World } from "./held-actions.ts";
 import { BRANCH } from "./moments.ts";
 
-/** What an execution says of its actions that is not so, in words; nothing when all is well. For any time. */
+/**
+ * Returns the contradictions between an execution and its actions, in words; empty when there are
+ * none. Holds at any time.
+ */
 export async function falseReports(world: World, { run, repositories }: HeldRun): Promise<string[]> {
   const actions = (await run.actions()).filter(({ metadata }) => !metadata.report);
   const problems = actions.flatMap((action, index) =>
@@ -45,9 +48,8 @@ function actionProblems(
 }
 
 /**
- * What is wrong with the record of all actions once their executions are over:
- * each came to one end, each attempt was begun once, and each that was lost is a
- * warning.
+ * Returns the contradictions in the audit trail of finished executions: each action must have one
+ * end, each attempt one start, and each lost attempt a warning.
  */
 export async function recordProblems(
   server: Pick<TestServer, "url" | "token">,
@@ -75,14 +77,14 @@ export async function recordProblems(
   });
 }
 
-/** Numbers of the attempts that an action says were lost. */
+/** Returns the numbers of the attempts that an action reports as lost. */
 export function lostAttempts({ warnings }: Answer["body"]): number[] {
   return warnings
     .filter(({ reason }: { reason: string }) => reason === "attempt_lost")
     .map(({ meta }: Answer["body"]) => Number(meta.attempt));
 }
 
-/** Counts of an execution that is over which are not those of its actions. */
+/** Returns the counts of a finished execution that do not match its actions. */
 export async function falseCounts({ run }: HeldRun): Promise<string[]> {
   const [{ status }, actions] = [await run.execution(), await run.actions()];
   const count = (phases: RegExp, isFailed = false) =>
@@ -100,7 +102,7 @@ export async function falseCounts({ run }: HeldRun): Promise<string[]> {
     .map(([name, actual]) => `${status[`${name}ActionCount`]} ${name} are told, there are ${actual}`);
 }
 
-/** How much is left of work, environments and their tokens; nothing of it belongs to actions that are over. */
+/** Counts the remaining works, environments and their tokens; none of them may belong to finished actions. */
 export function leftovers(server: TestServer): Promise<Record<string, number>> {
   return withServerData(server, async ({ reader }) => {
     const count = async (table: "work" | "environment") =>

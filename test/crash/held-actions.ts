@@ -14,21 +14,21 @@ import { type StartedExecution, startExecution, task } from "../harness/started-
 import { until } from "../harness/until.ts";
 import { BRANCH, type HeldAction, type Moment, type Places } from "./moments.ts";
 
-/** A server, a host and a runner; the server and the runner can be killed and come back. */
+/** A server, a host and a runner; the server and the runner can be killed and restarted. */
 export interface World extends Places {
-  /** The one that runs now. */
+  /** The current process. */
   readonly server: TestServer;
-  /** The one that runs now. */
+  /** The current process. */
   readonly runner: RunnerProcess;
-  /** The server that runs now, with the token that holds at each. */
+  /** The current server, with a token that is valid on each. */
   readonly api: { readonly url: string; readonly token: string };
-  /** SIGKILL; whoever talked to it is cut off. */
+  /** Sends SIGKILL; clients lose their connections. */
   killServer(): Promise<void>;
   restartServer(): Promise<void>;
-  /** SIGKILL; what it started stays. */
+  /** Sends SIGKILL; processes that it started keep running. */
   killRunner(): Promise<void>;
   restartRunner(): Promise<void>;
-  /** What commands wrote: a sign and the id of the action. */
+  /** The lines that commands wrote: a sign and the id of the action. */
   journal(): string[];
   readonly journalFile: string;
   stop(): Promise<void>;
@@ -90,12 +90,12 @@ export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: num
   };
 }
 
-/** An execution whose actions are held, each at a moment of its own. */
+/** An execution whose actions are each held at a different moment. */
 export interface HeldRun {
   readonly run: StartedExecution;
   /** In the order of the actions. */
   readonly repositories: readonly ServedRepository[];
-  /** Lets all of them go on, those also that begin anew. */
+  /** Releases all of them, including those that are attempted again. */
   release(): void;
 }
 
@@ -144,7 +144,10 @@ export async function holdReport(world: World): Promise<HeldRun> {
   return { run, repositories, release: () => gate.open("report") };
 }
 
-/** Starts an execution over one repository, and resolves when its action was given out and no runner heard of it. */
+/**
+ * Starts an execution over one repository, and resolves when its action is leased but the runner
+ * has not received the lease.
+ */
 export async function holdLease(world: World): Promise<HeldRun> {
   const { reached, release } = world.proxy.holdResponse("leaseWork", (_, { works }) => works.length > 0);
   const repositories = serveRepositories(["lease-unheard"], world.host);
@@ -153,7 +156,7 @@ export async function holdLease(world: World): Promise<HeldRun> {
   return { run, repositories, release };
 }
 
-/** Starts an execution over so many repositories that nothing holds. */
+/** Starts an execution over so many repositories; none of its actions are held. */
 export async function startFreely(world: World, count: number): Promise<HeldRun> {
   const names = Array.from({ length: count }, (_, index) => `free-${index + 1}`);
   const repositories = serveRepositories(names, world.host);
@@ -181,7 +184,7 @@ function startEditing(
   });
 }
 
-/** Ids of leases by action. */
+/** Returns the lease ids by action. */
 function leasesOf(server: TestServer): Promise<Map<string, string>> {
   return withServerData(server, async ({ reader }) => {
     const rows = await builderOf(reader).selectFrom("work").select(["id", "subject_id"]).execute();
@@ -189,7 +192,7 @@ function leasesOf(server: TestServer): Promise<Map<string, string>> {
   });
 }
 
-/** The actions of an execution once it is over, the report last. */
+/** Returns the actions of an execution once it is over, the report last. */
 export async function ended({ run }: HeldRun): Promise<Answer["body"][]> {
   await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase), 60_000);
   return run.actions();

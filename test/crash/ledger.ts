@@ -1,11 +1,14 @@
 import { canonical } from "../harness/project-pages.ts";
 import type { Body, State } from "./state.ts";
 
-/** What the server acknowledged, and so must never lose. `undefined` inside a body stands for a value that nobody was told. */
+/**
+ * Everything that the server acknowledged and must never lose. `undefined` inside a body stands for
+ * a value that no client was told.
+ */
 export interface Ledger {
   readonly projects: Map<string, Body>;
   readonly environments: Map<string, Body>;
-  /** Technical descriptions by project; lists leave them out. */
+  /** Technical descriptions by project; lists omit them. */
   readonly descriptions: Map<string, string>;
 }
 
@@ -14,14 +17,14 @@ export function createLedger(): Ledger {
 }
 
 /**
- * Holds what is there against what was acknowledged.
+ * Compares the server's data with what was acknowledged.
  *
  * @throws Error that names the first difference
  */
 export function compare(ledger: Ledger, state: State, descriptions: ReadonlyMap<string, string>): void {
   for (const [id, expected] of ledger.projects) {
     const found = state.projects.get(id);
-    // The job may have come in between: a project on its way out is there or gone.
+    // The job may have run in between: a project marked for removal is there or gone.
     if (!found && isMarked(expected)) ledger.projects.delete(id);
     else expectSame(`project ${id}`, expected, found);
   }
@@ -37,7 +40,7 @@ export function compare(ledger: Ledger, state: State, descriptions: ReadonlyMap<
   }
 }
 
-/** Whether what was found is what is expected, wherever the expectation says something. */
+/** Returns whether a value matches the expectation wherever the expectation is defined. */
 export function isSame(expected: Body, found: Body): boolean {
   return found !== undefined && canonical(expected) === canonical(known(expected, found));
 }
@@ -51,7 +54,7 @@ function expectSame(what: string, expected: Body, found: Body): void {
   throw new Error(`${what}\nacknowledged: ${canonical(expected)}\nfound:        ${canonical(found)}`);
 }
 
-/** The found value without what the expectation leaves open. */
+/** Returns the value without the parts that the expectation leaves open. */
 function known(expected: Body, found: Body): Body {
   if (typeof expected !== "object" || typeof found !== "object" || !expected || !found) return found;
   if (Array.isArray(expected)) return found;

@@ -15,72 +15,78 @@ export interface Places {
   readonly gate: Gate;
 }
 
-/** An action that is to be held. */
+/** An action to hold. */
 export interface HeldAction {
   readonly repository: ServedRepository;
   readonly leaseId: string;
 }
 
-/** A moment in the life of an action, at which a process is killed. Its steps are a task, a pull request and a report. */
+/**
+ * A moment in the life of an action at which a process is killed. The action's steps are a task, a
+ * pull request and a report.
+ */
 export interface Moment {
-  /** Also that of the repository whose action is held then. */
+  /** Also the name of the repository whose action is held at this moment. */
   readonly name: string;
-  /** Before its first command, when its lease is not known. */
+  /** True before the first command of an action, when its lease is not known. */
   readonly isEarly?: true;
-  /** Whether it begins anew when its runner dies then: the service has not heard that all steps are done. */
-  readonly beginsAnew: boolean;
+  /**
+   * True when the action is attempted again if its runner dies at this moment: the service has not
+   * been told that all steps are done.
+   */
+  readonly isRetried: boolean;
   hold(places: Places, action: HeldAction): HeldCall;
 }
 
-/** In their order. */
+/** In the order in which an action reaches them. */
 export const MOMENTS: readonly Moment[] = [
   {
     name: "cloning",
     isEarly: true,
-    beginsAnew: true,
+    isRetried: true,
     hold: ({ host }, action) => atHost(host, action, "GET", ".git/info/refs?service=git-upload-pack"),
   },
-  { name: "working", beginsAnew: true, hold: ({ gate }, action) => atGate(gate, action, "work") },
+  { name: "working", isRetried: true, hold: ({ gate }, action) => atGate(gate, action, "work") },
   {
     name: "pushing",
-    beginsAnew: true,
+    isRetried: true,
     hold: ({ host }, action) => atHost(host, action, "GET", ".git/info/refs?service=git-receive-pack"),
   },
   {
     name: "opening",
-    beginsAnew: true,
+    isRetried: true,
     hold: ({ host }, action) => atHost(host, action, "POST", "/pulls"),
   },
-  { name: "reporting", beginsAnew: true, hold: ({ gate }, action) => atGate(gate, action, "report") },
+  { name: "reporting", isRetried: true, hold: ({ gate }, action) => atGate(gate, action, "report") },
   {
     name: "last-step-unheard",
-    beginsAnew: true,
+    isRetried: true,
     hold: ({ proxy }, { leaseId }) =>
       proxy.holdRequest("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
   },
   {
     name: "last-step-heard",
-    beginsAnew: false,
+    isRetried: false,
     hold: ({ proxy }, { leaseId }) =>
       proxy.holdResponse("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
   },
   {
     name: "end-unheard",
-    beginsAnew: false,
+    isRetried: false,
     hold: ({ proxy }, { leaseId }) => proxy.holdRequest("finishWork", (req) => req.leaseId === leaseId),
   },
   {
     name: "end-heard",
-    beginsAnew: false,
+    isRetried: false,
     hold: ({ proxy }, { leaseId }) => proxy.holdResponse("finishWork", (req) => req.leaseId === leaseId),
   },
 ];
 
-/** What the host has done, and will never tell the runner that asked for it. */
+/** The host has carried out the request but never responds to the runner. */
 export const UNTOLD_BY_HOST: readonly Moment[] = [
   {
     name: "push-untold",
-    beginsAnew: true,
+    isRetried: true,
     hold({ host }, action) {
       const { reached, release } = atHost(host, action, "POST", ".git/git-receive-pack", "unanswered");
       const isDone = () => action.repository.find(BRANCH) !== undefined;
@@ -89,7 +95,7 @@ export const UNTOLD_BY_HOST: readonly Moment[] = [
   },
   {
     name: "opening-untold",
-    beginsAnew: true,
+    isRetried: true,
     hold({ host }, action) {
       const { reached, release } = atHost(host, action, "POST", "/pulls", "unanswered");
       const isDone = () =>
@@ -110,7 +116,10 @@ function atGate(gate: Gate, { repository }: HeldAction, part: string): HeldCall 
   return { reached: gate.reached(name), release: () => gate.open(name) };
 }
 
-/** Requests for a repository whose target ends so are held until they are released, or get no answer. */
+/**
+ * Holds the requests whose target ends like this until they are released, or leaves them without a
+ * response.
+ */
 function atHost(
   host: ScmHost,
   { repository }: HeldAction,

@@ -4,7 +4,7 @@ import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import { canonical } from "../harness/project-pages.ts";
 import { storageProblems } from "../harness/stored-bytes.ts";
 
-/** What is wrong with the rows of a data folder, in words; nothing when all is well. */
+/** Returns the inconsistencies in the rows of a data folder, in words; empty when there are none. */
 export function rowProblems(dataDir: string): string[] {
   return reading(dataDir, (db) => [
     ...all(db, "pragma integrity_check")
@@ -31,7 +31,7 @@ export function readDescriptions(dataDir: string): Map<string, string> {
   });
 }
 
-/** Number of the newest event of all organizations together. */
+/** Returns the number of the newest event of all organizations. */
 export function countEvents(dataDir: string): number {
   return reading(
     dataDir,
@@ -39,7 +39,10 @@ export function countEvents(dataDir: string): number {
   );
 }
 
-/** Organizations whose numbers are not 1, 2, 3 ... up to their counter, in events and in the audit log alike. */
+/**
+ * Returns organizations whose sequence numbers are not 1, 2, 3 ... up to their counter, in the
+ * events or in the audit log.
+ */
 const GAPS = `
 select organization.id, organization.sequence,
   (select count(*) || ' from ' || min(sequence) || ' to ' || max(sequence)
@@ -54,7 +57,7 @@ select event.organization_id, event.sequence from event
 left join audit_log using (organization_id, sequence)
 where audit_log.id is null or audit_log.subject_id <> event.resource_id or audit_log.subject_type <> event.resource_type`;
 
-/** What is there was created once; what was created is there, or was deleted once. */
+/** Checks that each existing row was created once, and that each created row exists or was deleted once. */
 const UNRECORDED = `
 with resource as (
   select 'project' as type, id from project union all select 'environment', id from environment
@@ -80,7 +83,7 @@ where desired_phase <> case body ->> '$.desiredPhase' when 'PROJECT_PHASE_ACTIVE
     where project_id = project.id and organization_id = project.organization_id)
   or used_by ->> '$.totalSubjects' <> (select count(*) from project_use where project_id = project.id)`;
 
-/** Projects that a search for their id, which each has in its text, would not be led to. */
+/** Returns the projects that the index does not find by their id, which is part of each one's text. */
 function unsearchable(db: Database.Database): string[] {
   const leads = db.prepare("select 1 from project_search where project_search match ? and rowid = ?");
   const rows = all(db, "select id, search_row from project") as { id: string; search_row: number | null }[];
@@ -93,7 +96,7 @@ function all(db: Database.Database, sql: string): unknown[] {
   return db.prepare(sql).all();
 }
 
-/** A killed server leaves its last commits in the log beside the file; opening it reads them back. */
+/** A killed server leaves its last commits in the write-ahead log; opening the file recovers them. */
 function reading<T>(dataDir: string, read: (db: Database.Database) => T): T {
   const db = new Database(join(dataDir, "chartroom.db"), { readonly: true });
   try {

@@ -78,9 +78,9 @@ const AGAIN: Story = { attempts: 2, lost: [1], began: 2 };
 
 /** What becomes of actions whose runner is lost at these moments, and of the report. */
 function lostStories(moments: readonly Moment[]): Record<string, Story> {
-  const stories = moments.map(({ name, isEarly, beginsAnew }) => [
+  const stories = moments.map(({ name, isEarly, isRetried }) => [
     name,
-    beginsAnew ? { ...AGAIN, began: isEarly ? 1 : 2 } : { ...ONCE, lost: [1] },
+    isRetried ? { ...AGAIN, began: isEarly ? 1 : 2 } : { ...ONCE, lost: [1] },
   ]);
   return {
     ...Object.fromEntries(stories),

@@ -3,22 +3,22 @@ import type { Random } from "../harness/random.ts";
 import { isMarked, isSame, type Ledger } from "./ledger.ts";
 import type { Body, State } from "./state.ts";
 
-/** One write, and what must be so after it. */
+/** One write and its expected effect. */
 export interface Write {
   /** Such as `ProjectService/CreateProject`. */
   readonly operation: string;
   readonly request: object;
-  /** Enters the answer into the ledger. */
+  /** Records the response in the ledger. */
   acknowledge(answer: Body): void;
   /**
-   * For a write without an answer: enters what became of it into the ledger.
+   * For a write without a response: finds out whether it happened and records that in the ledger.
    *
    * @throws Error when it happened in part
    */
   resolve(state: State, descriptions: ReadonlyMap<string, string>): void;
 }
 
-/** What one client owns: only it writes to these. */
+/** The resources of one client, to which only this client writes. */
 export interface Client {
   readonly name: string;
   readonly projects: Set<string>;
@@ -27,7 +27,7 @@ export interface Client {
   count: number;
 }
 
-/** A random next write of a client, to what it owns. */
+/** Returns a random next write of a client to its own resources. */
 export function nextWrite(random: Random, ledger: Ledger, client: Client): Write {
   const usable = [...client.projects].filter(
     (id) => !isMarked(ledger.projects.get(id) ?? { desiredPhase: "PROJECT_PHASE_DELETED" }),
@@ -80,7 +80,10 @@ function learnProject(
   client.projects.add(project.id);
 }
 
-/** A project that nobody was told of: all that was asked for, or it is torn. */
+/**
+ * Checks a project whose creation was not acknowledged: it must have everything that was requested,
+ * or the write was torn.
+ */
 function adoptProject(
   ledger: Ledger,
   client: Client,
@@ -138,7 +141,7 @@ function createProjects(random: Random, ledger: Ledger, client: Client): Write {
   };
 }
 
-/** Requires that of the elements of a batch the first ones are written: its parts are committed in order. */
+/** Requires that the written elements of a batch are its first ones: its parts are committed in order. */
 function requireFirst(written: readonly boolean[]): void {
   const firstMissing = written.indexOf(false);
   if (firstMissing !== -1 && written.includes(true, firstMissing)) {
@@ -157,14 +160,14 @@ function newUpdate(random: Random, ledger: Ledger, projectId: string): Update {
   const { metadata } = ledger.projects.get(projectId);
   return {
     projectId,
-    // Its first word stays: names tell which client wrote them.
+    // The first word stays: names tell which client wrote them.
     name: `${metadata.name.split("~")[0]}~${random.integer(0, 999_999)}`,
     technicalDescription: `updated ${random.integer(0, 999_999)}`,
     automationsFilePath: `${random.integer(0, 999_999)}.yaml`,
   };
 }
 
-/** True when the update happened, false when it did not. */
+/** Returns whether the update happened. */
 function resolveUpdate(
   ledger: Ledger,
   update: Update,

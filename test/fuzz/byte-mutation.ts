@@ -1,6 +1,6 @@
 import type { Random } from "../harness/random.ts";
 
-/** Bytes with one to four faults: changed, cut, repeated, moved, or with something in between. */
+/** Returns the bytes with one to four faults: changed, truncated, repeated, moved or with insertions. */
 export function mutateBytes(random: Random, bytes: Uint8Array): Buffer {
   let mutated = Buffer.from(bytes);
   for (let faults = random.integer(1, 4); faults > 0; faults--) {
@@ -21,21 +21,21 @@ export function mutateBytes(random: Random, bytes: Uint8Array): Buffer {
   return mutated;
 }
 
-/** Pieces of the binary form that decoders have stumbled over. */
+/** Pieces of the binary format that decoders have failed on. */
 const SNARES: readonly Buffer[] = [
-  Buffer.alloc(9, 0xff), // a number without an end
+  Buffer.alloc(9, 0xff), // a varint without an end
   Buffer.concat([Buffer.alloc(9, 0xff), Buffer.from([0x01])]), // the largest number
-  Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x07]), // two gigabytes of text to come
+  Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x07]), // a length of two gigabytes
   Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), // a negative length
   Buffer.from([0x00, 0x00]), // field number 0
-  Buffer.from([0x0c]), // the end of a group that never began
-  Buffer.alloc(20_000, 0x0b), // groups in groups
-  Buffer.from([0x0e, 0x0f]), // wire types that do not exist
-  Buffer.from([0x0a, 0x04, 0xff, 0xfe, 0xc0, 0x80]), // text that is no UTF-8
+  Buffer.from([0x0c]), // the end of a group that was never started
+  Buffer.alloc(20_000, 0x0b), // nested groups
+  Buffer.from([0x0e, 0x0f]), // undefined wire types
+  Buffer.from([0x0a, 0x04, 0xff, 0xfe, 0xc0, 0x80]), // invalid UTF-8
   Buffer.from([0xf8, 0xff, 0xff, 0xff, 0x0f, 0x01]), // the highest field number
 ];
 
-/** One frame of gRPC or gRPC-Web around a message. */
+/** Frames a message for gRPC or gRPC-Web. */
 export function frame(message: Uint8Array, flags = 0, length = message.length): Buffer {
   const head = Buffer.alloc(5);
   head[0] = flags;
@@ -43,7 +43,7 @@ export function frame(message: Uint8Array, flags = 0, length = message.length): 
   return Buffer.concat([head, message]);
 }
 
-/** A frame that is broken in one of the ways in which frames break. */
+/** Returns a malformed frame. */
 export function brokenFrame(random: Random, message: Uint8Array): Buffer {
   const whole = frame(message);
   return random.pick([

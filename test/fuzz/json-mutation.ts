@@ -1,7 +1,7 @@
 import type { Random } from "../harness/random.ts";
 import { type Json, type JsonObject, randomText } from "./json-value.ts";
 
-/** Values that stand where another kind of value should. */
+/** Values put where a value of another type is expected. */
 const STRANGERS: readonly Json[] = [
   null,
   true,
@@ -95,14 +95,14 @@ const SIZES = [
   80, 81, 127, 128, 129, 256, 257, 512, 513, 1_024, 1_025, 2_048, 2_049, 4_096, 4_097, 8_192, 8_193,
 ];
 
-/** The JSON with one to three faults in it. */
+/** Returns the JSON with one to three faults. */
 export function mutateJson(random: Random, json: Json): Json {
   let mutated = json;
   for (let faults = random.integer(1, 3); faults > 0; faults--) mutated = mutateSomewhere(random, mutated);
   return mutated;
 }
 
-/** JSON of no schema. */
+/** Returns random JSON without a schema. */
 export function randomJson(random: Random, depth = 0): Json {
   if (depth > 4 || random.chance(0.4)) return random.pick(STRANGERS);
   const count = random.integer(0, 4);
@@ -114,7 +114,7 @@ export function randomJson(random: Random, depth = 0): Json {
   return Object.fromEntries(members);
 }
 
-/** Faults that only a text can have: what does not parse, or parses into something else than it seems. */
+/** Applies a fault that only text can have: it does not parse, or parses into something unexpected. */
 export function mutateText(random: Random, text: string): Buffer {
   const at = random.integer(0, text.length);
   const insert = (what: string) => text.slice(0, at) + what + text.slice(at);
@@ -227,7 +227,7 @@ function mutateObject(random: Random, json: JsonObject): Json {
   const name = random.pick(NAMES);
   const [first = ["x", null]] = entries;
   return random.pick<Json>([
-    // The text keeps a member of that name, which an object literal would take for its prototype.
+    // Text, because an object literal would take a member of that name for its prototype.
     JSON.parse(`{${JSON.stringify(name)}: ${JSON.stringify(random.pick(STRANGERS))}}`),
     { ...json, [name]: random.pick(STRANGERS) },
     {

@@ -6,13 +6,16 @@ import type { Random } from "../harness/random.ts";
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
-/** An id for the field at a path such as `filter.projectIds[]`. */
+/** Returns an id for the field at a path such as `filter.projectIds[]`. */
 export type IdSource = (path: string) => string;
 
-/** Messages contain each other a few levels deep; behind this one only what is required is set. */
+/** Messages are nested a few levels deep; below this depth only required fields are set. */
 const OPTIONAL_UNTIL_DEPTH = 5;
 
-/** A request that keeps the rules of its message, nearly always: rules across fields are left to luck. */
+/**
+ * Returns a request that nearly always satisfies the rules of its message; rules across fields are
+ * left to chance.
+ */
 export function randomMessage(
   random: Random,
   message: DescMessage,
@@ -33,7 +36,10 @@ export function randomMessage(
   return json;
 }
 
-/** Whether a field that is left out breaks a rule. One that tracks presence would not; setting it does no harm. */
+/**
+ * Returns whether omitting the field breaks a rule. For a field with presence it would not; setting
+ * it does no harm.
+ */
 function mustBeSet(rules: FieldRules | undefined): boolean {
   if (!rules || rules.ignore === Ignore.IF_ZERO_VALUE) return false;
   const { case: kind, value } = rules.type;
@@ -123,7 +129,7 @@ function textValue(random: Random, rules: FieldRules | undefined, idOf: IdSource
   return randomText(random, size(random, least, most, 12));
 }
 
-/** A size between the bounds, small as a rule and now and then one of the bounds itself. */
+/** Returns a size between the bounds: usually small, now and then one of the bounds. */
 function size(random: Random, least: number, most: number, usually: number): number {
   if (random.chance(0.03)) return most;
   if (random.chance(0.1)) return least;
@@ -132,10 +138,10 @@ function size(random: Random, least: number, most: number, usually: number): num
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_. éßÉİıΣςжЖ東京한עन🐧𐐀%\\'\""];
 
-/** Text of so many characters without controls. */
+/** Returns a text of so many characters without control characters. */
 export function randomText(random: Random, length: number): string {
   const start = random.integer(0, LETTERS.length - 1);
-  // Long texts repeat themselves: to draw each letter would take most of the time of a run.
+  // Long texts repeat themselves: drawing each letter would take most of the time of a run.
   const part = Array.from(
     { length: Math.min(length, 40) },
     (_, i) => LETTERS[(start + i * i) % LETTERS.length],

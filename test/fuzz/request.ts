@@ -5,7 +5,7 @@ import { brokenFrame, frame, mutateBytes } from "./byte-mutation.ts";
 import { mutateJson, mutateText, randomJson } from "./json-mutation.ts";
 import { type IdSource, type JsonObject, randomMessage } from "./json-value.ts";
 
-/** One request, whole: sending it again is all that a replay takes. */
+/** One complete request; sending it again replays it. */
 export interface FuzzRequest {
   readonly protocol: Protocol;
   readonly http: "1.1" | "2";
@@ -17,7 +17,7 @@ export interface FuzzRequest {
 
 export type Protocol = "connect" | "grpc" | "grpc-web";
 
-/** What a request is made for. */
+/** The purpose of a request. */
 export interface FuzzTarget {
   readonly method: DescMethod;
   /** A valid request written by hand. */
@@ -25,7 +25,7 @@ export interface FuzzTarget {
   readonly idOf: IdSource;
 }
 
-/** A request to the operation: valid now and then, else wrong in one of many ways. */
+/** Returns a request to the operation: sometimes valid, otherwise wrong in one of many ways. */
 export function randomRequest(random: Random, target: FuzzTarget): FuzzRequest {
   const protocol = random.pick<Protocol>(["connect", "connect", "grpc", "grpc-web"]);
   const format = random.pick(["json", "proto"] as const);
@@ -74,7 +74,7 @@ function binaryBody(random: Random, target: FuzzTarget): Buffer {
   try {
     bytes = toBinary(input, fromJson(input, json, { ignoreUnknownFields: true }));
   } catch {
-    // A fault of JSON that binary cannot carry.
+    // A fault of JSON that the binary format cannot express.
     bytes = toBinary(input, fromJson(input, target.example));
   }
   return random.chance(0.25) ? Buffer.from(bytes) : mutateBytes(random, bytes);
@@ -108,7 +108,7 @@ function compressed(random: Random, message: Buffer): Buffer {
     () => whole,
     () => message,
     () => mutateBytes(random, whole),
-    // A little that becomes a lot: eight megabytes of blanks.
+    // A small body that expands to eight megabytes of blanks.
     () => gzipSync(Buffer.alloc(random.chance(0.1) ? 2 ** 23 : 2 ** 17, " ")),
   ])();
 }

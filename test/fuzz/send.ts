@@ -3,7 +3,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import type { FuzzRequest } from "./request.ts";
 
-/** What came back for one request. */
+/** The response to one request. */
 export interface FuzzAnswer {
   readonly status: number;
   /** Headers and trailers together, in lower case; gRPC puts its status into either. */
@@ -11,19 +11,22 @@ export interface FuzzAnswer {
   readonly body: Buffer;
 }
 
-/** No request of the fuzz test takes long; one without an answer by now will get none. */
+/** No request of the fuzz test takes long; one without a response by now will never get one. */
 const ANSWER_WITHIN_MS = 15_000;
 
-/** Node's client goes on counting what it could not send because the answer came first; it never gets to this much. */
+/** Node's client keeps counting unsent data when the response came first; this limit is never reached. */
 const CLIENT_MEMORY_MB = 4_000;
 
 export interface Sender {
-  /** Rejects when there is no whole answer. */
+  /** Rejects when the response is incomplete. */
   send(request: FuzzRequest, token: string): Promise<FuzzAnswer>;
   close(): void;
 }
 
-/** Sends over kept connections: a few of HTTP/1.1 and one of HTTP/2, reopened when the server ends it. */
+/**
+ * Sends requests over kept-alive connections: a few of HTTP/1.1 and one of HTTP/2, reopened when
+ * the server closes it.
+ */
 export function createSender(port: number): Sender {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
   let session: http2.ClientHttp2Session | undefined;

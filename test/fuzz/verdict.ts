@@ -4,16 +4,16 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { FuzzRequest } from "./request.ts";
 import type { FuzzAnswer } from "./send.ts";
 
-/** 0 stands for success. */
+/** 0 means success. */
 export type Outcome = Code | 0;
 
-/** Codes with which a server says that the fault is its own; nothing that a caller sends may bring them about. */
+/** Codes that blame the server; no request may cause them. */
 const FAULTS: readonly Outcome[] = [Code.Unknown, Code.Internal, Code.DataLoss, Code.Unavailable];
 
 /**
- * The code of an answer, in whichever way its protocol says it.
+ * Returns the code of a response in the form of its protocol.
  *
- * @throws Error when the answer blames the server or is none that a client can read
+ * @throws Error when the response blames the server or no client can read it
  */
 export function judge(request: FuzzRequest, answer: FuzzAnswer): Outcome {
   const { status } = answer;
@@ -34,7 +34,7 @@ function outcomeOf(request: FuzzRequest, { status, headers, body: sent }: FuzzAn
   return 0;
 }
 
-/** Refusals before the protocol layer are JSON in every protocol, as are Connect's errors. */
+/** Errors raised before the protocol layer are JSON in every protocol, like those of Connect. */
 function jsonError(body: Buffer): Outcome {
   const { code } = JSON.parse(body.toString("utf8"));
   const known = codeFromString(code);
@@ -48,7 +48,7 @@ function grpcStatus(text: string | undefined): Outcome {
   return status;
 }
 
-/** The status in the trailer frame that ends an answer of gRPC-Web. */
+/** Returns the status in the trailer frame that ends a gRPC-Web response. */
 function lastFrame(body: Buffer): string | undefined {
   for (let at = 0; at + 5 <= body.length; at += 5 + body.readUInt32BE(at + 1)) {
     const flags = body[at] ?? 0;

@@ -1,12 +1,12 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
-/** Object identifiers in their DER form: ecdsa-with-SHA256, and commonName. */
+/** Object identifiers in DER: ecdsa-with-SHA256, and commonName. */
 const ECDSA_WITH_SHA256 = Buffer.from("06082a8648ce3d040302", "hex");
 const COMMON_NAME = Buffer.from("0603550403", "hex");
 
 /**
- * A self-signed certificate for tests, valid from 2020 to 2049, with its key;
- * made here so that no key has to be kept in the repository.
+ * Creates a self-signed certificate with its key, valid from 2020 to 2049; created here so that the
+ * repository contains no key.
  */
 export function selfSigned(): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -40,7 +40,7 @@ function utcTime(time: string): Buffer {
   return der(0x17, Buffer.from(time));
 }
 
-/** One element of DER: tag, length, content. */
+/** Returns one DER element: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const size = content.length;

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import type { ListenerLimits } from "../../src/http/connection/listener-limits.ts";
 
 /**
- * Limits that a test can wait for. They pass while a process stands still, too: what is to stay open
- * needs longer ones, or the clock of its own that EchoOptions has.
+ * Limits short enough for a test to wait for. They also pass while a process is suspended: a
+ * connection that must stay open needs longer ones, or the controllable clock of EchoOptions.
  */
 export const SHORT_LIMITS: Partial<ListenerLimits> = {
   headersTimeoutMs: 400,
@@ -21,13 +21,16 @@ export const SHORT_LIMITS: Partial<ListenerLimits> = {
 export interface EchoOptions {
   readonly limits?: Partial<ListenerLimits>;
   readonly tls?: { key: string; cert: string };
-  /** How long a drain may take; by default long enough to be told from one that does not wait for it. */
+  /**
+   * Maximum duration of a drain; by default long enough to be told from a drain that does not wait
+   * for it.
+   */
   readonly graceMs?: number;
-  /** Time passes only when the test says so; see echo-server.ts. */
+  /** True for a clock that only the test advances; see echo-server.ts. */
   readonly clock?: boolean;
 }
 
-/** What echo-server.ts says of itself. */
+/** A message that echo-server.ts prints. */
 export interface EchoEvent {
   readonly event: string;
   readonly bytes?: number;
@@ -38,15 +41,18 @@ export interface EchoEvent {
 
 export interface Echo {
   readonly port: number;
-  /** The next event of that kind, in order; earlier ones of other kinds are skipped. */
+  /** Returns the next event of that kind, in order; earlier ones of other kinds are skipped. */
   next(event: string): Promise<EchoEvent>;
-  /** With `clock`: lets time pass, and resolves when the limits have been looked at since. Skips events as `next` does. */
+  /**
+   * Advances the clock, and resolves when the limits have been checked since. Needs `clock`; skips
+   * events as `next` does.
+   */
   pass(ms: number): Promise<void>;
-  /** Asks for a drain. */
+  /** Requests a drain. */
   terminate(): void;
-  /** When and how the process ended; `code` is null when a signal ended it. */
+  /** Resolves with the time and the exit code of the process; the code is null when a signal ended it. */
   readonly exited: Promise<{ code: number | null; at: number }>;
-  /** What it wrote to standard error, such as an uncaught exception. */
+  /** Returns its standard error, such as an uncaught exception. */
   complaints(): string;
 }
 
@@ -92,7 +98,7 @@ export async function startEcho(options: EchoOptions = {}): Promise<Echo> {
   };
 }
 
-/** Kills the servers that a test file left behind. */
+/** Kills the servers that a test file left running. */
 export function stopEchoes(): void {
   for (const child of running) child.kill("SIGKILL");
 }

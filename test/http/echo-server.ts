@@ -6,12 +6,11 @@ import { exemptFromBodyGuard } from "../../src/http/body/body-guard.ts";
 import { createListener, type HttpRequest, type HttpResponse } from "../../src/http/connection/listener.ts";
 
 /**
- * A program around the listener for tests that need a process of its own.
- * Options come as JSON in the first argument; lines of JSON go out: the address,
- * then a line for each thing that happens. SIGTERM drains for `graceMs`. With
- * `clock`, time passes for the body guard, for what the listener looks at itself
- * and for the handlers only when a line on standard input says how much: then no
- * process that stands still for a while changes the outcome. Node's own timers go on.
+ * A program around the listener for tests that need a separate process. Options come as JSON in the
+ * first argument. It prints lines of JSON: the address, then a line for each event. SIGTERM drains
+ * for `graceMs`. With `clock`, time advances for the body guard, the listener's own checks and the
+ * handlers only when a line on standard input says by how much, so that a suspended process does
+ * not change the outcome. Node's own timers still run.
  */
 const { graceMs = 30_000, clock = false, ...options } = JSON.parse(process.argv[2] ?? "{}");
 
@@ -20,11 +19,11 @@ let waiting: { untilMs: number; resolve: () => void }[] = [];
 const wait = (ms: number): Promise<void> =>
   clock ? new Promise((resolve) => waiting.push({ untilMs: passedMs + ms, resolve })) : delay(ms);
 
-/** Timers go off in the order of their times: the limits have been looked at when this one does. */
+/** Timers fire in the order of their times: when this one fires, the limits have been checked. */
 const LOOKED_AT_MS = 3 * (options.limits?.checkIntervalMs ?? 500);
 
 async function passTime(): Promise<void> {
-  // Nothing of this keeps the process alive.
+  // None of this keeps the process alive.
   (process.stdin as Socket).unref();
   for await (const line of createInterface({ input: process.stdin })) {
     passedMs += Number(line);
@@ -38,15 +37,15 @@ async function passTime(): Promise<void> {
 
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 
-/** A default frame of HTTP/2. */
+/** The default frame size of HTTP/2. */
 const FRAME_BYTES = 16_384;
 
 type Answer = (req: HttpRequest, res: HttpResponse, query: URLSearchParams) => unknown;
 
 const answers: Record<string, Answer> = {
-  /** Answers how much came, and how it ended. */
+  /** Responds with the number of bytes received, and how the body ended. */
   "/count": (req, res) => count(req, res),
-  /** Says how much has come, each time that something does. */
+  /** Prints the number of bytes received whenever more arrive. */
   "/heard": async (req, res) => {
     let bytes = 0;
     for await (const chunk of req) {
@@ -55,14 +54,14 @@ const answers: Record<string, Answer> = {
     }
     answer(res, 200, { bytes });
   },
-  /** Begins to read after a while. */
+  /** Starts to read after a while. */
   "/late": async (req, res, query) => {
     if (req.headers.expect === undefined) await full(req);
     say({ event: "waiting" });
     await wait(Number(query.get("ms")));
     await count(req, res);
   },
-  /** Stops reading for a while after the first chunk. */
+  /** Pauses reading for a while after the first chunk. */
   "/busy": async (req, res, query) => {
     let bytes = 0;
     for await (const chunk of req) {
@@ -80,32 +79,32 @@ const answers: Record<string, Answer> = {
     say({ event: "exempt" });
     return count(req, res);
   },
-  /** Answers before it reads anything. */
+  /** Responds before it reads anything. */
   "/refuse": (_, res) => answer(res, 401, { code: "unauthenticated" }),
-  /** Answers after the first chunk and reads no further. */
+  /** Responds after the first chunk and reads no further. */
   "/enough": async (req, res) => {
     await firstChunk(req);
     answer(res, 413, { code: "resource_exhausted" });
   },
-  /** The same without a body in the answer. */
+  /** As before, with an empty response body. */
   "/nothing": async (req, res) => {
     await firstChunk(req);
     res.statusCode = 204;
     res.end();
   },
-  /** Sends a large answer and trailers after the first chunk, as gRPC does with an error. */
+  /** Sends a large response and trailers after the first chunk, as gRPC does with an error. */
   "/trailers": async (req, res) => {
     await firstChunk(req);
     res.setHeader("trailer", "grpc-status");
     res.addTrailers({ "grpc-status": "8" });
     res.end("x".repeat(200_000));
   },
-  /** Answers as soon as the body is there, before anybody has said that it is complete. */
+  /** Responds as soon as the body's bytes have arrived, before its end is signalled. */
   "/prompt": async (req, res) => {
     await once(req, "readable");
     answer(res, 200, { prompt: req.read()?.toString() });
   },
-  /** Begins its answer, then reads. */
+  /** Starts its response, then reads. */
   "/eager": async (req, res) => {
     (res.write as (text: string) => boolean).call(res, "begun");
     await read(req);
@@ -124,7 +123,7 @@ async function firstChunk(req: HttpRequest): Promise<void> {
   for await (const _ of req.iterator({ destroyOnReturn: false })) return;
 }
 
-/** Resolves when the client can send no more before something is read, if it only sends enough. */
+/** Resolves when the client has sent so much that it cannot send more until something is read. */
 async function full(req: HttpRequest): Promise<void> {
   const source = "stream" in req ? req.stream : req;
   const hasRoom = () =>
@@ -136,11 +135,11 @@ async function full(req: HttpRequest): Promise<void> {
 async function count(req: HttpRequest, res: HttpResponse): Promise<void> {
   const bytes = await read(req);
   if (bytes !== undefined) answer(res, 200, { bytes });
-  // What the listener answered before stands, and this goes nowhere.
+  // The listener's earlier response stands; this one goes nowhere.
   else answer(res, 500, { code: "internal" });
 }
 
-/** Bytes of a body; nothing when it failed. */
+/** Returns the number of bytes of a body, or nothing when it failed. */
 async function read(req: HttpRequest): Promise<number | undefined> {
   let bytes = 0;
   try {

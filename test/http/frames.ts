@@ -1,14 +1,14 @@
-/** Frames of HTTP/2 as bytes, for clients that do what no library lets them do (RFC 9113, section 6). */
+/** HTTP/2 frames as bytes, for clients that do what no library allows (RFC 9113, section 6). */
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** What a client must send first, and the least it may: the preface and SETTINGS without any. */
+/** The minimum that a client must send first: the preface and empty SETTINGS. */
 export const GREETING = Buffer.concat([PREFACE, frame(4, 0, 0)]);
 
 const END_STREAM = 1;
 const END_HEADERS = 4;
 
-/** A POST with its headers complete and its body to come. */
+/** Returns a POST with complete headers whose body follows. */
 export function postFrame(path: string, stream = 1): Buffer {
   return headersFrame("POST", path, END_HEADERS, stream);
 }
@@ -36,7 +36,7 @@ export function frame(type: number, flags: number, stream: number, content = Buf
 
 function headersFrame(method: string, path: string, flags: number, stream: number): Buffer {
   const fields = { ":method": method, ":scheme": "http", ":path": path, ":authority": "a" };
-  // Literal fields that are not indexed: a zero, then name and value with their lengths.
+  // Literal fields without indexing: a zero, then name and value with their lengths.
   const block = Object.entries(fields).flatMap(([name, value]) => [
     Buffer.from([0]),
     literal(name),

@@ -7,7 +7,7 @@ export interface Http2Answer {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly trailers: Readonly<Record<string, unknown>>;
   readonly body: string;
-  /** Code of the frame that reset the stream; 0 also without one. */
+  /** Code of the frame that reset the stream; 0 without one. */
   readonly resetCode: number;
 }
 
@@ -33,7 +33,7 @@ export function open(
   return stream;
 }
 
-/** All of an answer, whatever became of the request. */
+/** Reads a whole response, even when the request was reset. */
 export async function answerOf(stream: ClientHttp2Stream): Promise<Http2Answer> {
   let headers: Record<string, unknown> = {};
   let trailers: Record<string, unknown> = {};
@@ -43,7 +43,7 @@ export async function answerOf(stream: ClientHttp2Stream): Promise<Http2Answer> 
   stream.on("trailers", (received) => {
     trailers = Object.fromEntries(Object.entries(received));
   });
-  // Not `once`, which fails on a reset; that is part of the answer here.
+  // Not `once`, which rejects on a reset; here the reset is part of the result.
   const closed = new Promise<void>((resolve) => stream.on("close", resolve));
   const body = await text(stream).catch(() => "");
   await closed;

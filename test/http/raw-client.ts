@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import net, { type Socket } from "node:net";
 
-/** An HTTP/1.1 client that sends exactly what it is told, byte by byte if need be. */
+/** An HTTP/1.1 client that sends exactly the given bytes, one at a time if need be. */
 export interface RawClient {
   readonly socket: Socket;
   send(text: string | Buffer): void;
-  /** All that came so far, once that contains the text. */
+  /** Resolves with everything received so far, once it contains the text. */
   until(text: string): Promise<string>;
-  /** All that came until the connection was closed, and after which time since its start. */
+  /** Resolves with everything received until the connection was closed, and the time since its start. */
   readonly closed: Promise<{ text: string; ms: number; error?: string }>;
 }
 
@@ -54,7 +54,7 @@ async function plain(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Sends a part every `everyMs` until there are none or the connection closes. */
+/** Sends a part every `everyMs` until there are none left or the connection closes. */
 export function trickle(client: RawClient, parts: Iterable<string | Buffer>, everyMs: number): void {
   const iterator = parts[Symbol.iterator]();
   const timer = setInterval(() => {

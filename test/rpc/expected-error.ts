@@ -4,13 +4,12 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { type Answer, reasonOf } from "../harness/call.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** How a stack trace, or a path of the server's machine, would show. */
+/** Matches a stack trace or a path of the server's machine. */
 const INSIDES = /\n\s+at |node:internal|node_modules|\.[jt]s:\d+|\/src\//;
 
 /**
- * Holds an answer against what every error promises: JSON with a code, a
- * message, one ErrorDetail with a reason of the catalogue, a request id, and
- * nothing of the server's insides.
+ * Checks the promises of every error response: JSON with a code, a message, one ErrorDetail with a
+ * reason of the catalogue, a request id, and no internals of the server.
  */
 export function expectError(answer: Answer, status: number, code: string, reason: string): void {
   const { body, header } = answer;

@@ -8,7 +8,7 @@ import { trailerParse } from "@connectrpc/connect/protocol-grpc-web";
 import type { TestServer } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 
-/** A binary call of a unary operation, byte by byte; the error that came of it, or undefined. */
+/** Calls a unary operation in binary, byte by byte, and returns its error or undefined. */
 export type RawCall = (
   server: TestServer,
   operation: string,
@@ -16,7 +16,7 @@ export type RawCall = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<ConnectError | undefined>;
 
-/** One message in the frame of gRPC: flags, length, bytes. */
+/** Frames one message for gRPC: flags, length, bytes. */
 export function envelope(message: Uint8Array, flags = 0, length = message.length): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt8(flags);
@@ -24,7 +24,7 @@ export function envelope(message: Uint8Array, flags = 0, length = message.length
   return Buffer.concat([head, message]);
 }
 
-/** Connect's unary binary form over HTTP/1.1: no envelope, errors in JSON. */
+/** Connect's unary binary format over HTTP/1.1: no envelope, errors in JSON. */
 export const callConnect: RawCall = async (server, operation, body, headers = {}) => {
   const res = await exchange(server, `/api/service.v1.${operation}`, "application/proto", body, headers);
   return res.statusCode === 200
@@ -57,14 +57,14 @@ export const callGrpc: RawCall = async (server, operation, body, headers = {}) =
     });
     stream.end(body);
     const { trailers } = await answerOf(stream);
-    // Without the entry whose name is a symbol.
+    // Without the entry whose key is a symbol.
     return findTrailerError(new Headers(Object.entries(trailers) as [string, string][]));
   } finally {
     session.destroy();
   }
 };
 
-/** gRPC over HTTP/1.1, whose trailers come behind the last chunk. */
+/** gRPC over HTTP/1.1, whose trailers follow the last chunk. */
 export const callGrpcHttp1: RawCall = async (server, operation, body, headers = {}) => {
   const res = await exchange(server, `/service.v1.${operation}`, "application/grpc", body, {
     te: "trailers",

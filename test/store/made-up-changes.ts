@@ -7,18 +7,18 @@ import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../
 import { temporaryFolder } from "../harness/server.ts";
 import { AUDIT } from "./record/audit-seal.ts";
 
-/** The two organizations of a {@link openWithOrganizations}. */
+/** The two organizations of {@link openWithOrganizations}. */
 export const ONE = "0192d3c0-0000-7000-8000-000000000001";
 export const TWO = "0192d3c0-0000-7000-8000-000000000002";
 
-/** Milliseconds since 1970 UTC; what every clock of these tests says. */
+/** Milliseconds since 1970 UTC; the fixed time of every clock in these tests. */
 export const NOW_MS = Date.UTC(2026, 0, 1);
 
 interface OpenAtOptions {
   readonly grouping?: boolean;
 }
 
-/** Opens the store of a folder; what waits at the same time shares a commit, however slow the machine is. */
+/** Opens the store of a folder; writes that wait together share a commit, however slow the machine is. */
 export function openAt(dataDir: string, options: OpenAtOptions = {}): Store {
   return openStore({
     dataDir,
@@ -30,7 +30,7 @@ export function openAt(dataDir: string, options: OpenAtOptions = {}): Store {
   });
 }
 
-/** A new store with two organizations and nothing else in it. */
+/** Opens a new store with two organizations and nothing else. */
 export async function openWithOrganizations(grouping = true): Promise<{ dataDir: string; store: Store }> {
   const dataDir = temporaryFolder();
   const store = openAt(dataDir, { grouping });
@@ -40,25 +40,25 @@ export async function openWithOrganizations(grouping = true): Promise<{ dataDir:
   return { dataDir, store };
 }
 
-/** The change of a project that is not there. */
+/** Returns a change of a project that does not exist. */
 export function change(organizationId: string, id: string): Change {
   return { organizationId, type: "project", id, kind: "created", after: JSON.stringify({ id }) };
 }
 
-/** Writes a row and the change of a made-up project, in one go. */
+/** Writes a row and the change of a made-up project in one transaction. */
 export async function put(tx: WriteTransaction, name: string, organizationId = ONE): Promise<string> {
   await builderOf(tx.db).insertInto("fact").values({ name, value: "" }).execute();
   tx.record(change(organizationId, name));
   return name;
 }
 
-/** Names of the rows that {@link put} wrote, in their order. */
+/** Returns the names of the rows that {@link put} wrote, in order. */
 export async function factsIn({ reader }: Store): Promise<string[]> {
   const rows = await builderOf(reader).selectFrom("fact").select("name").orderBy("name").execute();
   return rows.map(({ name }) => name);
 }
 
-/** An organization's audit rows, oldest first. */
+/** Returns an organization's audit rows, oldest first. */
 export function auditOf({ reader }: Store, organizationId: string) {
   return builderOf(reader)
     .selectFrom("audit_log")
@@ -68,7 +68,7 @@ export function auditOf({ reader }: Store, organizationId: string) {
     .execute();
 }
 
-/** An organization's events, oldest first. */
+/** Returns an organization's events, oldest first. */
 export function eventsOf({ reader }: Store, organizationId: string) {
   return builderOf(reader)
     .selectFrom("event")
@@ -78,7 +78,10 @@ export function eventsOf({ reader }: Store, organizationId: string) {
     .execute();
 }
 
-/** Holds audit log, events and counter of each organization against each other and against what was changed in it. */
+/**
+ * Checks that the audit log, events and counter of each organization agree with each other and with
+ * its changes.
+ */
 export async function expectWholeRecord(
   store: Store,
   changed: Readonly<Record<string, readonly string[]>>,

@@ -1,7 +1,8 @@
 import { createInterface } from "node:readline";
 import { Maintenance } from "../../src/store/sqlite/checkpoint/maintenance-thread.ts";
 
-// A process with the thread of upkeep of a database file: for each line it merges the index of texts, and prints the answer.
+// A process with the maintenance thread of a database file: for each line it merges the index of texts and
+// prints the result.
 
 const upkeep = new Maintenance(process.argv[2] ?? "");
 for await (const _ of createInterface({ input: process.stdin })) {

@@ -4,7 +4,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
 
-// A process with a store: for each line it writes some facts at once and prints what came of it, as JSON.
+// A process with a store: for each line it writes some facts at once and prints the result as JSON.
 
 const [, , dataDir = "", organizationId = ""] = process.argv;
 const store = openStore({

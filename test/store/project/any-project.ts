@@ -1,6 +1,6 @@
 import type { ProjectFilter } from "../../../src/store/project/project-filter.ts";
 
-/** Lets every project through. */
+/** Matches every project. */
 export const ANY_PROJECT: ProjectFilter = {
   projectIds: [],
   search: "",
