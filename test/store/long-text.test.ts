@@ -26,6 +26,30 @@ test.each([
     .select([bytesOf("fact.value").as("bytes"), "value as text"])
     .where("name", "=", name)
     .executeTakeFirstOrThrow();
+  const read = textOf(bytes);
+  expect(read).toBe(value);
+  expect(read).toBe(text);
+});
+
+test("the memory of a long text's bytes is released when it has been read", async () => {
+  const value = "a".repeat(1_000_000);
+  const { store } = made;
+  await store.write(SYSTEM, "test", ({ db }) =>
+    builderOf(db).insertInto("fact").values({ name: "released", value }).execute(),
+  );
+  const { bytes } = await builderOf(store.reader)
+    .selectFrom("fact")
+    .select(bytesOf("fact.value").as("bytes"))
+    .where("name", "=", "released")
+    .executeTakeFirstOrThrow();
+  expect(bytes.buffer.byteLength).toBe(value.length);
   expect(textOf(bytes)).toBe(value);
-  expect(textOf(bytes)).toBe(text);
+  expect(bytes.buffer.byteLength).toBe(0);
+});
+
+test("the memory of bytes stays when others share it", () => {
+  const shared = Buffer.alloc(200_000, "a");
+  const part = shared.subarray(0, 100_000);
+  expect(textOf(part)).toBe("a".repeat(100_000));
+  expect(shared.toString()).toBe("a".repeat(200_000));
 });
