@@ -1,6 +1,7 @@
 import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
@@ -21,6 +22,7 @@ test("members are added, listed, given a role and removed beside the running ser
     return body.account?.memberships[0].userRole;
   };
   expect(await role()).toBe("ORGANIZATION_ROLE_MEMBER");
+  await addOrganization(server, "Another organization");
   const listed = await member("list");
   expect(listed.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(1))).toEqual([
     ["administrator", "admin@localhost", "Administrator"],

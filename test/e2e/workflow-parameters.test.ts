@@ -78,6 +78,7 @@ describe("a trigger that gives no parameters", () => {
     await refused({ parameters: [] });
     await refused({ parameters: [{ key: "word" }] });
     await refused({ action: command("echo {{ .Parameters.word }} {{ .Parameters.other }}") });
+    await refused({ report: command("echo {{ .Parameters.other }}") });
     const { spec } = await workflows.updated(id, { action: command("echo {{.Parameters.word}}") });
     expect(spec.parameters).toEqual([{ ...WORD, payloadField: "" }]);
     await workflows.updated(id, { triggers: [BY_HAND], parameters: [] });
