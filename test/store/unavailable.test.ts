@@ -42,7 +42,9 @@ describe("a write that the database does not take", () => {
     );
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
     for (const outcome of outcomes.slice(0, 2)) {
-      expect(outcome.status === "rejected" && outcome.reason).toBeInstanceOf(StoreUnavailable);
+      const reason = outcome.status === "rejected" && outcome.reason;
+      expect(reason).toBeInstanceOf(StoreUnavailable);
+      expect(reason).toMatchObject({ cause: { message: "the disk is full" } });
     }
     expect(await factsIn(store)).toEqual(["behind"]);
     await expectWholeRecord(store, { [ONE]: ["behind"], [TWO]: [] });
