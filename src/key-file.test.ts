@@ -57,7 +57,7 @@ describe("the key file", () => {
         import { loadKeys } from "./src/keys.ts";
         const [, role] = process.argv;
         print("ready");
-        for (let line = await told(); line; line = await told()) {
+        for (let line = await nextLine(); line; line = await nextLine()) {
           const { file, at } = JSON.parse(line);
           while (role === "watcher" ? !existsSync(file) : performance.timeOrigin + performance.now() < at);
           try { print(loadKeys(file).id); } catch (error) { print(error.message); }
@@ -171,7 +171,7 @@ describe("a secret that is added", () => {
       const [, file] = process.argv;
       print("ready");
       let counts = new Set(), last = new Set(), stopped = false;
-      told().then(() => { stopped = true; });
+      nextLine().then(() => { stopped = true; });
       while (!stopped) {
         const secrets = readKeyFile(file);
         counts.add(secrets.length);

@@ -78,7 +78,7 @@ describe.each<[string, DescMessage, object]>([
 });
 
 test("the page names the jobs by the operation under which they are recorded", () => {
-  const sources = ["archive", "deletion", "lifetime"].map((name) =>
+  const sources = ["environment-archiving", "environment-deletion", "environment-lifetime"].map((name) =>
     readFileSync(join(import.meta.dirname, `../../src/jobs/${name}.ts`), "utf8"),
   );
   expect(
