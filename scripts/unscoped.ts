@@ -19,6 +19,7 @@ export const UNSCOPED: readonly Group[] = [
       findWebhookSecrets: "what the signature of such a delivery is verified with",
       findTokenByHash: "authenticates a request",
       findTokenById: "authenticates again, for a stream that stays open, by the id of its token",
+      findWorkflowOwner: "finds whose webhook a delivery is for, before its signature is verified",
       findAnyWorkflow: "finds whose webhook a delivery is for, before its signature is verified",
     },
   },
@@ -58,8 +59,6 @@ export const UNSCOPED: readonly Group[] = [
       findNewestAuditTime: "serve: whether the clock went back",
       findOrganizationsWithBytes: "organization list",
       findUnrecordedOrganizations: "serve: organizations of an earlier release",
-      hadOrganization: "serve: whether this is the first start",
-      hasOrganization: "serve: whether this is the first start",
       insertSubscription: "account subscribe",
       recordInInstallation: "serve: records such an organization",
       removeOrganization: "organization remove",
@@ -71,6 +70,8 @@ export const UNSCOPED: readonly Group[] = [
     callers:
       /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|access\/organization-creation))\b/,
     functions: {
+      hadOrganization: "serve: whether this is the first start",
+      hasOrganization: "serve: whether this is the first start",
       findAgents: "agent list",
       findHostTokensUnderKey: "keys rotate",
       findMembership: "token create: a user by id",

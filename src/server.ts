@@ -30,7 +30,7 @@ import { createRoutes } from "./rpc/routes.ts";
 import { sourceControl } from "./scm/source-control.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
-import type { Store } from "./store/store.ts";
+import { asLeader, type Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
 /** Time for accepted requests to finish when the server is stopped. */
@@ -154,7 +154,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       const { host, port } = await listener.listen();
       baseUrl ||= `${config.tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
       const context = {
-        store,
+        store: asLeader(store),
         keys,
         log,
         scm: sourceControl({
@@ -166,8 +166,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
         draining: draining.signal,
         settings: config,
       };
-      const slowReaders = { name: "slow-readers", everyMs: PASS_MS, run: async () => budget.pass(PASS_MS) };
-      jobs = startJobs([...JOBS.map((make) => make(context)), slowReaders], log);
+      const slowReaders = {
+        name: "slow-readers",
+        everyMs: PASS_MS,
+        isLocal: true,
+        run: async () => budget.pass(PASS_MS),
+      };
+      jobs = startJobs([...JOBS.map((make) => make(context)), slowReaders], log, () => store.leads());
       return baseUrl;
     },
     async close() {

@@ -87,7 +87,7 @@ describe("the layers", () => {
   test("let each layer use itself, the layers below it and the packages that it is for", () => {
     const files = {
       "src/domain/a.ts": `${importing("./b.ts")}${importing("#gen/service/v1/project_pb.js")}`,
-      "src/store/a.ts": `${importing("../domain/b.ts")}${importing("kysely")}${importing("./sqlite/expressions.ts")}`,
+      "src/store/a.ts": `${importing("../domain/b.ts")}${importing("kysely")}${importing("./expressions.ts")}`,
       "src/store/sqlite/a.ts": `${importing("better-sqlite3")}${importing("../store.ts")}const text = sql\`select 1\`;`,
       "src/scm/a.ts": `${importing("../domain/b.ts")}${importing("node:https")}`,
       "src/jobs/a.ts": `${importing("../store/b.ts")}${importing("../scm/b.ts")}${importing("../log.ts")}`,

@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { fireInterest } from "../services/agent/agent-wake.ts";
 import { findDueTimers } from "../store/agent/agent-interest.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 /** The precision of the timers of agent executions. */
@@ -22,10 +22,15 @@ export async function fireAgentTimers(store: Store, now: number): Promise<void> 
     const due = await findDueTimers(store.reader, now, TIMERS_PER_BATCH);
     const fired = await Promise.allSettled(
       due.map(({ organizationId, ...name }) =>
-        store.write(SYSTEM, "job/agent-timers", (tx) => {
-          const payload = { case: "timer", value: { firedAt: timestampFromMs(tx.now) } } as const;
-          return fireInterest(tx, { organizationId }, name, payload);
-        }),
+        store.write(
+          SYSTEM,
+          "job/agent-timers",
+          (tx) => {
+            const payload = { case: "timer", value: { firedAt: timestampFromMs(tx.now) } } as const;
+            return fireInterest(tx, { organizationId }, name, payload);
+          },
+          within({ organizationId }),
+        ),
       ),
     );
     const failures = fired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));

@@ -8,7 +8,7 @@ import {
   type PendingSearch,
   prepareSearch,
 } from "../services/workflow/execution/execution-expand.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, within } from "../store/store.ts";
 import { findUnexpandedExecutions } from "../store/workflow/workflow-execution-list.ts";
 import type { JobFactory } from "./job.ts";
 
@@ -100,11 +100,16 @@ async function expandExecution(
 ): Promise<number> {
   const { organizationId, id } = waiting;
   const scope = { organizationId };
-  const search = await store.write(SYSTEM, OPERATION, (tx) => prepareSearch(tx, scope, keys, id));
+  const search = await store.write(
+    SYSTEM,
+    OPERATION,
+    (tx) => prepareSearch(tx, scope, keys, id),
+    within(scope),
+  );
   if (!search) return 0;
   try {
     const found = await searchRepositories(scm, search, draining);
-    await store.write(SYSTEM, OPERATION, (tx) => expandFromSearch(tx, scope, id, found));
+    await store.write(SYSTEM, OPERATION, (tx) => expandFromSearch(tx, scope, id, found), within(scope));
     return 0;
   } catch (error) {
     if (draining.aborted) return RETRY_DELAY_MS;
@@ -113,7 +118,12 @@ async function expandExecution(
       return Math.max(RETRY_DELAY_MS, error.retryAfterMs ?? 0);
     }
     const failure = workflowError("repository_search_failed", error.message, { host: search.host });
-    await store.write(SYSTEM, OPERATION, (tx) => failUnexpandedExecution(tx, scope, id, failure));
+    await store.write(
+      SYSTEM,
+      OPERATION,
+      (tx) => failUnexpandedExecution(tx, scope, id, failure),
+      within(scope),
+    );
     return 0;
   }
 }

@@ -9,6 +9,8 @@ export interface Job {
   readonly name: string;
   /** Milliseconds from one start to the next. */
   readonly everyMs: number;
+  /** True for a job that every server runs for itself; others run on one server at a time. Default false. */
+  readonly isLocal?: boolean;
   readonly run: () => Promise<unknown>;
 }
 

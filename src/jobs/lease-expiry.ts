@@ -1,6 +1,6 @@
 import { handlerOf } from "../services/access/work-handlers.ts";
 import { findExpiredLeases, findLease, renewLease } from "../store/runner/work-lease.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
@@ -25,16 +25,26 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
   const failures: unknown[] = [];
   for (const { id, organization_id: organizationId, fence } of expired) {
     const scope = { organizationId };
-    const ending = store.write(SYSTEM, "job/leases", async (tx) => {
-      const lease = await findLease(tx.db, scope, id);
-      // It may have been renewed, finished or given out again since.
-      if (!lease || lease.fence !== fence || lease.leased_by === null) return;
-      if ((lease.expires_at ?? 0) > tx.now) return;
-      await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
-    });
+    const ending = store.write(
+      SYSTEM,
+      "job/leases",
+      async (tx) => {
+        const lease = await findLease(tx.db, scope, id);
+        // It may have been renewed, finished or given out again since.
+        if (!lease || lease.fence !== fence || lease.leased_by === null) return;
+        if ((lease.expires_at ?? 0) > tx.now) return;
+        await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });
+      },
+      within(scope),
+    );
     await ending.catch(async (error: unknown) => {
       failures.push(error);
-      const renewing = store.write(SYSTEM, "job/leases", (tx) => renewLease(tx, id, tx.now + RETRY_AFTER_MS));
+      const renewing = store.write(
+        SYSTEM,
+        "job/leases",
+        (tx) => renewLease(tx, id, tx.now + RETRY_AFTER_MS),
+        within(scope),
+      );
       await renewing.catch((cause: unknown) => failures.push(cause));
     });
   }

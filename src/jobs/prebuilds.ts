@@ -8,7 +8,7 @@ import {
   setNextPrebuilds,
 } from "../store/project/prebuild-schedule.ts";
 import { findProject } from "../store/project/project.ts";
-import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 1_000;
@@ -32,8 +32,11 @@ export async function createDuePrebuilds(store: Store, now: number): Promise<voi
     const due = await findDuePrebuildSchedules(store.reader, now, PROJECTS_PER_BATCH);
     const made = await Promise.allSettled(
       due.map(({ project_id: projectId, organization_id: organizationId }) =>
-        store.write(SYSTEM, "job/prebuilds", (tx) =>
-          createPrebuildsOfProject(tx, { organizationId }, projectId),
+        store.write(
+          SYSTEM,
+          "job/prebuilds",
+          (tx) => createPrebuildsOfProject(tx, { organizationId }, projectId),
+          within({ organizationId }),
         ),
       ),
     );

@@ -5,5 +5,6 @@ import type { JobFactory } from "./job.ts";
 export const revokedStreamsJob: JobFactory = ({ revocationMonitor }) => ({
   name: "revoked-streams",
   everyMs: CHECK_EVERY_MS,
+  isLocal: true,
   run: () => revocationMonitor.check(),
 });

@@ -15,12 +15,14 @@ export interface RunningJobs {
  * Runs each job at its interval, the first time after one interval. A job that
  * is still running when its next run is due skips that run. A failure is logged and
  * does not affect later runs. The timers do not keep the process alive.
+ *
+ * @param leads whether this server is the one that runs the jobs; those of every server run anyway
  */
-export function startJobs(jobs: readonly Job[], log: JobLog): RunningJobs {
+export function startJobs(jobs: readonly Job[], log: JobLog, leads: () => boolean = () => true): RunningJobs {
   const running = new Map<Job, Promise<void>>();
   const timers = jobs.map((job) =>
     setInterval(() => {
-      if (running.has(job)) return;
+      if (running.has(job) || !(job.isLocal || leads())) return;
       const run = runLogged(job, log).finally(() => running.delete(job));
       running.set(job, run);
     }, job.everyMs).unref(),

@@ -1,7 +1,7 @@
 import { stopEnvironments } from "../services/access/environment-stops.ts";
 import { newRowBudget, type RowBudget } from "../services/call/row-budget.ts";
 import { stopExecution, stopExecutions } from "../services/workflow/execution/execution-cancel.ts";
-import type { Store, WriteTransaction } from "../store/store.ts";
+import { type Store, type WriteTransaction, within } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
 import type { JobFactory } from "./job.ts";
 import { writeThenPause } from "./write-then-pause.ts";
@@ -33,7 +33,7 @@ export async function continueStops(store: Store, draining?: AbortSignal): Promi
       if (draining?.aborted) break;
       if (failures.has(keyOf(stop))) continue;
       batches += 1;
-      const batch = writeThenPause(store, "job/stops", (tx) => writeStopBatch(tx, stop));
+      const batch = writeThenPause(store, "job/stops", (tx) => writeStopBatch(tx, stop), within(stop));
       await batch.catch((error: unknown) => failures.set(keyOf(stop), error));
     }
   } while (batches > batchesBefore);

@@ -26,5 +26,6 @@ export function createStorageCheck(store: Pick<Store, "problem" | "probe">, log:
 export const storageCheckJob: JobFactory = ({ store, log }) => ({
   name: "storage",
   everyMs: EVERY_MS,
+  isLocal: true,
   run: createStorageCheck(store, log),
 });

@@ -27,7 +27,11 @@ export async function fireDueTimeTriggers(store: Store, now: number): Promise<vo
   for (;;) {
     const due = await findDueSchedules(store.reader, now, SCHEDULES_PER_BATCH);
     const fired = await Promise.allSettled(
-      due.map((schedule) => store.write(SYSTEM, "job/schedules", (tx) => fireSchedule(tx, schedule))),
+      due.map((schedule) =>
+        store.write(SYSTEM, "job/schedules", (tx) => fireSchedule(tx, schedule), {
+          locks: [schedule.organization_id],
+        }),
+      ),
     );
     const failures = fired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, "time triggers did not fire");

@@ -1,4 +1,4 @@
-import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { type Store, SYSTEM, type WriteOptions, type WriteTransaction } from "../store/store.ts";
 
 /** The maximum pause between two batches. */
 const MAX_PAUSE_MS = 50;
@@ -11,10 +11,11 @@ export async function writeThenPause<T>(
   store: Store,
   operation: string,
   fn: (tx: WriteTransaction) => Promise<T>,
+  options?: WriteOptions,
 ): Promise<T> {
   const began = performance.now();
   try {
-    return await store.write(SYSTEM, operation, fn);
+    return await store.write(SYSTEM, operation, fn, options);
   } finally {
     const pauseMs = Math.min(MAX_PAUSE_MS, performance.now() - began);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));

@@ -1,9 +1,9 @@
 import { type SelectQueryBuilder, sql } from "kysely";
 import { SearchTooLong } from "../domain/error.ts";
 import type { PagePosition } from "../domain/page.ts";
+import { compareRow } from "./expressions.ts";
 import { builderOf } from "./query-builder.ts";
 import type { Schema } from "./schema.ts";
-import { compareRow } from "./sqlite/expressions.ts";
 import type { Reader } from "./store.ts";
 
 /** Number of rows that one query tests of a list that takes too long as a whole: some 100 ms. */

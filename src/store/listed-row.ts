@@ -1,7 +1,7 @@
 import type { ListedRow, PagePosition } from "../domain/page.ts";
+import { bytesOf, octets, shortText } from "./expressions.ts";
 import { textOf } from "./long-text.ts";
 import { prepared } from "./prepared.ts";
-import { bytesOf, octets, shortText } from "./sqlite/expressions.ts";
 import type { Reader } from "./store.ts";
 
 /**

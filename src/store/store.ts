@@ -149,7 +149,17 @@ export interface WriteTransaction {
 export interface WriteOptions {
   /** A write whose signal is aborted before its turn comes does not begin. */
   readonly signal?: AbortSignal;
+  /**
+   * The organizations whose rows the write changes, by id. Writes of others go on beside it where the engine has more
+   * than one writer; a change of anything else fails. Default: the installation, which every other write waits for.
+   */
+  readonly locks?: readonly string[] | "installation";
+  /** True for a write of a job: it fails once another process runs the jobs. Default false. */
+  readonly asLeader?: boolean;
 }
+
+/** Returns the options of a write that changes only rows of one organization. */
+export const within = ({ organizationId }: Scope): WriteOptions => ({ locks: [organizationId] });
 
 export interface Store {
   /** Read-only access to rows that are durably committed. */
@@ -202,6 +212,8 @@ export interface Store {
   problem(): string | undefined;
   /** Tries an empty change, while there is a problem; never rejects. */
   probe(): Promise<void>;
+  /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
+  leads(): boolean;
   /**
    * Calls `listener` after each commit of this process, and within a second after those of others.
    * @returns the function that removes the listener
@@ -216,6 +228,18 @@ export interface Store {
   onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
+
+/** A database opened for reading, in the one state that it had at the first read. */
+export interface ReadOnlyStore {
+  readonly reader: Reader;
+  close(): void | Promise<void>;
+}
+
+/** Returns the store as jobs use it: their writes fail once another process runs the jobs. */
+export const asLeader = (store: Store): Store => ({
+  ...store,
+  write: (actor, operation, fn, options) => store.write(actor, operation, fn, { ...options, asLeader: true }),
+});
 
 /** The columns that a bookkeeping update can change. */
 export interface BookkeepingColumns {

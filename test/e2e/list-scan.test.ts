@@ -63,7 +63,7 @@ beforeAll(async () => {
   const search = ((...args) => {
     searches += 1;
     if (isSlow && searches === 1) return Promise.reject(new SearchTooLong(0));
-    return made.store.search(...args);
+    return made.search(...args);
   }) as SqliteStore["search"];
   // As if each query tested more rows than the main thread does.
   const attempt = () => {

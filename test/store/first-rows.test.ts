@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type SqlBool, sql } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
+import { checkDeadline } from "../../src/store/expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { checkDeadline } from "../../src/store/sqlite/expressions.ts";
 import type { SqliteStore } from "../../src/store/sqlite/open.ts";
 import type { SearchParameters } from "../../src/store/sqlite/search/searches.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
   const search = ((...args) => {
     searches += 1;
     if (searches === 1) return Promise.reject(new SearchTooLong(0));
-    return testStore.store.search(...args);
+    return testStore.search(...args);
   }) as SqliteStore["search"];
   const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
   db = listing({ search }, reading, caller);

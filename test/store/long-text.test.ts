@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { bytesOf } from "../../src/store/expressions.ts";
 import { textOf } from "../../src/store/long-text.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { bytesOf } from "../../src/store/sqlite/expressions.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 

@@ -5,7 +5,7 @@ import { newLocalConfiguration } from "../../domain/runner/runner.ts";
 import type { Keys } from "../../keys.ts";
 import { findAccountByEmail, insertAccount } from "../../store/identity/account.ts";
 import { findMembership, insertMember } from "../../store/identity/member.ts";
-import { insertOrganization } from "../../store/identity/organization.ts";
+import { hadOrganization, hasOrganization, insertOrganization } from "../../store/identity/organization.ts";
 import { insertRunner } from "../../store/runner/runner.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
 import { createPersonalToken } from "../identity/personal-token.ts";
@@ -32,23 +32,42 @@ export interface OrganizationCreationRequest {
  * the email exists, it becomes the administrator; otherwise an account is created.
  */
 export function createOrganizationWithToken(store: Store, keys: Keys, request: OrganizationCreationRequest) {
-  return store.write(OPERATOR, request.operation, async (tx) => {
-    const accountId = await findOrCreateAccount(tx, request.email, request.accountName);
-    const { organization, member } = await insertOrganizationWithAdministrator(
-      tx,
-      request.organizationName,
-      accountId,
-    );
-    const scope = { organizationId: organization.id };
-    const userId = member.id;
-    const token = await createPersonalToken(tx, scope, keys, {
-      userId,
-      description: request.tokenDescription ?? "",
-      validForMs: request.validForMs ?? 0,
-      readOnly: false,
-    });
-    return { organizationId: scope.organizationId, userId, accountId, token };
+  return store.write(OPERATOR, request.operation, (tx) => insertOrganizationWithToken(tx, keys, request));
+}
+
+/**
+ * Creates the organization of the first start in the same way.
+ *
+ * @returns undefined where there is or was an organization: another server may have created the first one
+ */
+export function createFirstOrganization(store: Store, keys: Keys, request: OrganizationCreationRequest) {
+  return store.write(OPERATOR, request.operation, async (tx) =>
+    (await hasOrganization(tx.db)) || (await hadOrganization(tx.db))
+      ? undefined
+      : insertOrganizationWithToken(tx, keys, request),
+  );
+}
+
+async function insertOrganizationWithToken(
+  tx: WriteTransaction,
+  keys: Keys,
+  request: OrganizationCreationRequest,
+) {
+  const accountId = await findOrCreateAccount(tx, request.email, request.accountName);
+  const { organization, member } = await insertOrganizationWithAdministrator(
+    tx,
+    request.organizationName,
+    accountId,
+  );
+  const scope = { organizationId: organization.id };
+  const userId = member.id;
+  const token = await createPersonalToken(tx, scope, keys, {
+    userId,
+    description: request.tokenDescription ?? "",
+    validForMs: request.validForMs ?? 0,
+    readOnly: false,
   });
+  return { organizationId: scope.organizationId, userId, accountId, token };
 }
 
 /** Inserts an organization, its administrator, and the runner that represents its members' local runners. */

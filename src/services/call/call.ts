@@ -110,9 +110,19 @@ export function writePartAsCaller<T>(
       await requireNotRevoked(tx, caller, operation);
       return fn(tx, caller);
     },
-    { signal: ctx.signal },
+    {
+      signal: ctx.signal,
+      locks: BEYOND_ORGANIZATION.has(operation) ? "installation" : [caller.organizationId],
+    },
   );
 }
+
+/** Operations that change more than the caller's organization: other organizations, or accounts. */
+const BEYOND_ORGANIZATION: ReadonlySet<string> = new Set([
+  "service.v1.OrganizationService/CreateOrganization",
+  "service.v1.AccountService/BlockAccount",
+  "service.v1.AccountService/UnblockAccount",
+]);
 
 /** Tells whether the operation is exempt. Those of runners are: they report on earlier requests and are bounded by leases. */
 function isExemptFromQuota(ctx: HandlerContext): boolean {

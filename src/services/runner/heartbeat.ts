@@ -9,7 +9,7 @@ import {
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
 import { findStoredRunner, type StoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { repeatableKey } from "../call/idempotency.ts";
@@ -52,7 +52,12 @@ export async function recordHeartbeat(
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (!known) return undefined;
   if (connectedRunner(known.runner, {}, now())) {
-    await store.write(caller.subject, operationOf(ctx), (tx) => updateConnectedRunner(tx, caller, {}));
+    await store.write(
+      caller.subject,
+      operationOf(ctx),
+      (tx) => updateConnectedRunner(tx, caller, {}),
+      within(caller),
+    );
   } else if (now() - (known.seenAt ?? 0) >= HEARTBEAT_WRITE_INTERVAL_MS) {
     await touchRunner(store, caller, now());
   }

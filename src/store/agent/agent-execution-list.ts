@@ -1,9 +1,9 @@
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline, octets } from "../expressions.ts";
 import { firstRowsInPhases } from "../first-rows.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline, octets } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 

@@ -4,9 +4,9 @@ import {
   type AgentExecution_Status_Subagent as Subagent,
   AgentExecution_Status_SubagentSchema as SubagentSchema,
 } from "#gen/service/v1/agent_pb.js";
+import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { unindexed } from "../sqlite/expressions.ts";
 import type { Handle, Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";

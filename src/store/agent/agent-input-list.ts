@@ -1,9 +1,9 @@
 import { type AgentInput, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Handle, Reader } from "../store.ts";
 import { inputOfRow } from "./agent-input.ts";
 

@@ -1,5 +1,5 @@
+import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
-import { unindexed } from "../sqlite/expressions.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { AgentInterestTable } from "./agent-schema.ts";
 

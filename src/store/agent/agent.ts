@@ -1,11 +1,11 @@
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { AgentTable } from "./agent-schema.ts";
 

@@ -1,10 +1,10 @@
 import type { SelectQueryBuilder } from "kysely";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
-import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /**

@@ -2,10 +2,10 @@ import type { ExpressionBuilder } from "kysely";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 import type { MemberFacts, MemberOrder } from "../../domain/identity/member.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
-import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 import type { AccountTable, MemberTable } from "./identity-schema.ts";
 

@@ -1,11 +1,11 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 

@@ -2,11 +2,11 @@ import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/servi
 import { fold } from "../../domain/fold.ts";
 import { isServiceAccountSuspended } from "../../domain/identity/service-account.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTable } from "./identity-schema.ts";
 

@@ -1,12 +1,12 @@
 import { type SecurityPolicy, SecurityPolicySchema } from "#gen/service/v1/security_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { securityPolicySearchText } from "../../domain/policy/security-policy.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { body: string }>(

@@ -1,6 +1,6 @@
 import type { SelectQueryBuilder } from "kysely";
+import { checkDeadline, contains, unindexed } from "../expressions.ts";
 import type { Schema } from "../schema.ts";
-import { checkDeadline, contains, unindexed } from "../sqlite/expressions.ts";
 import type { Scope } from "../store.ts";
 
 /**

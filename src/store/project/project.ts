@@ -6,11 +6,11 @@ import {
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../../domain/project/project.ts";
+import { textAt } from "../expressions.ts";
 import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { textAt } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { syncPrebuildSchedule } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
@@ -92,7 +92,7 @@ const selectName = prepared<{ id: string; organizationId: string }, { name: stri
   (db, { id, organizationId }) =>
     db
       .selectFrom("project")
-      .select(textAt("project.body", "$.metadata.name").as("name"))
+      .select(textAt("project.body", ["metadata", "name"]).as("name"))
       .where("id", "=", id)
       .where("organization_id", "=", organizationId),
 );

@@ -1,5 +1,5 @@
+import { contains } from "../expressions.ts";
 import { builderOf } from "../query-builder.ts";
-import { contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /** The beginning of a list of prebuild classes in a body, when the list is not empty. */

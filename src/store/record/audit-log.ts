@@ -3,12 +3,12 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditLogEntryKind } from "#gen/service/v1/event_pb.js";
 import type { ListAuditLogsResponse_AuditLogEntrySchema } from "#gen/service/v1/event_service_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { kindOf } from "../resource-type.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import { type Reader, type ResourceType, type Scope, SYSTEM } from "../store.ts";
 import type { AuditLogTable } from "./record-schema.ts";
 

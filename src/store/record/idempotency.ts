@@ -41,16 +41,27 @@ export async function findStoredResponse(
 }
 
 const upsertResponse = prepared<IdempotencyTable, unknown>((db, row) =>
-  db.replaceInto("idempotency").values({
-    caller_id: row.caller_id,
-    operation: row.operation,
-    key: row.key,
-    organization_id: row.organization_id,
-    created_at: row.created_at,
-    request_hash: row.request_hash,
-    response: row.response,
-    redacted: row.redacted,
-  }),
+  db
+    .insertInto("idempotency")
+    .values({
+      caller_id: row.caller_id,
+      operation: row.operation,
+      key: row.key,
+      organization_id: row.organization_id,
+      created_at: row.created_at,
+      request_hash: row.request_hash,
+      response: row.response,
+      redacted: row.redacted,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(["caller_id", "operation", "key"]).doUpdateSet({
+        organization_id: (eb) => eb.ref("excluded.organization_id"),
+        created_at: (eb) => eb.ref("excluded.created_at"),
+        request_hash: (eb) => eb.ref("excluded.request_hash"),
+        response: (eb) => eb.ref("excluded.response"),
+        redacted: (eb) => eb.ref("excluded.redacted"),
+      }),
+    ),
 );
 
 /** Stores a response, replacing an expired one. It leaves no audit row: the write itself does. */

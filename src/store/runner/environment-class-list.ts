@@ -1,12 +1,12 @@
 import type { ExpressionBuilder } from "kysely";
 import { type EnvironmentClass, EnvironmentClassSchema } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /**

@@ -3,11 +3,11 @@ import {
   HostAuthenticationTokenSchema,
 } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /** The conditions of a list; all must hold. */

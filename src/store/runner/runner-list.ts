@@ -1,10 +1,10 @@
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /**

@@ -76,7 +76,8 @@ function copyWhole(raw: Database.Database, file: string): void {
   }
 }
 
-function requireCurrentDatabase(raw: Database.Database, file: string): void {
+/** @throws Error with a sentence for the operator when a file is no complete database that this release can read */
+export function requireCurrentDatabase(raw: Database.Database, file: string): void {
   let names: string[];
   try {
     const damage = raw.pragma("quick_check", { simple: true });

@@ -2,10 +2,10 @@ import { chmodSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { Kysely, type KyselyPlugin } from "kysely";
+import { ROWS_PER_CHECK } from "../expressions.ts";
 import { runDirectly, type Statement } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { StableSqliteDialect } from "./dialect.ts";
-import { ROWS_PER_CHECK } from "./expressions.ts";
 
 /**
  * Time that a statement waits for another process (the command line next to a running server) to

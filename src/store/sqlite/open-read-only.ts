@@ -1,16 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Kysely } from "kysely";
-import type { Schema } from "../schema.ts";
+import type { ReadOnlyStore } from "../store.ts";
 import { openConnection } from "./connection.ts";
 import { MIGRATIONS } from "./migrate.ts";
 import { DATABASE_FILE } from "./open.ts";
-
-/** A database opened for reading, in the one state that it had at the first read. */
-export interface ReadOnlyStore {
-  readonly reader: Kysely<Schema>;
-  close(): void;
-}
 
 /**
  * Opens the database of a data folder, or of a copy of one, without changing a row of it, and

@@ -123,6 +123,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     touchAll: touchAll,
     problem: () => writer.problem,
     probe: () => writer.probe(),
+    leads: () => true,
     onCommit: (listener) => writer.onCommit(listener),
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {

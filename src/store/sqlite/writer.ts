@@ -1,17 +1,16 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import { type AuditSeal, buildRecord } from "../record/record.ts";
+import { Group } from "../group.ts";
+import { Listeners } from "../listeners.ts";
+import { runWrite, type WriteSettings } from "../run-write.ts";
 import type { Schema } from "../schema.ts";
-import { type Actor, type Change, StoreUnavailable, type WriteTransaction } from "../store.ts";
-import { topicsOf } from "../topics.ts";
+import { type Actor, StoreUnavailable, type WriteTransaction } from "../store.ts";
 import type { Checkpoints } from "./checkpoint/checkpoints.ts";
 import type { Connection } from "./connection.ts";
 import { beginWrite } from "./connection.ts";
-import { Group } from "./group.ts";
-import { Listeners } from "./listeners.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import { indexSearchText } from "./search/project-texts.ts";
-import type { TextIndex } from "./search/text-index.ts";
+import type { IndexedText, TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { hasFreeSpace, isEngineFailure, storageProblem } from "./storage-problem.ts";
 import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
@@ -40,14 +39,9 @@ const TURNS_BETWEEN = 3;
 /** Writes waiting past this number are refused: the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
-export interface WriterOptions {
+export interface WriterOptions extends WriteSettings {
   /** Folder of the database. */
   readonly dataDir: string;
-  readonly now: () => number;
-  readonly newId: () => string;
-  /** Given to each write; Infinity without a bound. */
-  readonly quotaBytes: number;
-  readonly audit: AuditSeal;
   /** Of reads, which see a commit as soon as anybody is told of it. */
   readonly snapshot: Snapshot;
   readonly checkpoints: Checkpoints;
@@ -83,6 +77,8 @@ export class Writer {
   readonly #turns: WriteTurns;
   /** Of the commit that is being made, or of the next one. */
   #group: Group;
+  /** The texts that this commit adds to the index. */
+  #texts: IndexedText[] = [];
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
@@ -99,30 +95,17 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<T> {
     return this.enqueue(async (db) => {
-      const changes: Change[] = [];
-      const touched = new Set<string>();
-      const group = this.#group;
-      const tx: WriteTransaction = {
+      const [group, texts] = [this.#group, this.#texts];
+      const { result, topics } = await runWrite(actor, operation, fn, this.#options, {
         db,
-        now: this.#options.now(),
-        quotaBytes: this.#options.quotaBytes,
-        newId: this.#options.newId,
-        record: (change) => void changes.push(change),
-        touch: (id) => void touched.add(id),
+        group,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
-        indexText: (scope, text) =>
-          indexSearchText(tx, (row, each) => group.enterText(row, each), scope, text),
-        readWriteBack: (row, key) => group.readWriteBack(row, key),
-        setWriteBack: (row, key, value) => group.setWriteBack(row, key, value),
-        attempt: (part) => this.#attemptPart(part, changes, group),
-      };
-      const result = await fn(tx);
-      for (const change of changes) {
-        group.record(await buildRecord(tx, this.#options.audit, actor, operation, change));
-        await this.#turns.pauseWhenDue();
-        for (const topic of topicsOf(change)) touched.add(topic);
-      }
-      this.#listeners.expect(touched);
+        indexText: (tx, scope, text) =>
+          indexSearchText(tx, (row, each) => group.add(texts, { row, text: each }), scope, text),
+        attempt: (part, undo) => this.#attemptPart(part, undo),
+        pause: this.#turns.pauseWhenDue,
+      });
+      this.#listeners.expect(topics);
       return result;
     }, signal);
   }
@@ -208,7 +191,8 @@ export class Writer {
       this.#turns.open();
       await this.#attemptGroup(members, settled);
       this.#turns.begin();
-      await this.#group.writeOut(this.#options.audit, this.#options.textIndex);
+      await this.#group.writeOut(this.#options.audit);
+      await this.#options.textIndex.add(this.#connection.db, this.#texts);
       this.#turns.close();
       this.#options.snapshot.renew();
       beganAt = performance.now();
@@ -224,6 +208,7 @@ export class Writer {
     } finally {
       this.#turns.close();
       this.#group = new Group(this.#connection.db);
+      this.#texts = [];
     }
     const tookMs = performance.now() - beganAt;
     for (const settle of settled) settle();
@@ -252,10 +237,8 @@ export class Writer {
     } while (this.#options.grouping && performance.now() - started < this.#options.groupMs);
   }
 
-  async #attemptPart<T>(part: () => Promise<T>, changes: Change[], group: Group): Promise<T> {
+  async #attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
     const { raw } = this.#connection;
-    const recorded = changes.length;
-    const mark = group.mark();
     raw.exec("savepoint part");
     try {
       const value = await part();
@@ -266,8 +249,7 @@ export class Writer {
       if (!raw.inTransaction) throw this.#failed(error);
       raw.exec("rollback to part");
       raw.exec("release part");
-      changes.length = recorded;
-      group.backTo(mark);
+      undo();
       throw isEngineFailure(error) ? this.#failed(error) : error;
     }
   }

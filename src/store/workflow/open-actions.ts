@@ -1,6 +1,6 @@
 import { type WorkflowExecutionAction, WorkflowExecutionActionPhase } from "#gen/service/v1/workflow_pb.js";
+import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
-import { unindexed } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 

@@ -6,12 +6,12 @@ import {
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { withSteps } from "../../domain/workflow/execution/workflow-action.ts";
 import { withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { checkDeadline, contains, octets, shortText } from "../expressions.ts";
 import { firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline, contains, octets, shortText } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";

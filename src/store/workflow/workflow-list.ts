@@ -2,12 +2,12 @@ import type { SelectQueryBuilder } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import type { WorkflowOrder } from "../../domain/workflow/workflow-order.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
-import { checkDeadline, contains } from "../sqlite/expressions.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /**

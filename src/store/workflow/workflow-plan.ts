@@ -1,9 +1,9 @@
 import { type WorkflowExecution, WorkflowExecution_SpecSchema } from "#gen/service/v1/workflow_pb.js";
 import { planOf, type WorkflowPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { bytesOf, unindexed } from "../expressions.ts";
 import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
-import { bytesOf, unindexed } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowPlanTable } from "./workflow-schema.ts";
 

@@ -1,5 +1,5 @@
+import { octets } from "../expressions.ts";
 import { builderOf } from "../query-builder.ts";
-import { octets } from "../sqlite/expressions.ts";
 import type { Handle, Scope, WriteTransaction } from "../store.ts";
 import { wholeBody } from "./workflow-execution-row.ts";
 

@@ -1,11 +1,11 @@
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { checkDeadline } from "../sqlite/expressions.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 

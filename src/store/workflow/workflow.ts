@@ -1,11 +1,11 @@
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
+import { bytesOf } from "../expressions.ts";
 import { fromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import { bytesOf } from "../sqlite/expressions.ts";
 import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
 import { replaceSchedules } from "./workflow-schedule.ts";
 
@@ -25,6 +25,16 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
 export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<FoundWorkflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
   return row && (fromBody(WorkflowSchema, textOf(row.body)) as FoundWorkflow);
+}
+
+const selectOwner = prepared<{ id: string }, { organization_id: string }>((db, { id }) =>
+  db.selectFrom("workflow").select("organization_id").where("id", "=", id),
+);
+
+/** Returns the organization of a workflow, without reading the workflow. */
+export async function findWorkflowOwner(db: Reader, id: string): Promise<Scope | undefined> {
+  const [row] = await selectOwner(db, { id });
+  return row && { organizationId: row.organization_id };
 }
 
 const selectAnyWorkflow = prepared<{ id: string }, { organization_id: string; body: string }>((db, { id }) =>

@@ -20,7 +20,7 @@ import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts
 import { checkContext } from "../../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
-import type { Store, WriteTransaction } from "../../../store/store.ts";
+import { type Store, type WriteTransaction, within } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { callerOf, operationOf, writeAsCaller } from "../../call/call.ts";
@@ -86,10 +86,15 @@ async function recordRefusal(
 ): Promise<void> {
   const caller = callerOf(ctx);
   const { id, principal } = caller.subject;
-  await store.write({ id, principal }, operationOf(ctx), async (tx) => {
-    if (await findWorkflow(tx.db, caller, occurrence.workflowId))
-      await recordTriggerEvent(tx, caller, occurrence);
-  });
+  await store.write(
+    { id, principal },
+    operationOf(ctx),
+    async (tx) => {
+      if (await findWorkflow(tx.db, caller, occurrence.workflowId))
+        await recordTriggerEvent(tx, caller, occurrence);
+    },
+    within(caller),
+  );
 }
 
 /** Retries the failed actions of an execution in a new one. No trigger fires, so the ledger gets no entry. */

@@ -17,10 +17,10 @@ import {
   unsignedDeliveryId,
   verifySignature,
 } from "../../../domain/workflow/trigger/webhook-signature.ts";
-import { type Actor, SYSTEM, type WriteTransaction } from "../../../store/store.ts";
+import { type Actor, SYSTEM, type WriteTransaction, within } from "../../../store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../store/workflow/webhook-delivery.ts";
 import { findWebhookSecretHolders } from "../../../store/workflow/webhook-secret.ts";
-import { findAnyWorkflow } from "../../../store/workflow/workflow.ts";
+import { findAnyWorkflow, findWorkflowOwner } from "../../../store/workflow/workflow.ts";
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
@@ -80,17 +80,29 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
     const workflowId = delivery.workflowId.toLowerCase();
     const secrets = await findValidWebhookSecrets(store.reader, workflowId, keys, now());
     const candidates = [...secrets, ...unknownSecrets].slice(0, MAX_VALID_SECRETS);
+    const owner = await findWorkflowOwner(store.reader, workflowId);
+    const options = owner && within(owner);
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
     if (verdict.verified) {
       return requireWellFormed(
-        await store.write(SYSTEM, "webhook", (tx) => processDelivery(tx, workflowId, delivery, verdict)),
+        await store.write(
+          SYSTEM,
+          "webhook",
+          (tx) => processDelivery(tx, workflowId, delivery, verdict),
+          options,
+        ),
       );
     }
     const caller = verdict.reason === "unsigned" ? await delivery.identify() : undefined;
     if (caller) {
       const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
       return requireWellFormed(
-        await store.write(actor, "webhook", (tx) => processDelivery(tx, workflowId, delivery, { caller })),
+        await store.write(
+          actor,
+          "webhook",
+          (tx) => processDelivery(tx, workflowId, delivery, { caller }),
+          options,
+        ),
       );
     }
     // After the response, whose time would otherwise reveal that the workflow exists.
@@ -209,15 +221,20 @@ async function recordBadSignature(
   const dedupeKey = `bad_signature:${Math.floor(now() / BAD_SIGNATURE_INTERVAL_MS)}`;
   const found = await findAnyWorkflow(store.reader, workflowId);
   if (!found || (await findTriggerEventByKey(store.reader, found, workflowId, dedupeKey))) return;
-  await store.write(SYSTEM, "webhook", async (tx) => {
-    const isKnown = await findAnyWorkflow(tx.db, workflowId);
-    if (!isKnown || (await findTriggerEventByKey(tx.db, found, workflowId, dedupeKey))) return;
-    await recordTriggerEvent(tx, found, {
-      workflowId,
-      source: Source.WEBHOOK,
-      verdict: TriggerVerdict.BAD_SIGNATURE,
-      reason: REFUSAL_REASONS[refusal],
-      dedupeKey,
-    });
-  });
+  await store.write(
+    SYSTEM,
+    "webhook",
+    async (tx) => {
+      const isKnown = await findAnyWorkflow(tx.db, workflowId);
+      if (!isKnown || (await findTriggerEventByKey(tx.db, found, workflowId, dedupeKey))) return;
+      await recordTriggerEvent(tx, found, {
+        workflowId,
+        source: Source.WEBHOOK,
+        verdict: TriggerVerdict.BAD_SIGNATURE,
+        reason: REFUSAL_REASONS[refusal],
+        dedupeKey,
+      });
+    },
+    within(found),
+  );
 }

@@ -4,7 +4,7 @@ import type { ProjectFilter, Projects } from "../../project/project-filter.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Schema } from "../../schema.ts";
 import type { Reader, Scope } from "../../store.ts";
-import { listAsRows, listOf } from "../expressions.ts";
+import { listAsRows, listOf } from "./json-lists.ts";
 import { hasTrigrams, type RowRange } from "./project-texts.ts";
 import { everyTrigramQuery, isShort, queryTrigrams, trigramQuery } from "./trigrams.ts";
 

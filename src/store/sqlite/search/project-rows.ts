@@ -1,3 +1,4 @@
+import { unindexed } from "../../expressions.ts";
 import { applyFilter, type Projects } from "../../project/project-filter.ts";
 import {
   directions,
@@ -10,7 +11,7 @@ import {
 import type { ProjectTable } from "../../project/project-schema.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope } from "../../store.ts";
-import { listAsRows, unindexed } from "../expressions.ts";
+import { listAsRows } from "./json-lists.ts";
 import type { CandidateSource } from "./project-candidates.ts";
 
 /**

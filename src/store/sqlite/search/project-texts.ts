@@ -11,7 +11,7 @@ import { searchTrigrams } from "./trigrams.ts";
  * ones. One with more would reach into the range of the next, which costs time but does no harm:
  * every candidate is tested.
  */
-const RANGE_ROWS = 2 ** 30;
+export const RANGE_ROWS = 2 ** 30;
 
 const selectLastRow = prepared<Scope, { last_row: number }>((db, { organizationId }) =>
   db.selectFrom("project_search_range").select("last_row").where("organization_id", "=", organizationId),

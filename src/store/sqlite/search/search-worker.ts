@@ -1,7 +1,7 @@
 import { constants, getPriority, platform, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { ROWS_PER_CHECK } from "../../expressions.ts";
 import { openConnection } from "../connection.ts";
-import { ROWS_PER_CHECK } from "../expressions.ts";
 import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
 import { SEARCHES, type SearchLimit } from "./searches.ts";
 

@@ -7,12 +7,12 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
 } from "kysely";
+import { DEADLINE } from "../../expressions.ts";
 import { readThrough } from "../../prepared.ts";
 import type { Schema } from "../../schema.ts";
 import type { Scope } from "../../store.ts";
 import type { Connection } from "../connection.ts";
 import { StablePlans } from "../dialect.ts";
-import { DEADLINE } from "../expressions.ts";
 import type { Searches } from "./search-thread.ts";
 
 /**

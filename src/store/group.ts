@@ -1,26 +1,23 @@
 import type { Kysely } from "kysely";
-import { type AuditSeal, insertRecords, type PendingRecord } from "../record/record.ts";
-import type { Schema } from "../schema.ts";
-import type { WriteBackRow } from "../write-back-row.ts";
-import type { IndexedText, TextIndex } from "./search/text-index.ts";
+import { type AuditSeal, insertRecords, type PendingRecord } from "./record/record.ts";
+import type { Schema } from "./schema.ts";
+import type { WriteBackRow } from "./write-back-row.ts";
 
-/** The value of a held row, and whether it is to be written. */
+/** The value of a write-back row, and whether it is to be written. */
 interface Held {
   readonly value: unknown;
   readonly isChanged: boolean;
 }
 
 /**
- * Collects what is written at the end of one commit: the records of its changes,
- * texts for the index, and rows that several changes update. It is rolled back
- * with the savepoints, and lost with a commit that fails.
+ * Collects what is written at the end of one commit: the records of its changes, and rows that
+ * several changes update. It is rolled back with the savepoints, and lost with a commit that fails.
  */
 export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
-  readonly #texts: IndexedText[] = [];
   readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
-  /** Functions that remove each record, text and value again, in the order in which they were added. */
+  /** Functions that remove each record and value again, in the order in which they were added. */
   readonly #undo: (() => void)[] = [];
 
   constructor(db: Kysely<Schema>) {
@@ -28,13 +25,13 @@ export class Group {
   }
 
   record(record: PendingRecord): void {
-    this.#records.push(record);
-    this.#undo.push(() => this.#records.pop());
+    this.add(this.#records, record);
   }
 
-  enterText(row: number, text: string): void {
-    this.#texts.push({ row, text });
-    this.#undo.push(() => this.#texts.pop());
+  /** Adds to a list of something else that the end of the commit writes. */
+  add<T>(list: T[], entry: T): void {
+    list.push(entry);
+    this.#undo.push(() => list.pop());
   }
 
   async readWriteBack<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V> {
@@ -70,11 +67,10 @@ export class Group {
   }
 
   /** In the open transaction, outside of savepoints, before it is committed. */
-  async writeOut(seal: AuditSeal, textIndex: TextIndex): Promise<void> {
+  async writeOut(seal: AuditSeal): Promise<void> {
     await insertRecords(this.#db, this, seal, this.#records);
     for (const [row, rows] of this.#held) {
       for (const [key, { value, isChanged }] of rows) if (isChanged) await row.write(this.#db, key, value);
     }
-    await textIndex.add(this.#db, this.#texts);
   }
 }

@@ -1,4 +1,17 @@
-import { type Expression, type RawBuilder, type SqlBool, sql } from "kysely";
+import { type Expression, type OperationNode, type RawBuilder, type SqlBool, sql } from "kysely";
+
+const postgresForms = new WeakMap<OperationNode, OperationNode>();
+
+/** Returns the form for PostgreSQL of an expression of this file; undefined where both engines take the same. */
+export function postgresForm(node: OperationNode): OperationNode | undefined {
+  return postgresForms.get(node);
+}
+
+/** Returns an expression that SQLite gets in the first form and PostgreSQL in the second. */
+function perEngine<T>(sqlite: RawBuilder<T>, postgres: RawBuilder<T>): RawBuilder<T> {
+  postgresForms.set(sqlite.toOperationNode(), postgres.toOperationNode());
+  return sqlite;
+}
 
 /**
  * Returns the condition that a column's text contains `text`, character for character: without
@@ -6,7 +19,10 @@ import { type Expression, type RawBuilder, type SqlBool, sql } from "kysely";
  * @param column `table.column`; never a caller's words
  */
 export function contains(column: `${string}.${string}`, text: string): Expression<SqlBool> {
-  return sql<SqlBool>`instr(${sql.ref(column)}, ${text}) > 0`;
+  return perEngine(
+    sql<SqlBool>`instr(${sql.ref(column)}, ${text}) > 0`,
+    sql<SqlBool>`strpos(${sql.ref(column)}, ${text}) > 0`,
+  );
 }
 
 /**
@@ -23,11 +39,14 @@ export function shortText(column: `${string}.${string}`, maxBytes: number): RawB
 }
 
 /**
- * Returns the text at a path of a column of JSON, such as `$.metadata.name`; null where there is
+ * Returns the text at a path of a column of JSON, such as `["metadata", "name"]`; null where there is
  * none.
  */
-export function textAt(column: `${string}.${string}`, path: `$.${string}`): RawBuilder<string | null> {
-  return sql`json_extract(${sql.ref(column)}, ${sql.lit(path)})`;
+export function textAt(column: `${string}.${string}`, path: readonly string[]): RawBuilder<string | null> {
+  return perEngine(
+    sql<string | null>`json_extract(${sql.ref(column)}, ${sql.lit(["$", ...path].join("."))})`,
+    sql<string | null>`cast(${sql.ref(column)} as json) #>> ${sql.lit(`{${path.join(",")}}`)}`,
+  );
 }
 
 /**
@@ -35,12 +54,18 @@ export function textAt(column: `${string}.${string}`, path: `$.${string}`): RawB
  * @param column `table.column`; never a caller's words
  */
 export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array> {
-  return sql`cast(${sql.ref(column)} as blob)`;
+  return perEngine(
+    sql<Uint8Array>`cast(${sql.ref(column)} as blob)`,
+    sql<Uint8Array>`convert_to(${sql.ref(column)}, 'UTF8')`,
+  );
 }
 
-/** Returns a column's value in a form that no index finds or sorts. */
+/**
+ * Returns a column's value in a form that no index of SQLite finds or sorts. PostgreSQL gets the column: its planner
+ * knows from its statistics when an index is of no use.
+ */
 export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
-  return sql<T>`+${sql.ref(column)}`;
+  return perEngine(sql<T>`+${sql.ref(column)}`, sql<T>`${sql.ref(column)}`);
 }
 
 /**
@@ -54,11 +79,15 @@ export const DEADLINE = "in_time()";
 
 /**
  * Returns a condition that regularly checks, while a query tests rows, whether it may continue; the
- * connection defines `in_time()`, which throws when it may not. It must be the first of the
- * conditions: those after a false one are not evaluated.
+ * connection to SQLite defines `in_time()`, which throws when it may not. It must be the first of the
+ * conditions: those after a false one are not evaluated. PostgreSQL ends queries by itself, at their
+ * statement_timeout.
  */
 export function checkDeadline(): Expression<SqlBool> {
-  return sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_CHECK - 1)}) <> 0 or ${sql.raw(DEADLINE)})`;
+  return perEngine(
+    sql<SqlBool>`((random() & ${sql.lit(ROWS_PER_CHECK - 1)}) <> 0 or ${sql.raw(DEADLINE)})`,
+    sql<SqlBool>`true`,
+  );
 }
 
 /**
@@ -72,14 +101,4 @@ export function compareRow(
 ): Expression<SqlBool> {
   const refs = sql.join(columns.map((column) => sql.ref(column)));
   return sql<SqlBool>`(${refs}) ${sql.raw(operator)} (${sql.join([...values])})`;
-}
-
-/** Returns a list of texts or whole numbers in JSON as rows of a table with the column `value`. */
-export function listAsRows<T extends string | number>(list: string): RawBuilder<{ value: T }> {
-  return sql`json_each(${list})`;
-}
-
-/** Returns the values of a column as a list in JSON. */
-export function listOf(column: `${string}.${string}`): RawBuilder<string> {
-  return sql`json_group_array(${sql.ref(column)})`;
 }

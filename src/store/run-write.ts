@@ -1,0 +1,79 @@
+import type { Kysely } from "kysely";
+import type { Group } from "./group.ts";
+import { type AuditSeal, buildRecord } from "./record/record.ts";
+import type { Schema } from "./schema.ts";
+import type { Actor, Change, Scope, WriteTransaction } from "./store.ts";
+import { topicsOf } from "./topics.ts";
+
+/** Settings that every write gets. */
+export interface WriteSettings {
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Infinity without a bound. */
+  readonly quotaBytes: number;
+  readonly audit: AuditSeal;
+}
+
+/** What the engine contributes to a write. */
+export interface WriteEngine {
+  readonly db: Kysely<Schema>;
+  readonly group: Group;
+  deleteOwnedRows: WriteTransaction["deleteOwnedRows"];
+  indexText(
+    tx: Pick<WriteTransaction, "db" | "readWriteBack" | "setWriteBack">,
+    scope: Scope,
+    text: string,
+  ): Promise<number>;
+  /** Runs a part of a write in a savepoint; `undo` takes back what the write has recorded since. */
+  attempt<T>(part: () => Promise<T>, undo: () => void): Promise<T>;
+  /** Called for each change that is recorded. @throws Error for one that the write may not make */
+  checkChange?(change: Change): void;
+  /** Awaited after each record, so that a long write lets others have their turn. */
+  pause?(): Promise<void> | undefined;
+}
+
+/**
+ * Runs `fn` as one write of a commit and adds its records to the commit's group.
+ * @returns its result, and the topics whose listeners are to be called after the commit
+ * @throws the error of `fn`
+ */
+export async function runWrite<T>(
+  actor: Actor,
+  operation: string,
+  fn: (tx: WriteTransaction) => Promise<T>,
+  settings: WriteSettings,
+  engine: WriteEngine,
+): Promise<{ readonly result: T; readonly topics: ReadonlySet<string> }> {
+  const { db, group } = engine;
+  const changes: Change[] = [];
+  const topics = new Set<string>();
+  const tx: WriteTransaction = {
+    db,
+    now: settings.now(),
+    quotaBytes: settings.quotaBytes,
+    newId: settings.newId,
+    record(change) {
+      engine.checkChange?.(change);
+      changes.push(change);
+    },
+    touch: (id) => void topics.add(id),
+    deleteOwnedRows: engine.deleteOwnedRows,
+    indexText: (scope, text) => engine.indexText(tx, scope, text),
+    readWriteBack: (row, key) => group.readWriteBack(row, key),
+    setWriteBack: (row, key, value) => group.setWriteBack(row, key, value),
+    attempt(part) {
+      const [recorded, mark] = [changes.length, group.mark()];
+      return engine.attempt(part, () => {
+        changes.length = recorded;
+        group.backTo(mark);
+      });
+    },
+  };
+  const result = await fn(tx);
+  for (const change of changes) {
+    group.record(await buildRecord(tx, settings.audit, actor, operation, change));
+    await engine.pause?.();
+    for (const topic of topicsOf(change)) topics.add(topic);
+  }
+  return { result, topics };
+}
