@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { BlockAccountRequestSchema, type BlockAccountResponse } from "#gen/service/v1/account_service_pb.js";
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
 import { blockAccount, unblockAccount } from "../services/access/account-block.ts";
@@ -10,8 +10,6 @@ import { insertSubscription } from "../store/identity/subscription.ts";
 import { OPERATOR, type Reader, type WriteTransaction } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
-
-type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 /** The options of `account block`; an account is named by its id or by its mail address. */
 export interface BlockOptions {

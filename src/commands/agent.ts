@@ -1,5 +1,5 @@
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import type { AgentOwner } from "../domain/agent/agent.ts";
 import { makeAgentDefault, registerAgent, unregisterAgent } from "../services/agent/agent-registry.ts";
 import { findAgents } from "../store/agent/agent.ts";
@@ -7,8 +7,6 @@ import type { Store } from "../store/store.ts";
 import type { FormName } from "./definitions/declare-agent.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
-
-type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 const FORMS: Readonly<Record<FormName, AgentForm>> = {
   "json-lines": AgentForm.JSON_LINES,

@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
-import { type Config, keyFileOf } from "../config/config.ts";
+import { type DataConfig, keyFileOf } from "../config/config.ts";
 import type { ChainReport } from "../domain/record/audit-verification.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { verifyChains } from "../store/record/audit-chain.ts";
-import { openReadOnly, type ReadOnlyStore } from "../store/sqlite/open-read-only.ts";
+import { openReadOnly } from "../store/sqlite/open-read-only.ts";
+import type { ReadOnlyStore } from "../store/store.ts";
+import { addressOf, asDatabaseError } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
 /** The result of `chartroom audit verify`. */
@@ -14,14 +16,14 @@ export interface Verdict {
 }
 
 /**
- * Verifies the audit chains of a data folder or of a copy of one. It needs no
+ * Verifies the audit chains of a data folder, of a copy of one, or of the database of the settings. It needs no
  * server and changes no row.
  *
  * @throws StartError when the folder or the key file cannot be read
  */
-export async function verifyAudit(config: Pick<Config, "dataDir" | "keyFile">): Promise<Verdict> {
+export async function verifyAudit(config: DataConfig): Promise<Verdict> {
   const keys = presentKeys(config);
-  const store = readable(config.dataDir);
+  const store = config.databaseUrl ? await readableDatabase(config) : readable(config.dataDir);
   try {
     const chains = await verifyChains(store.reader, (keyId, bytes) =>
       keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined,
@@ -30,7 +32,7 @@ export async function verifyAudit(config: Pick<Config, "dataDir" | "keyFile">): 
     const sum = broken === 0 ? "every chain holds" : `${broken} of ${chains.length} chains are broken`;
     return { holds: broken === 0, text: `${[...chains.map(lineOf), sum].join("\n")}\n` };
   } finally {
-    store.close();
+    await store.close();
   }
 }
 
@@ -53,12 +55,17 @@ function lastHash(hash: Uint8Array): string {
 }
 
 /** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
-function presentKeys(config: Pick<Config, "dataDir" | "keyFile">): Keys {
+function presentKeys(config: DataConfig): Keys {
   const file = keyFileOf(config);
   if (!existsSync(file)) {
     throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
   }
   return loadKeys(file);
+}
+
+async function readableDatabase(config: DataConfig): Promise<ReadOnlyStore> {
+  const { openReadOnlyDatabase } = await import("../store/postgres/open-read-only.ts");
+  return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
 }
 
 function readable(dataDir: string): ReadOnlyStore {

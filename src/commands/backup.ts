@@ -1,16 +1,35 @@
-import { type Config, keyFileOf } from "../config/config.ts";
+import { existsSync } from "node:fs";
+import { type DataConfig, keyFileOf } from "../config/config.ts";
+import { copyRows } from "../store/copy-rows.ts";
 import { backUp, restore } from "../store/sqlite/backup.ts";
+import { readFile, writeFile } from "../store/sqlite/portable.ts";
+import { placeOf } from "./open-data.ts";
+import { addressOf, asDatabaseError } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
 /**
- * Backs up the database of a data folder; the server may be running. The keys are
+ * Backs up the database, in the same portable form from either engine; the server may be running. The keys are
  * not part of it, so that a backup alone decrypts no credential.
  *
+ * @param print called with lines of progress for the person at the terminal
  * @returns the report for the person at the terminal
  * @throws StartError when the backup fails
  */
-export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
-  asStartError(() => backUp(config.dataDir, file));
+export async function createBackup(
+  config: DataConfig,
+  file: string,
+  print: (text: string) => void,
+): Promise<string> {
+  await asStartError(async () => {
+    if (!config.databaseUrl) return backUp(config.dataDir, file);
+    if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
+    const { readDatabase } = await import("../store/postgres/portable.ts");
+    await asDatabaseError(config, () =>
+      readDatabase(addressOf(config), (source) =>
+        writeFile(file, (target) => copyRows(source, target, progressOf(print))),
+      ),
+    );
+  });
   return (
     `The backup is in ${file}.\n` +
     `The keys are not in it: keep a copy of ${keyFileOf(config)} apart from it, since neither is of use alone.\n`
@@ -18,23 +37,54 @@ export function createBackup(config: Pick<Config, "dataDir" | "keyFile">, file: 
 }
 
 /**
- * Restores a data folder from a backup.
+ * Restores a backup: to an empty database of the settings, or to a data folder.
  *
+ * @param print called with lines of progress for the person at the terminal
  * @returns the report for the person at the terminal
- * @throws StartError when the folder is not empty or the file is no backup
+ * @throws StartError when the folder or the database is not empty, or the file is no backup
  */
-export function restoreBackup(config: Pick<Config, "dataDir" | "keyFile">, file: string): string {
-  asStartError(() => restore(file, config.dataDir));
+export async function restoreBackup(
+  config: DataConfig,
+  file: string,
+  print: (text: string) => void,
+): Promise<string> {
+  await asStartError(async () => {
+    if (!config.databaseUrl) return restore(file, config.dataDir);
+    if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+    const { fillDatabase } = await import("../store/postgres/portable.ts");
+    await readFile(file, (source) =>
+      asDatabaseError(config, () =>
+        fillDatabase(addressOf(config), (target) => copyRows(source, target, progressOf(print))),
+      ),
+    );
+  });
   return (
-    `The data of ${file} is in ${config.dataDir}.\n` +
+    `The data of ${file} is in ${placeOf(config)}.\n` +
     `Copy the key file of that time to ${keyFileOf(config)} before the server is started.\n`
   );
 }
 
-function asStartError(work: () => void): void {
+/** Rows of one table after which a line of progress is printed. */
+const ROWS_PER_LINE = 100_000;
+
+/** Prints each table when it begins, and again while it is long. */
+export function progressOf(print: (text: string) => void): (table: string, rows: number) => void {
+  let last = "";
+  let printed = 0;
+  return (table, rows) => {
+    if (table !== last) print(`copying ${table}\n`);
+    else if (rows - printed < ROWS_PER_LINE) return;
+    else print(`copying ${table}: ${rows} rows\n`);
+    printed = table === last ? rows : 0;
+    last = table;
+  };
+}
+
+async function asStartError(work: () => Promise<unknown>): Promise<void> {
   try {
-    work();
+    await work();
   } catch (error) {
-    throw new StartError((error as Error).message);
+    if (error instanceof StartError) throw error;
+    throw new StartError((error as Error).message, { cause: error });
   }
 }

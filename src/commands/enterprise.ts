@@ -1,4 +1,4 @@
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { setEnterprise } from "../services/policy/enterprise.ts";
 import { openExistingData } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
@@ -12,7 +12,7 @@ import { organizationNamed } from "./organization.ts";
  * @throws StartError when no organization matches, or more than one
  */
 export async function markEnterprise(
-  config: Pick<Config, "dataDir" | "keyFile">,
+  config: DataConfig,
   named: string,
   enterprise: boolean,
 ): Promise<string> {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Config, keyFileOf } from "../config/config.ts";
+import { type DataConfig, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
 import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-reencryption.ts";
@@ -11,7 +11,7 @@ import {
 import { countTokensUnderMac } from "../store/identity/token.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { openExistingData, withoutServer } from "./open-data.ts";
+import { type OpenData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -27,16 +27,16 @@ import { StartError } from "./start-error.ts";
  * @throws StartError when a server runs on the folder, or the folder or the key
  *   file does not exist
  */
-export async function rotateKeys(config: Pick<Config, "dataDir" | "keyFile">): Promise<string> {
+export async function rotateKeys(config: DataConfig): Promise<string> {
   const file = keyFileOf(config);
-  for (const needed of [join(config.dataDir, DATABASE_FILE), file]) {
+  const database = config.databaseUrl ? [] : [join(config.dataDir, DATABASE_FILE)];
+  for (const needed of [...database, file]) {
     if (!existsSync(needed)) throw new StartError(`there is no ${needed}: nothing was rotated`);
   }
-  return withoutServer(config, "keys are rotated", () => rotate(config, file));
+  return withoutServer(config, "keys are rotated", (data) => rotate(data, file));
 }
 
-async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string): Promise<string> {
-  const { store, keys } = await openExistingData(config);
+async function rotate({ store, keys }: OpenData, file: string): Promise<string> {
   try {
     const finished = await reencrypt(store, keys);
     if (finished.hostTokens + finished.webhookSecrets > 0) {
@@ -53,8 +53,6 @@ async function rotate(config: Pick<Config, "dataDir" | "keyFile">, file: string)
       throw new StartError(`${error.message}; delete that workflow, or restore its row, and rotate again`);
     }
     throw error;
-  } finally {
-    await store.close();
   }
 }
 

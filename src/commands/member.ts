@@ -1,5 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
 import { findOrCreateAccount } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
@@ -11,8 +11,6 @@ import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
-
-type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 /** The identification of one membership. */
 export interface NamedMember {

@@ -2,15 +2,18 @@ import "../services/access/hooks.ts";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { type Config, keyFileOf } from "../config/config.ts";
+import { type Config, type DataConfig, keyFileOf } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
+import { hadOrganization } from "../store/identity/organization.ts";
+import type { Presence } from "../store/postgres/locks.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 import { makeFolder } from "./check-surroundings.ts";
+import { InUse, openDatabase } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
@@ -23,35 +26,36 @@ export interface OpenData {
   readonly keys: Keys;
 }
 
+/** How a command opens the data. */
+export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> {
+  /** Called for each migration that begins on data of an earlier release. */
+  readonly onMigration?: (name: string) => void;
+  /** Among the servers of a database; of a data folder, its lock says it. Default "beside". */
+  readonly presence?: Presence;
+}
+
 /**
- * Opens the data folder with its keys, creating both when they are absent.
+ * Opens the data with its keys, creating both when they are absent: the database of the settings, or
+ * the one in the data folder.
  *
- * @param onMigration called for each migration that begins on data of an earlier
- *   release
- * @param bounds of the store: the quota of one organization, and whether a write
- *   may exceed the memory; commands of the operator have no quota
+ * @param options with the quota of one organization, and whether a write may exceed the memory;
+ *   commands of the operator have no quota
  * @throws StartError when the key file lacks a key that the data was written with
  */
-export async function openData(
-  config: Pick<Config, "dataDir" | "keyFile">,
-  onMigration: (name: string) => void = () => {},
-  bounds: Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> = {},
-): Promise<OpenData> {
+export async function openData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
   const { dataDir } = config;
   makeFolder(dataDir);
   const keys = readKeys(config);
-  const newId = idMaker(Date.now);
-  const store = openOrThrow(config, () =>
-    openStore({
-      dataDir,
-      now: Date.now,
-      newId,
-      audit: keys.audit,
-      operatorName: userName(),
-      onMigration,
-      ...bounds,
-    }),
-  );
+  const shared = {
+    now: Date.now,
+    newId: idMaker(Date.now),
+    audit: keys.audit,
+    operatorName: userName(),
+    ...options,
+  };
+  const store = config.databaseUrl
+    ? await openDatabase(config, shared)
+    : openOrThrow(config, () => openStore({ dataDir, ...shared }));
   try {
     await matchKeys(config, store, keys);
     return { store, keys };
@@ -62,44 +66,60 @@ export async function openData(
 }
 
 /**
- * Opens the data folder for commands that run next to the server: a mistyped
- * folder must not become a new installation.
+ * Opens the data for commands that run next to the server: a mistyped folder or database must not
+ * become a new installation.
  *
- * @throws StartError also when the folder holds no database
+ * @throws StartError also when there is no database
  */
-export async function openExistingData(
-  config: Pick<Config, "dataDir" | "keyFile">,
-  bounds: Pick<StoreOptions, "hasLargeWrites"> = {},
-): Promise<OpenData> {
-  if (!existsSync(join(config.dataDir, DATABASE_FILE))) {
-    throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
-  }
-  return openData(config, undefined, bounds);
+export async function openExistingData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
+  requireDatabase(config);
+  const data = await openData(config, options);
+  if (!config.databaseUrl || (await hadOrganization(data.store.reader))) return data;
+  await data.store.close();
+  throw new StartError(`there is nothing in ${placeOf(config)}: start the server once`);
+}
+
+/** Requires that the data folder holds a database, unless it is elsewhere. @throws StartError */
+function requireDatabase(config: DataConfig): void {
+  if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
+  throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+}
+
+/** Returns where the data is, in words for the operator. */
+export function placeOf({ databaseUrl, dataDir }: DataConfig): string {
+  if (!databaseUrl) return dataDir;
+  const { host, pathname } = new URL(databaseUrl);
+  return `the database ${pathname.slice(1)} at ${host}`;
 }
 
 /**
- * Runs an action during which no server may run.
+ * Runs an action during which no server may run, on the data of the settings.
  *
  * @param what is done, as the first half of a sentence for the operator
- * @throws StartError when a server or another such command uses the folder;
- *   nothing is done then
+ * @throws StartError when a server or another such command uses the data; nothing is done then
  */
 export async function withoutServer<T>(
-  config: Pick<Config, "dataDir">,
+  config: DataConfig,
   what: string,
-  run: () => Promise<T>,
+  run: (data: OpenData) => Promise<T>,
+  options: OpenOptions = {},
 ): Promise<T> {
-  const { dataDir } = config;
-  const lock = openOrThrow(config, () => lockFolder(dataDir));
-  if (!lock) {
+  // Before the lock, which would create the folder.
+  requireDatabase(config);
+  const lock = config.databaseUrl ? undefined : openOrThrow(config, () => lockFolder(config.dataDir));
+  if (!lock && !config.databaseUrl) {
     throw new StartError(
-      `a server or another command uses the data folder ${dataDir}: ${what} while no server runs, so stop it first`,
+      `a server or another command uses the data folder ${config.dataDir}: ${what} while no server runs, so stop it first`,
     );
   }
   try {
-    return await run();
+    const data = await openExistingData(config, { ...options, presence: "alone" }).catch((error) => {
+      if (!(error instanceof InUse)) throw error;
+      throw new StartError(`${error.message}: ${what} while no server runs, so stop them first`);
+    });
+    return await run(data).finally(() => data.store.close());
   } finally {
-    lock.release();
+    lock?.release();
   }
 }
 
@@ -112,15 +132,11 @@ function userName(): string {
   }
 }
 
-async function matchKeys(
-  config: Pick<Config, "dataDir" | "keyFile">,
-  store: Store,
-  keys: Keys,
-): Promise<void> {
+async function matchKeys(config: DataConfig, store: Store, keys: Keys): Promise<void> {
   const missing = (await findNamedKeyIds(store.reader)).filter((id) => !keys.ids.includes(id));
   if (missing.length === 0) return;
   throw new StartError(
-    `the key file ${keyFileOf(config)} is not the one that the data in ${config.dataDir} was written with: it lacks the key ${missing.join(" and the key ")}`,
+    `the key file ${keyFileOf(config)} is not the one that the data in ${placeOf(config)} was written with: it lacks the key ${missing.join(" and the key ")}`,
   );
 }
 
@@ -140,7 +156,7 @@ export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () =>
   }
 }
 
-function readKeys(config: Pick<Config, "dataDir" | "keyFile">): Keys {
+function readKeys(config: DataConfig): Keys {
   try {
     return loadKeys(keyFileOf(config));
   } catch (error) {

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { CreateOrganizationRequestSchema } from "#gen/service/v1/organization_service_pb.js";
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
 import { createOrganizationWithToken } from "../services/access/organization-creation.ts";
@@ -10,8 +10,6 @@ import type { Store } from "../store/store.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
-
-type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 export interface OrganizationOptions {
   readonly name: string;

@@ -1,15 +1,12 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { removeOrganization as removeRows } from "../store/access/organization-removal.ts";
 import { findOpenAgentExecutionIds } from "../store/agent/agent-execution-search.ts";
 import { countRunningEnvironments } from "../store/environment/environment-count.ts";
 import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganization } from "../store/identity/organization.ts";
-import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { OPERATOR, type Reader } from "../store/store.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
-import { openExistingData, withoutServer } from "./open-data.ts";
+import { withoutServer } from "./open-data.ts";
 import { organizationNamed } from "./organization.ts";
 import { StartError } from "./start-error.ts";
 
@@ -34,15 +31,14 @@ export interface RemovalOptions {
  *   `force` is not set
  */
 export async function removeOrganization(
-  config: Pick<Config, "dataDir" | "keyFile">,
+  config: DataConfig,
   { named, yes, force }: RemovalOptions,
   print: (text: string) => void,
 ): Promise<string> {
-  const database = join(config.dataDir, DATABASE_FILE);
-  if (!existsSync(database)) throw new StartError(`there is no ${database}: nothing was removed`);
-  return withoutServer(config, "organizations are removed", async () => {
-    const { store } = await openExistingData(config, { hasLargeWrites: true });
-    try {
+  return withoutServer(
+    config,
+    "organizations are removed",
+    async ({ store }) => {
       const { id, name } = await organizationNamed(store, named);
       if (!yes) {
         throw new StartError(
@@ -60,10 +56,9 @@ export async function removeOrganization(
         });
         return summaryOf(organization, removed);
       });
-    } finally {
-      await store.close();
-    }
-  });
+    },
+    { hasLargeWrites: true },
+  );
 }
 
 async function requireNothingRuns(db: Reader, { id, name }: StoredOrganization): Promise<void> {

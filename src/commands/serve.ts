@@ -3,10 +3,9 @@ import { quotaBytesOf } from "../config/storage-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { buildServer } from "../server.ts";
-import { createOrganizationWithToken } from "../services/access/organization-creation.ts";
+import { createFirstOrganization } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
-  hadOrganization,
   hasOrganization,
   recordInInstallation,
 } from "../store/identity/organization.ts";
@@ -27,20 +26,23 @@ import { StartError } from "./start-error.ts";
 export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
   checkServeSettings(config);
   makeFolder(config.dataDir);
-  const lock = openOrThrow(config, () => lockFolder(config.dataDir));
-  if (!lock) throw new StartError(`another server already uses the data folder ${config.dataDir}`);
+  const lock = config.databaseUrl ? undefined : openOrThrow(config, () => lockFolder(config.dataDir));
+  if (!lock && !config.databaseUrl)
+    throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);
   const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
-  const { store, keys } = await openData(config, onMigration, {
+  const { store, keys } = await openData(config, {
+    onMigration,
     quotaBytes: quotaBytesOf(config),
+    presence: "server",
   }).catch((error) => {
-    lock.release();
+    lock?.release();
     throw error;
   });
   const stopStore = async () => {
     await store.close();
-    lock.release();
+    lock?.release();
   };
   try {
     await warnOfClock(store, log);
@@ -58,10 +60,11 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
     if (!(await hasOrganization(store.reader))) {
+      const token = await firstToken(store, keys);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
-      const isFirst = !(await hadOrganization(store.reader));
-      terminal.print(isFirst ? welcome(url, await firstToken(store, keys)) : NO_ORGANIZATION);
+      if (token !== undefined) terminal.print(welcome(url, token));
+      else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
     }
     const localRunner = config.localRunner
       ? await (await import("./local-runner.ts")).startLocalRunner(config, {
@@ -115,15 +118,15 @@ async function recordOrganizations(store: Store): Promise<void> {
   });
 }
 
-async function firstToken(store: Store, keys: Keys): Promise<string> {
-  const { token } = await createOrganizationWithToken(store, keys, {
+async function firstToken(store: Store, keys: Keys): Promise<string | undefined> {
+  const first = await createFirstOrganization(store, keys, {
     operation: "chartroom serve",
     organizationName: "My organization",
     accountName: "Administrator",
     email: "admin@localhost",
     tokenDescription: "first start",
   });
-  return token;
+  return first?.token;
 }
 
 const NO_ORGANIZATION = `

@@ -1,4 +1,4 @@
-import type { Config } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { createTokenAsOperator, findUsers } from "../services/access/organization-creation.ts";
 import type { FoundUser } from "../store/identity/member.ts";
 import { removeToken } from "../store/identity/token.ts";
@@ -6,8 +6,6 @@ import { findAccessTokens, findAnyToken, type OperatorToken } from "../store/ide
 import { OPERATOR, type Store } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
-
-type DataConfig = Pick<Config, "dataDir" | "keyFile">;
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -25,18 +25,18 @@ const COUNTS = two(["1", 1], ["1000000", 1_000_000]);
 
 /** Settings that differ from the default, two of each. */
 const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknown][]>> = {
-  host: [
-    ["0.0.0.0", "0.0.0.0"],
-    ["::1", "::1"],
-  ],
-  port: [
-    ["0", 0],
-    ["65535", 65_535],
-  ],
+  host: two(["0.0.0.0", "0.0.0.0"], ["::1", "::1"]),
+  port: two(["0", 0], ["65535", 65_535]),
   dataDir: [
     ["/srv/data", "/srv/data"],
     ["data here", "data here"],
   ],
+  databaseUrl: two(
+    ["postgres://me@db/one", "postgres://me@db/one"],
+    ["postgres://db/one?sslmode=require", "postgres://db/one?sslmode=require&uselibpqcompat=true"],
+  ),
+  databasePasswordFile: two(["password", "password"], ["/etc/password", "/etc/password"]),
+  databaseConnections: two(["1", 1], ["500", 500]),
   baseUrl: [
     ["https://chartroom.example.org", "https://chartroom.example.org"],
     ["http://10.0.0.1:8080", "http://10.0.0.1:8080"],
@@ -128,6 +128,9 @@ describe("without flags and variables", () => {
       host: "127.0.0.1",
       port: 8080,
       dataDir: "./data",
+      databaseUrl: "",
+      databasePasswordFile: "",
+      databaseConnections: 8,
       baseUrl: "",
       keyFile: "",
       tlsCert: "",

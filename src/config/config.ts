@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
+import { DATABASE_SETTINGS } from "./database-settings.ts";
+import { INTERVAL_SETTINGS } from "./interval-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
@@ -63,6 +65,7 @@ export const SETTINGS = {
     help: "folder of the database and, unless set, of the key file",
     read: nonEmpty,
   }),
+  ...DATABASE_SETTINGS,
   baseUrl: setting({
     flag: "--base-url",
     argument: "url",
@@ -152,30 +155,7 @@ export const SETTINGS = {
     help: "answer unary calls over a path of the server's own; off leaves all calls to the protocol library, slower",
     read: oneOf(["on", "off"]),
   }),
-  popularityInterval: setting({
-    flag: "--popularity-interval",
-    argument: "seconds",
-    env: "CHARTROOM_POPULARITY_INTERVAL",
-    default: "300",
-    help: "how often the popularity of projects with new environments is computed",
-    read: integer(1, 86_400),
-  }),
-  removalInterval: setting({
-    flag: "--removal-interval",
-    argument: "seconds",
-    env: "CHARTROOM_REMOVAL_INTERVAL",
-    default: "10",
-    help: "how often projects that are pending deletion and expired exchange tokens are removed",
-    read: integer(1, 86_400),
-  }),
-  leaseDuration: setting({
-    flag: "--lease-duration",
-    argument: "seconds",
-    env: "CHARTROOM_LEASE_DURATION",
-    default: "30",
-    help: "how long a runner holds work without a sign of life before another gets it",
-    read: integer(5, 3_600),
-  }),
+  ...INTERVAL_SETTINGS,
   localRunner: setting({
     flag: "--local-runner",
     env: "CHARTROOM_LOCAL_RUNNER",
@@ -260,6 +240,18 @@ export const RUNNER_SETTINGS = {
 export type SettingName = keyof typeof SETTINGS;
 export type Config = Values<typeof SETTINGS>;
 export type RunnerConfig = Values<typeof RUNNER_SETTINGS>;
+
+/** The settings of commands that work on the data. */
+export type DataConfig = Pick<Config, (typeof DATA_SETTINGS)[number]>;
+
+/** Names of the settings that say where the data and the keys are. */
+export const DATA_SETTINGS = [
+  "dataDir",
+  "keyFile",
+  "databaseUrl",
+  "databasePasswordFile",
+  "databaseConnections",
+] as const;
 
 /**
  * Reads the settings of `chartroom serve` and of the commands on its data folder.

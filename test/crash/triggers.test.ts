@@ -4,6 +4,7 @@ import { v7 } from "uuid";
 import { openData } from "../../src/commands/open-data.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { dataConfigOf } from "../harness/data-config.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { addWorkflow, deliver, OVER_REPOSITORY, type TestWorkflow, verdictsOf } from "../harness/webhook.ts";
@@ -18,7 +19,7 @@ let server: TestServer;
 let store: Store;
 beforeEach(async () => {
   server = await startServer();
-  ({ store } = await openData({ dataDir: server.dataDir, keyFile: "" }));
+  ({ store } = await openData(dataConfigOf(server.dataDir)));
 });
 afterEach(() => store.close());
 afterAll(stopAll);

@@ -4,6 +4,7 @@ import { keysFrom } from "../../src/keys.ts";
 import { insertToken } from "../../src/store/identity/token.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { type Answer, post } from "../harness/call.ts";
+import { dataConfigOf } from "../harness/data-config.ts";
 import type { TestServer } from "../harness/server.ts";
 
 /** Authorization headers that open nothing, by what is wrong with them; undefined sends none. */
@@ -48,7 +49,7 @@ async function revokedToken(server: TestServer): Promise<string> {
 async function expiredToken(server: TestServer): Promise<string> {
   const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
   const { dataDir } = server;
-  const { store, keys } = await openData({ dataDir, keyFile: "" });
+  const { store, keys } = await openData(dataConfigOf(dataDir));
   const { value, hash } = keys.mintToken("personal");
   try {
     await store.write(OPERATOR, "test", (tx) =>

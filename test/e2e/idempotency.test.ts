@@ -11,6 +11,7 @@ import { openData } from "../../src/commands/open-data.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
+import { dataConfigOf } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
@@ -176,7 +177,7 @@ describe("an idempotency key", () => {
   test("leaves one audit row and one event, however often it is repeated", async () => {
     const { body } = await createProject("audited", "f");
     await createProject("audited", "f");
-    const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
+    const { store } = await openData(dataConfigOf(server.dataDir));
     try {
       const rows = await builderOf(store.reader)
         .selectFrom("audit_log")
@@ -191,7 +192,7 @@ describe("an idempotency key", () => {
 
   test("is forgotten after 24 hours", async () => {
     const first = await createProject("old", "g");
-    const { store } = await openData({ dataDir: server.dataDir, keyFile: "" });
+    const { store } = await openData(dataConfigOf(server.dataDir));
     try {
       await store.write({ id: "test", principal: 0 }, "test", async (tx) => {
         await builderOf(tx.db)

@@ -4,6 +4,7 @@ import { createPersonalToken } from "../../src/services/identity/personal-token.
 import { findAccountByEmail, insertAccount } from "../../src/store/identity/account.ts";
 import { insertMember } from "../../src/store/identity/member.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
+import { dataConfigOf } from "./data-config.ts";
 import type { TestServer } from "./server.ts";
 
 /** A member and its token. */
@@ -49,7 +50,7 @@ export async function withServerData<T>(
   { dataDir }: Pick<TestServer, "dataDir">,
   fn: (store: Store, keys: Keys) => Promise<T>,
 ): Promise<T> {
-  const { store, keys } = await openData({ dataDir, keyFile: "" });
+  const { store, keys } = await openData(dataConfigOf(dataDir));
   try {
     return await fn(store, keys);
   } finally {

@@ -1,5 +1,6 @@
 import { openData } from "../../src/commands/open-data.ts";
 import { createOrganizationWithToken } from "../../src/services/access/organization-creation.ts";
+import { dataConfigOf } from "./data-config.ts";
 import type { TestServer } from "./server.ts";
 
 /**
@@ -8,7 +9,7 @@ import type { TestServer } from "./server.ts";
  */
 export async function addOrganization(server: Pick<TestServer, "dataDir">, name: string) {
   const { dataDir } = server;
-  const { store, keys } = await openData({ dataDir, keyFile: "" });
+  const { store, keys } = await openData(dataConfigOf(dataDir));
   try {
     return await createOrganizationWithToken(store, keys, {
       operation: "test",

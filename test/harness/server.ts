@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { dataEnvironmentOf } from "./data-config.ts";
 
 /** A server in its own process on a free port, started as the README describes. */
 export interface TestServer {
@@ -48,7 +49,12 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
     {
       cwd: root,
-      env: { ...plainEnvironment(), ...stateHomeIn(dataDir), ...options.env },
+      env: {
+        ...plainEnvironment(),
+        ...stateHomeIn(dataDir),
+        ...dataEnvironmentOf(dataDir),
+        ...options.env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );
@@ -106,7 +112,7 @@ export async function runCommand(
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, ["bin/chartroom.js", ...args], {
     cwd: root,
-    env: { ...plainEnvironment(), ...env },
+    env: { ...plainEnvironment(), ...dataEnvironmentOf(dataDirIn(args)), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";
@@ -119,6 +125,12 @@ export async function runCommand(
   });
   const [code] = (await once(child, "close")) as [number | null];
   return { code, stdout, stderr };
+}
+
+/** Returns the data folder that the arguments of a command name. */
+function dataDirIn(args: readonly string[]): string | undefined {
+  const flag = args.indexOf("--data-dir");
+  return flag < 0 ? undefined : args[flag + 1];
 }
 
 /** Creates a folder that is removed when the file's tests are over. */

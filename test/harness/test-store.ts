@@ -23,8 +23,10 @@ import {
 import { callerKey } from "../../src/services/call/call.ts";
 import type { ServiceDependencies } from "../../src/services/call/dependencies.ts";
 import { createRevocationMonitor } from "../../src/services/call/revocation-monitor.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
-import { SYSTEM } from "../../src/store/store.ts";
+import { connectStore } from "../../src/store/postgres/open.ts";
+import { openStore, type SqliteStore } from "../../src/store/sqlite/open.ts";
+import { type Store, SYSTEM } from "../../src/store/store.ts";
+import { createDatabase, postgresUrl } from "./postgres-database.ts";
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 3600 * 1000;
@@ -45,7 +47,11 @@ export function openTestStore(
     return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${made.toString(16).padStart(12, "0")}`;
   };
   const keys = keysFrom(new Uint8Array(32).fill(7));
-  const store = openStore({ dataDir, now: () => clock.now, newId, audit: keys.audit, ...options });
+  const settings = { now: () => clock.now, newId, audit: keys.audit, ...options };
+  const url = postgresUrl();
+  const store: Store = url
+    ? connectStore({ url: createDatabase(url), connections: 3, ...settings })
+    : openStore({ dataDir, ...settings });
   const deps: ServiceDependencies = {
     store,
     keys,
@@ -71,6 +77,8 @@ export function openTestStore(
     });
   return {
     store,
+    /** The searches of SQLite, by name. */
+    search: (store as SqliteStore).search,
     dataDir,
     keys,
     deps,

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { type Command, Option } from "commander";
-import { type Config, readConfig, SETTINGS } from "../../config/config.ts";
+import { type Config, DATA_SETTINGS, readConfig, SETTINGS } from "../../config/config.ts";
 import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/settings.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
 
@@ -50,8 +50,7 @@ export function withSettings(command: Command, table: SettingTable): Command {
 
 /** Adds the settings of a command that works on the data folder while a server runs. */
 export function withDataSettings(command: Command): Command {
-  const { dataDir, keyFile } = SETTINGS;
-  return withSettings(command, { dataDir, keyFile });
+  return withSettings(command, Object.fromEntries(DATA_SETTINGS.map((name) => [name, SETTINGS[name]])));
 }
 
 /** Runs a command on the data folder and prints its report. */

@@ -38,7 +38,21 @@ export function declareData(program: Command, terminal: Terminal): void {
       .command("backup <file>")
       .description("write the data to one file, without the keys; the server may be running")
       .action((file: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await backup()).createBackup(config, file)),
+        runOnData(terminal, flags, async (config) =>
+          (await backup()).createBackup(config, file, terminal.print),
+        ),
+      ),
+  );
+  withDataSettings(
+    program
+      .command("move")
+      .description("move the data between a data folder and PostgreSQL, with all servers stopped")
+      .requiredOption("--from <place>", "a data folder, or postgres://user@host:5432/database")
+      .requiredOption("--to <place>", "the other of the two, which must hold nothing")
+      .action(({ from, to, ...flags }: Flags & { readonly from: string; readonly to: string }) =>
+        runOnData(terminal, flags, async (config) =>
+          (await import("../move.ts")).moveData(config, { from, to }, terminal.print),
+        ),
       ),
   );
   withDataSettings(
@@ -46,7 +60,9 @@ export function declareData(program: Command, terminal: Terminal): void {
       .command("restore <file>")
       .description("make a data folder, which must be empty or absent, of a backup")
       .action((file: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await backup()).restoreBackup(config, file)),
+        runOnData(terminal, flags, async (config) =>
+          (await backup()).restoreBackup(config, file, terminal.print),
+        ),
       ),
   );
 }

@@ -123,7 +123,9 @@ describe("the inputs of a run", () => {
           .selectFrom("agent_input_image")
           .select(["input_id", "data"])
           .execute()
-      ).map(({ input_id, data }) => [input_id, data.length]);
+      )
+        .map(({ input_id, data }) => [input_id, data.length])
+        .toSorted();
     await send(ours, "image");
     await send(ours, "deleted");
     expect(await images()).toEqual(

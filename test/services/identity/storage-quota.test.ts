@@ -43,7 +43,9 @@ function fill({ made, caller }: Home) {
     builderOf(db)
       .insertInto("organization_policies")
       .values({ organization_id: caller.organizationId, body: "{}", origins: `{"x":"${"x".repeat(1e6)}"}` })
-      .onConflict((conflict) => conflict.doUpdateSet({ origins: `{"x":"${"x".repeat(1e6)}"}` }))
+      .onConflict((conflict) =>
+        conflict.column("organization_id").doUpdateSet({ origins: `{"x":"${"x".repeat(1e6)}"}` }),
+      )
       .execute(),
   );
 }

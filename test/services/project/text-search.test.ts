@@ -36,7 +36,7 @@ function watched() {
   const asked: string[] = [];
   const search = ((name, scope, parameters, signal) => {
     asked.push((parameters as { sql: string }).sql);
-    return made.store.search(name, scope, parameters, signal);
+    return made.search(name, scope, parameters, signal);
   }) as SqliteStore["search"];
   const reader = new Proxy(made.store.reader, {
     get() {

@@ -9,6 +9,7 @@ import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import type { UnusableWork } from "../../../src/services/runner/unusable-work.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { StoreUnavailable, SYSTEM } from "../../../src/store/store.ts";
+import { testOnSqlite } from "../../harness/engine.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 import { actionOf, workflowsOf } from "../workflow/running-workflow.ts";
@@ -95,7 +96,7 @@ describe("work whose assignment cannot be made", () => {
   });
 });
 
-test("work stays as it is while the disk has no room for its assignment", async () => {
+testOnSqlite("work stays as it is while the disk has no room for its assignment", async () => {
   const runner = await runnerOf();
   const { workflows, executionId } = await overProjects("ship");
   await made.store.write(SYSTEM, "test", async ({ db }) => {
@@ -123,7 +124,7 @@ test("work stays as it is while the disk has no room for its assignment", async 
 });
 
 describe("a lease that cannot be ended", () => {
-  test("keeps no other from its end, even where its next try cannot be written", async () => {
+  testOnSqlite("keeps no other from its end, even where its next try cannot be written", async () => {
     const runner = await runnerOf();
     const [broken, sound] = [await overProjects("ship"), await overProjects("boat")];
     const [work] = await runner.lease();

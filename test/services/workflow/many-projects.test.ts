@@ -4,6 +4,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { ROWS_PER_INSERT } from "../../../src/store/prepared.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
+import { testOnSqlite } from "../../harness/engine.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 import { action, overRepositories, type Workflows, workflowsOf } from "./running-workflow.ts";
@@ -43,7 +44,7 @@ test("a workflow over many projects is made and started without reading them", a
   }
 });
 
-test("the rows and records of a start's actions are inserted many a statement", async () => {
+testOnSqlite("the rows and records of a start's actions are inserted many a statement", async () => {
   const triggers = [overRepositories(ACTIONS)];
   const workflowId = await workflows.make({ triggers, action: action(1, ACTIONS) });
   const before = await made.history(caller);

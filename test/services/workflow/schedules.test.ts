@@ -13,6 +13,7 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { fireDueTimeTriggers } from "../../../src/jobs/time-triggers.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
+import { testOnSqlite } from "../../harness/engine.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { REPOSITORY, type TriggeredWorkflows, triggeredWorkflows } from "./triggered-workflow.ts";
 
@@ -133,7 +134,7 @@ describe("an instant", () => {
         .values({ ...row, id: testStore.newId() })
         .execute();
     });
-    await expect(again).rejects.toThrow(/UNIQUE/);
+    await expect(again).rejects.toThrow(/unique/i);
     expect(await own.ledger(id)).toHaveLength(1);
   });
 });
@@ -298,7 +299,7 @@ describe("the next instants of a workflow", () => {
 });
 
 describe("a start that is refused", () => {
-  test("is entered with the reason, leaves nothing else, and the schedule goes on", async () => {
+  testOnSqlite("is entered with the reason, leaves nothing else, and the schedule goes on", async () => {
     const id = await own.create([time("0 * * * *", Overlap.CANCEL_PREVIOUS)]);
     await fireAt(START_MS + HOUR_MS);
     await storeCommand(id, "echo {{ .Parameters.name }}");

@@ -9,6 +9,7 @@ import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execu
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
+import { testOnSqlite } from "../../harness/engine.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -131,7 +132,7 @@ describe("a stop of many actions", () => {
   });
 });
 
-test("stops that fail keep no other from its turn, however many they are", async () => {
+testOnSqlite("stops that fail keep no other from its turn, however many they are", async () => {
   const { id } = await workflows.start(await many());
   await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
   const failing = Array.from({ length: 201 }, (_, index) => `0-${index}`);

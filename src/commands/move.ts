@@ -1,0 +1,119 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type DataConfig, keyFileOf } from "../config/config.ts";
+import { databaseUrl } from "../config/database-settings.ts";
+import { type CopyProgress, copyRows, type RowSink, type RowSource } from "../store/copy-rows.ts";
+import { lockFolder } from "../store/sqlite/lock.ts";
+import { DATABASE_FILE } from "../store/sqlite/open.ts";
+import { readFile, writeFile } from "../store/sqlite/portable.ts";
+import { verifyAudit } from "./audit.ts";
+import { progressOf } from "./backup.ts";
+import { placeOf } from "./open-data.ts";
+import { addressOf, asDatabaseError, InUse } from "./open-database.ts";
+import { StartError } from "./start-error.ts";
+
+/** Where data is moved from and to: each a data folder, or the URL of a database. */
+export interface MoveOptions {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Moves the data between a data folder and a database, with all servers stopped. The source stays as it is. At the
+ * end the rows of each table are counted on both sides, and every audit chain of the target is verified with the
+ * source's keys.
+ *
+ * @param print called with lines of progress for the person at the terminal
+ * @returns the report for the person at the terminal
+ * @throws StartError when a side is used, the target holds anything, or a chain is broken; nothing is moved then, or
+ *   the report says what to do
+ */
+export async function moveData(
+  config: DataConfig,
+  options: MoveOptions,
+  print: (text: string) => void,
+): Promise<string> {
+  const [from, to] = [sideOf(config, options.from), sideOf(config, options.to)];
+  if ((from.databaseUrl === "") === (to.databaseUrl === ""))
+    throw new StartError("one side of a move is a data folder, the other a postgres:// URL");
+  const keyFile = keyFileOf({ ...config, dataDir: from.databaseUrl ? to.dataDir : from.dataDir });
+  if (!existsSync(keyFile))
+    throw new StartError(`there is no key file ${keyFile}: name the one of the server with --key-file`);
+  const counts = from.databaseUrl
+    ? await toFolder(from, to, progressOf(print))
+    : await toDatabase(from, to, progressOf(print));
+  const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const { holds, text } = await verifyAudit({ ...to, keyFile });
+  print(text);
+  if (!holds) throw new StartError("a chain of the moved data is broken: compare it with the source's");
+  return (
+    `${rows} rows of ${counts.size} tables are in ${placeOf(to)}; ${placeOf(from)} is as it was.\n` +
+    `Start the servers with ${to.databaseUrl ? "--database-url" : "--data-dir"}, and with the key file ${keyFile}.\n`
+  );
+}
+
+function sideOf(config: DataConfig, text: string): DataConfig {
+  if (!/^postgres(ql)?:/.test(text)) return { ...config, dataDir: text, databaseUrl: "" };
+  try {
+    return { ...config, databaseUrl: databaseUrl(text) };
+  } catch (error) {
+    throw new StartError(`the URL of the database ${(error as Error).message}`);
+  }
+}
+
+type Counts = ReadonlyMap<string, number>;
+
+async function toDatabase(from: DataConfig, to: DataConfig, onProgress: CopyProgress): Promise<Counts> {
+  const file = join(from.dataDir, DATABASE_FILE);
+  if (!existsSync(file)) throw new StartError(`there is no database in ${from.dataDir}`);
+  const { fillDatabase } = await import("../store/postgres/portable.ts");
+  return withFolder(from, () =>
+    readFile(file, (source) =>
+      onDatabase(to, () => fillDatabase(addressOf(to), (target) => counted(source, target, onProgress))),
+    ),
+  );
+}
+
+async function toFolder(from: DataConfig, to: DataConfig, onProgress: CopyProgress): Promise<Counts> {
+  const file = join(to.dataDir, DATABASE_FILE);
+  if (existsSync(file))
+    throw new StartError(`there is a database in ${to.dataDir} already: name another folder`);
+  mkdirSync(to.dataDir, { recursive: true, mode: 0o700 });
+  const { readDatabase } = await import("../store/postgres/portable.ts");
+  return withFolder(to, () =>
+    onDatabase(from, () =>
+      readDatabase(
+        addressOf(from),
+        (source) => writeFile(file, (target) => counted(source, target, onProgress)),
+        "alone",
+      ),
+    ),
+  );
+}
+
+async function withFolder<T>({ dataDir }: DataConfig, work: () => Promise<T>): Promise<T> {
+  const lock = lockFolder(dataDir);
+  if (!lock)
+    throw new StartError(`a server or another command uses the data folder ${dataDir}: stop it first`);
+  try {
+    return await work();
+  } finally {
+    lock.release();
+  }
+}
+
+async function onDatabase<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
+  return asDatabaseError(config, work).catch((error) => {
+    throw error instanceof InUse ? new StartError(`${error.message}: stop them first`) : error;
+  });
+}
+
+/** @throws Error when a table of the target holds another number of rows than its source */
+async function counted(source: RowSource, target: RowSink, onProgress: CopyProgress): Promise<Counts> {
+  const copied = await copyRows(source, target, onProgress);
+  for (const [table, rows] of copied) {
+    const found = await target.count(table);
+    if (found !== rows) throw new Error(`the table ${table} has ${found} rows where ${rows} were copied`);
+  }
+  return copied;
+}

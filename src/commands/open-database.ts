@@ -1,0 +1,54 @@
+import type { DataConfig } from "../config/config.ts";
+import { databasePassword } from "../config/database-settings.ts";
+import type { DatabaseAddress } from "../store/postgres/connection.ts";
+import type { Presence } from "../store/postgres/locks.ts";
+import type { PostgresStoreOptions } from "../store/postgres/open.ts";
+import type { Store } from "../store/store.ts";
+import { StartError } from "./start-error.ts";
+
+/** The error of a database that servers, or a command that needs them stopped, use. */
+export class InUse extends StartError {}
+
+/**
+ * Opens the PostgreSQL database of the settings. Its driver is loaded only here: most installations need none.
+ * @throws InUse; StartError with a sentence that says what is wrong with the database or its address
+ */
+export async function openDatabase(
+  config: DataConfig,
+  options: Omit<PostgresStoreOptions, "url" | "password" | "connections"> & { readonly presence?: Presence },
+): Promise<Store> {
+  const { openPostgresStore } = await import("../store/postgres/open.ts");
+  return asDatabaseError(config, () =>
+    openPostgresStore({ ...options, ...addressOf(config), connections: config.databaseConnections }),
+  );
+}
+
+/** Returns the address of the database of the settings. @throws StartError when the password cannot be read */
+export function addressOf(config: DataConfig): DatabaseAddress {
+  try {
+    return { url: config.databaseUrl, password: databasePassword(config.databasePasswordFile) };
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
+}
+
+/**
+ * Runs work on the database of the settings.
+ * @throws InUse; StartError with a sentence that says what is wrong with the database or its address
+ */
+export async function asDatabaseError<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
+  const { PresenceRefused, storageProblem } = await import("../store/postgres/open.ts");
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    if (error instanceof PresenceRefused) throw new InUse(error.message);
+    const { host, pathname } = new URL(config.databaseUrl);
+    const message = (error as Error).message || String((error as NodeJS.ErrnoException).code);
+    const problem = storageProblem(error);
+    throw new StartError(
+      `the database ${pathname.slice(1)} at ${host} cannot be used: ${problem ? `${problem} (${message})` : message}`,
+      { cause: error },
+    );
+  }
+}

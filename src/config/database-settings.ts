@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { integer } from "./setting-values.ts";
+import { setting } from "./settings.ts";
+
+/** Where rows are stored when one machine is not enough. */
+export const DATABASE_SETTINGS = {
+  databaseUrl: setting({
+    flag: "--database-url",
+    argument: "url",
+    env: "CHARTROOM_DATABASE_URL",
+    default: "",
+    help: "PostgreSQL for several servers, as postgres://user@host:5432/database?sslmode=verify-full; by default SQLite in the data folder",
+    read: databaseUrl,
+  }),
+  databasePasswordFile: setting({
+    flag: "--database-password-file",
+    argument: "file",
+    env: "CHARTROOM_DATABASE_PASSWORD_FILE",
+    default: "",
+    help: "file that holds the password of the database's user; by default PGPASSWORD",
+    read: (text: string) => text,
+  }),
+  databaseConnections: setting({
+    flag: "--database-connections",
+    argument: "number",
+    env: "CHARTROOM_DATABASE_CONNECTIONS",
+    default: "8",
+    help: "connections of this server for reads, and as many for writes; one more waits for wake-ups",
+    read: integer(1, 500),
+  }),
+} as const;
+
+/** TLS modes of the URL, as libpq names them; its others ("allow", "prefer") would hide that there is none. */
+const TLS_MODES = ["disable", "require", "verify-ca", "verify-full"];
+
+/** Reads the URL of a database. @throws Error that completes "--database-url ..." and names no password */
+export function databaseUrl(text: string): string {
+  if (text === "") return "";
+  const url = URL.parse(text);
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.pathname.length < 2)
+    throw new Error("must be a URL such as postgres://user@host:5432/database");
+  if (url.password !== "")
+    throw new Error(
+      "must not hold a password, which other users of this machine would see: use --database-password-file or PGPASSWORD",
+    );
+  const mode = url.searchParams.get("sslmode");
+  if (mode !== null && !TLS_MODES.includes(mode))
+    throw new Error(`has the sslmode "${mode}": it can be ${TLS_MODES.join(", ")}`);
+  // So that the driver reads the modes as libpq does: "require" does not verify, "verify-ca" not the name.
+  if (mode !== null) url.searchParams.set("uselibpqcompat", "true");
+  return url.href;
+}
+
+/** Returns the password of the file, without the end of its line. @throws Error with a sentence for the operator */
+export function databasePassword(file: string): string | undefined {
+  if (file === "") return undefined;
+  try {
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new Error(`--database-password-file ${file} cannot be read: ${(error as Error).message}`);
+  }
+}

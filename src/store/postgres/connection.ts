@@ -1,0 +1,173 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  type QueryResult,
+} from "kysely";
+import pg from "pg";
+import type { Schema } from "../schema.ts";
+import { EngineQueryCompiler } from "./dialect.ts";
+import { fromStored, toStored } from "./text.ts";
+
+/** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
+export type ConnectionRole = "read" | "write" | "session";
+
+/**
+ * Settings of every session. A client that vanishes without a word, with its machine or its network, frees its locks
+ * within 10 s: keepalives begin after 3 s of silence, and three more seconds without an answer end the connection.
+ */
+const SESSION_SETTINGS: Readonly<Record<string, string>> = {
+  tcp_keepalives_idle: "3",
+  tcp_keepalives_interval: "1",
+  tcp_keepalives_count: "3",
+  tcp_user_timeout: "6000",
+  idle_in_transaction_session_timeout: "8000",
+  // Texts are compared by bytes and times are numbers: nothing depends on these, but messages of the engine do.
+  lc_messages: "C",
+  timezone: "UTC",
+};
+
+/** Settings of the connections that read: a query that takes longer than this ends with an error. */
+const READ_SETTINGS: Readonly<Record<string, string>> = {
+  default_transaction_read_only: "on",
+  statement_timeout: "10000",
+};
+
+/** Settings of the session: it looks once a second, and a process that does not look any more loses it. */
+const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "8000" };
+
+/** Whole numbers arrive as numbers: none of the rows exceeds 2^53. Sums of them are `numeric`. */
+const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
+  [pg.types.builtins.INT8]: Number,
+  [pg.types.builtins.NUMERIC]: Number,
+  [pg.types.builtins.TEXT]: fromStored,
+};
+
+const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    PARSERS[oid] ?? pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/** The address of a database and how to reach it. */
+export interface DatabaseAddress {
+  /** `postgres://user@host:port/database?sslmode=…` */
+  readonly url: string;
+  /** Password where neither the URL nor PGPASSWORD has one. */
+  readonly password?: string | undefined;
+}
+
+/** Returns what the driver needs for a connection of one role. */
+function clientConfig({ url, password }: DatabaseAddress, role: ConnectionRole): pg.ClientConfig {
+  const settings = {
+    ...SESSION_SETTINGS,
+    ...(role === "read" && READ_SETTINGS),
+    ...(role === "session" && HOLDING_SETTINGS),
+  };
+  return {
+    connectionString: url,
+    ...(password !== undefined && { password }),
+    types: TYPES,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 3_000,
+    connectionTimeoutMillis: 5_000,
+    application_name: `chartroom ${role}`,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(" "),
+  };
+}
+
+/** Returns what the driver needs for a session. */
+export const sessionConfig = (address: DatabaseAddress): pg.ClientConfig => clientConfig(address, "session");
+
+/** Opens a pool of connections of one role. Nothing connects before the first query. */
+export function openPool(address: DatabaseAddress, role: "read" | "write", max: number): pg.Pool {
+  const pool = new pg.Pool({ ...clientConfig(address, role), max });
+  // A connection that breaks while nobody uses it leaves the pool; the next query opens another.
+  pool.on("error", () => {});
+  // One that breaks while it is used fails its query as well; the event alone would end the process.
+  pool.on("connect", (client) => void client.on("error", () => {}));
+  return pool;
+}
+
+/** Runs one query; prepared on its connection when it has a name. */
+export type RunQuery = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
+
+/** Names of statements by their text: a connection parses each once. */
+const statementNames = new Map<string, string>();
+
+/** Maximum number of statements that a connection keeps prepared; texts past it are parsed each time. */
+const MAX_STATEMENTS = 2_000;
+
+function statementName(text: string): string | undefined {
+  const known = statementNames.get(text);
+  if (known !== undefined || statementNames.size >= MAX_STATEMENTS) return known;
+  const name = `s${statementNames.size}`;
+  statementNames.set(text, name);
+  return name;
+}
+
+/**
+ * Returns a query builder whose queries are run by `run`, such as on one connection or on any of a pool.
+ * @param isInTransaction true if all of them run in one transaction, which can stream rows
+ */
+export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Schema> {
+  let streams = 0;
+  const connection: DatabaseConnection = {
+    async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+      const name = statementName(sql);
+      const { rows, rowCount } = await run({
+        text: sql,
+        values: parameters.map(toStored),
+        ...(name && { name }),
+      });
+      return { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) };
+    },
+    async *streamQuery<R>({ sql, parameters }: CompiledQuery, rowsAtOnce: number) {
+      if (!isInTransaction) throw new Error("rows are streamed only in a transaction");
+      streams += 1;
+      const cursor = `stream_${streams}`;
+      await run({ text: `declare ${cursor} cursor for ${sql}`, values: parameters.map(toStored) });
+      for (;;) {
+        const { rows } = await run({ text: `fetch ${rowsAtOnce} from ${cursor}` });
+        if (rows.length === 0) break;
+        yield { rows: rows as R[] };
+      }
+      await run({ text: `close ${cursor}` });
+    },
+  };
+  const refuse = async () => {
+    throw new Error("transactions belong to the writer");
+  };
+  const driver: Driver = {
+    init: async () => undefined,
+    acquireConnection: async () => connection,
+    beginTransaction: refuse,
+    commitTransaction: refuse,
+    rollbackTransaction: refuse,
+    releaseConnection: async () => undefined,
+    destroy: async () => undefined,
+  };
+  return new Kysely<Schema>({
+    dialect: {
+      createDriver: () => driver,
+      createAdapter: () => new PostgresAdapter(),
+      createQueryCompiler: () => new EngineQueryCompiler(),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+    },
+  });
+}
+
+const builders = new WeakMap<pg.PoolClient, Kysely<Schema>>();
+
+/** Returns the query builder of one connection, the same at each call: its queries stay compiled and prepared. */
+export function builderOfClient(client: pg.PoolClient): Kysely<Schema> {
+  const known = builders.get(client);
+  if (known) return known;
+  const made = builderOver((query) => client.query(query));
+  builders.set(client, made);
+  return made;
+}

@@ -1,0 +1,131 @@
+import pg from "pg";
+import { Listeners } from "../listeners.ts";
+import type { AuditSeal } from "../record/record.ts";
+import {
+  type Actor,
+  BOOKKEEPING_COLUMNS,
+  type BookkeepingUpdate,
+  OPERATOR,
+  type Store,
+  type WriteOptions,
+  type WriteTransaction,
+} from "../store.ts";
+import { builderOver, type DatabaseAddress, openPool, sessionConfig } from "./connection.ts";
+import { lockForMigration, type Presence, PresenceRefused } from "./locks.ts";
+import { migrate } from "./migrate.ts";
+import { findProjects } from "./project-search.ts";
+import { requireUsable } from "./requirements.ts";
+import { Session } from "./session.ts";
+import { storageProblem } from "./storage-problem.ts";
+import { GROUP_MS, Writer } from "./writer.ts";
+
+export { PresenceRefused, storageProblem };
+
+export interface PostgresStoreOptions extends DatabaseAddress {
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Makes the hashes of audit rows. */
+  readonly audit: AuditSeal;
+  /** The operating system's user who runs the process; the record names it for what the operator does. Default none. */
+  readonly operatorName?: string;
+  /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
+  readonly quotaBytes?: number;
+  /** Default "beside": next to the servers. */
+  readonly presence?: Presence;
+  /** Connections for reads, and as many for writes. Default {@link CONNECTIONS}. */
+  readonly connections?: number;
+  /** Maximum time for which a group of writes works; tests give it enough for all. */
+  readonly groupMs?: number;
+}
+
+/** Connections of one server for reads, and for writes. With one more that listens, a server needs 17. */
+const CONNECTIONS = 8;
+
+/**
+ * Opens the store in PostgreSQL, creating or migrating its tables.
+ * @throws PresenceRefused; Error with a sentence for the operator when the database cannot be used
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const client = new pg.Client(sessionConfig(options));
+  await client.connect();
+  try {
+    // Also for the extension, which the engine creates twice when two ask at once, and then fails one.
+    await lockForMigration(client);
+    await requireUsable(client);
+    await migrate(client);
+  } finally {
+    await client.end();
+  }
+  const { store, session } = buildStore(options);
+  try {
+    await session.open();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** Returns the store of a database whose tables are those of this release. Nothing connects before the first use. */
+export function connectStore(options: PostgresStoreOptions): Store {
+  const { store, session } = buildStore(options);
+  session.begin();
+  return store;
+}
+
+function buildStore(options: PostgresStoreOptions): { readonly store: Store; readonly session: Session } {
+  const { connections = CONNECTIONS, presence = "beside" } = options;
+  const listeners = new Listeners();
+  const reading = openPool(options, "read", connections);
+  const writing = openPool(options, "write", connections);
+  const session = new Session({ ...options, presence, listeners });
+  const reader = builderOver((query) => reading.query(query));
+  const writer = new Writer({
+    groupMs: GROUP_MS,
+    quotaBytes: Number.POSITIVE_INFINITY,
+    ...options,
+    pool: writing,
+    listeners,
+    onCommitted: (topics) => session.send(topics),
+    leader: () => session.leader,
+  });
+  const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
+
+  const touchAll: Store["touchAll"] = (notes) =>
+    writer.enqueue(async ({ db }) => {
+      for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
+        const allowed: readonly string[] = BOOKKEEPING_COLUMNS[table];
+        const stray = Object.keys(values).find((column) => !allowed.includes(column));
+        if (stray !== undefined)
+          throw new Error(`${table}.${stray} is no bookkeeping: change it through write`);
+        await db.updateTable(table).set(values).where("id", "=", id).execute();
+      }
+    }, undefined);
+
+  const store: Store = {
+    reader,
+    projectSearch: { find: (scope, page) => findProjects(reader, scope, page) },
+    searcher: () => reader,
+    lister: () => reader,
+    write: <T>(
+      actor: Actor,
+      operation: string,
+      fn: (tx: WriteTransaction) => Promise<T>,
+      options: WriteOptions = {},
+    ) => writer.write(actor === OPERATOR ? operator : actor, operation, fn, options),
+    note: (table, id, values) => touchAll([{ table, id, values: values as BookkeepingUpdate["values"] }]),
+    touchAll,
+    problem: () => writer.problem,
+    probe: () => writer.probe(),
+    leads: () => session.leader !== undefined,
+    onCommit: (listener) => listeners.add(listener),
+    onChange: (id, listener) => listeners.addOf(id, listener),
+    async close() {
+      await writer.close();
+      await session.close();
+      await Promise.all([reading.end(), writing.end()]);
+    },
+  };
+  return { store, session };
+}

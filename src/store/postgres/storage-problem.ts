@@ -1,0 +1,64 @@
+/** Problems that the operator can solve, by SQLSTATE or by the beginning of one, or by the code of a socket's error. */
+const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
+  ["53100", "the disk of the database is full"],
+  ["53", "the database is out of a resource: connections, memory or disk"],
+  ["25006", "the database may not be written: it is read-only, as a standby is"],
+  ["57P", "the database shuts down or starts up"],
+  ["58", "the disk of the database fails"],
+  ["XX001", "a table of the database is damaged: restore a backup"],
+  ["XX002", "an index of the database is damaged: restore a backup"],
+  ["28", "the database refuses the user or the password"],
+  ["3D000", "the database does not exist"],
+  ["42501", "the user may not write to the tables of the database"],
+  ["08", "the connection to the database broke"],
+  ["ECONNREFUSED", "the database cannot be reached: nothing listens at its address"],
+  ["ENOTFOUND", "the database cannot be reached: its name is unknown"],
+  ["EAI_AGAIN", "the database cannot be reached: its name cannot be resolved"],
+  ["ECONN", "the connection to the database broke"],
+  ["EPIPE", "the connection to the database broke"],
+  ["ETIMEDOUT", "the database cannot be reached: it does not answer"],
+  ["EHOSTUNREACH", "the database cannot be reached: there is no way to its host"],
+  ["ENETUNREACH", "the database cannot be reached: there is no way to its network"],
+];
+
+/** Texts of the driver's errors that have no code. */
+const BROKEN = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/;
+
+/** Returns why the database accepts no changes, in words for the operator; undefined for other errors. */
+export function storageProblem(error: unknown): string | undefined {
+  const code = codeOf(error);
+  if (code !== undefined) return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
+  if (!(error instanceof Error)) return undefined;
+  // A name with several addresses fails with the errors of all of them.
+  if (error instanceof AggregateError) return storageProblem(error.errors[0]);
+  return BROKEN.test(error.message) ? "the connection to the database broke" : undefined;
+}
+
+/** Returns whether the connection of an error is of no use any more. */
+export function isBroken(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === undefined) return error instanceof Error && BROKEN.test(error.message);
+  return /^(08|57P|E[A-Z]+$)/.test(code);
+}
+
+/** Returns whether the same transaction may succeed at once: a deadlock, or a failed serialization. */
+export function isRetryable(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "40001" || code === "40P01";
+}
+
+/** Returns whether a lock was not to be had in time, or the statement took too long. */
+export function isTimeout(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "55P03" || code === "57014";
+}
+
+/** Returns whether the engine itself failed, and not the statement with its values. */
+export function isEngineFailure(error: unknown): boolean {
+  return storageProblem(error) !== undefined || isRetryable(error) || isTimeout(error);
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === "string" ? code : undefined;
+}
