@@ -40,7 +40,9 @@ describe("dependencies", () => {
   });
 
   test("each one is pinned exactly", () => {
-    expect(Object.entries(used).filter(([, version]) => !/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/.test(version))).toEqual([]);
+    expect(
+      Object.entries(used).filter(([, version]) => !/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/.test(version)),
+    ).toEqual([]);
   });
 
   test("each package of the lock file has an integrity", () => {
