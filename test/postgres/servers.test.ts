@@ -133,6 +133,23 @@ describe("two servers over one database", () => {
     expect(answers.filter(({ header }) => header.get("idempotency-replayed") === null)).toHaveLength(1);
   });
 
+  test("store and find the longest texts that are indexed, which no index of the engine takes whole", async () => {
+    // Letters of three bytes each, in no order that compresses.
+    const letters = (count: number) =>
+      Array.from({ length: count }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7_919) % 20_000)));
+    const remoteUri = `https://git.example.org/${letters(2_000).join("")}`;
+    const annotations = { "example.org/text": letters(512).join("") };
+    const request = { name: "long", initializer: { specs: [{ git: { remoteUri } }] }, annotations };
+    const answer = await post(one, "ProjectService/CreateProject", request);
+    expect(answer.status).toBe(200);
+    const { project } = answer.body;
+    const find = (filter: object) => succeeded(post(other, "ProjectService/ListProjects", { filter }));
+    const byRemote = await find({ specRemoteUris: [remoteUri] });
+    expect(byRemote.projects.map(({ id }: { id: string }) => id)).toEqual([project.id]);
+    const byAnnotation = await find({ annotations });
+    expect(byAnnotation.projects.map(({ id }: { id: string }) => id)).toEqual([project.id]);
+  });
+
   test("run the jobs on one of them, and on the other once that is killed", async () => {
     const leaders = async () =>
       (

@@ -54,7 +54,7 @@ create table agent_execution_annotation (
   value text collate "C" not null,
   primary key (execution_id, key)
 );
-create index agent_execution_annotation_by_pair on agent_execution_annotation (key, value, execution_id);
+create index agent_execution_annotation_by_value on agent_execution_annotation using hash (value);
 
 create table agent_input (
   execution_id text collate "C" not null,

@@ -64,10 +64,11 @@ create index prebuild_by_deadline on prebuild (stops_at) where stops_at is not n
 create table project_remote (
   project_id text collate "C" not null,
   organization_id text collate "C" not null,
-  remote_uri text collate "C" not null,
-  primary key (project_id, remote_uri)
+  remote_uri text collate "C" not null
 );
-create index project_remote_by_uri on project_remote (organization_id, remote_uri, project_id);
+-- Remotes and values of annotations may be longer than the 2,700 bytes that other indexes take.
+create unique index project_remote_by_project on project_remote (project_id, md5(remote_uri));
+create index project_remote_by_uri on project_remote using hash (remote_uri);
 
 create table project_annotation (
   project_id text collate "C" not null,
@@ -76,4 +77,4 @@ create table project_annotation (
   value text collate "C" not null,
   primary key (project_id, key)
 );
-create index project_annotation_by_pair on project_annotation (organization_id, key, value, project_id);
+create index project_annotation_by_value on project_annotation using hash (value);
