@@ -5,7 +5,7 @@ import {
   WorkflowExecutionSchema,
   type WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { newAction } from "../../src/domain/workflow/execution/workflow-action.ts";
+import { newAction, withSteps } from "../../src/domain/workflow/execution/workflow-action.ts";
 import { type ActionEnd, endedAction } from "../../src/domain/workflow/execution/workflow-action-end.ts";
 import {
   begunAction,
@@ -45,7 +45,12 @@ export const steps = execution.spec?.action?.steps ?? [];
 export const waiting = () =>
   newAction(execution, { id: "action", session: "first", name: "hello", context: undefined, report: false });
 export const running = (attempt = 1, present = waiting()) =>
-  begunAction(present, { environmentId: `environment ${attempt}`, attempt, now: START });
+  begunAction(present, {
+    environmentId: `environment ${attempt}`,
+    attempt,
+    stepCount: steps.length,
+    now: START,
+  });
 export const moved = (action: WorkflowExecutionAction, ...moves: StepTransition[]) =>
   steppedAction(action, steps, moves, START).action;
 export const lines = (text: string) => ({ lines: new TextEncoder().encode(text) });
@@ -66,6 +71,8 @@ export const lost = (exhausted = false): ActionEnd => ({
   attempt: 1,
   exhausted,
 });
-export const phases = ({ status }: WorkflowExecutionAction) =>
-  status?.stepStatuses.map(({ phase }) => Step[phase]).join(" ");
+export const phases = (action: WorkflowExecutionAction) =>
+  withSteps(action, execution)
+    .status?.stepStatuses.map(({ phase }) => Step[phase])
+    .join(" ");
 export const reasons = ({ status }: WorkflowExecutionAction) => status?.failures.map(({ reason }) => reason);

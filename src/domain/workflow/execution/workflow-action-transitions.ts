@@ -3,6 +3,7 @@ import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import {
   WorkflowExecutionActionPhase as Phase,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
   type WorkflowExecutionAction,
   type WorkflowExecutionAction_Status,
   WorkflowExecutionActionSchema,
@@ -17,15 +18,30 @@ import {
   type OutputValues,
   type StepTransition,
   stepErrors,
+  unbegunSteps,
 } from "./workflow-step.ts";
 import { type ActionEvent, isFinalAction, transitionAction } from "./workflow-transitions.ts";
 
-/** Returns the action after a runner has leased it, as of `now` (milliseconds since 1970 UTC). */
+/** An attempt at an action, which begins when a runner leases it. */
+export interface BegunAttempt {
+  readonly environmentId: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** Number of the steps of the action. */
+  readonly stepCount: number;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/** Returns the action after the begin of an attempt. */
 export function begunAction(
   present: WorkflowExecutionAction,
-  { environmentId, attempt, now }: { environmentId: string; attempt: number; now: number },
+  { environmentId, attempt, stepCount, now }: BegunAttempt,
 ): WorkflowExecutionAction {
   return transitionedAction(present, "begin", (action, status) => {
+    if (status.stepStatuses.length === 0) {
+      status.stepStatuses = unbegunSteps(stepCount, StepPhase.PENDING);
+    }
     if (action.metadata) action.metadata.startedAt ??= timestampFromMs(now);
     status.environmentId = environmentId;
     status.attempt = attempt;

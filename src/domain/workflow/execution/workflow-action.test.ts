@@ -22,27 +22,38 @@ import {
   waiting,
 } from "../../../../test/harness/workflow-action.ts";
 import { deadlineOf, newAction, stepsOf, withSteps } from "./workflow-action.ts";
-import { begunAction, steppedAction } from "./workflow-action-transitions.ts";
+import { begunAction, revokedAction, steppedAction } from "./workflow-action-transitions.ts";
 import type { StepTransition } from "./workflow-step.ts";
 
 describe("an action", () => {
-  test("waits with all its steps, wanted done, within the limits of the execution", () => {
+  test("waits, wanted done, within the limits of the execution", () => {
     const action = waiting();
     expect(action).toMatchObject({
       metadata: { workflowExecutionId: "execution", workflowId: "workflow", actionName: "hello" },
       spec: { session: "first", desiredPhase: Phase.DONE, limits: { maxTime: { seconds: 60n } } },
       status: { session: "first", phase: Phase.PENDING, attempt: 0 },
     });
-    expect(phases(action)).toBe("PENDING PENDING PENDING");
+    expect(action.status?.stepStatuses).toEqual([]);
     expect(action.metadata?.startedAt).toBeUndefined();
     expect(deadlineOf(action)).toBeUndefined();
   });
 
   test("is told with its steps, which its row does not repeat", () => {
-    const stored = waiting();
-    expect(stored.status?.stepStatuses.every(({ step }) => step === undefined)).toBe(true);
+    const stored = running();
+    expect(stored.status?.stepStatuses.map(({ step }) => step)).toEqual([undefined, undefined, undefined]);
     const told = withSteps(stored, execution).status?.stepStatuses.map(({ step }) => step);
     expect(told).toEqual(steps);
+  });
+
+  test("that never began is told with steps that wait, or that were cancelled with it", () => {
+    const told = withSteps(waiting(), execution);
+    expect(phases(told)).toBe("PENDING PENDING PENDING");
+    expect(told.status?.stepStatuses.map(({ step }) => step)).toEqual(steps);
+    expect(told.status?.stepStatuses.map(({ stepIndex }) => stepIndex)).toEqual([0, 1, 2]);
+    const stopped = revokedAction(waiting(), "second", START);
+    if (!stopped) throw new Error("an action that waits can be stopped");
+    expect(stopped.status?.stepStatuses).toEqual([]);
+    expect(phases(withSteps(stopped, execution))).toBe("CANCELLED CANCELLED CANCELLED");
   });
 
   test("that reports has the steps and the limits of the report", () => {
@@ -55,7 +66,7 @@ describe("an action", () => {
     });
     expect(stepsOf(execution, action)).toEqual(execution.spec?.report?.steps);
     expect(action.spec?.limits).toBeUndefined();
-    expect(action.status?.stepStatuses).toHaveLength(1);
+    expect(withSteps(action, execution).status?.stepStatuses).toHaveLength(1);
   });
 
   test("of an agent context has the prompt as its first step", () => {
@@ -76,6 +87,7 @@ describe("an action", () => {
     const again = begunAction(end(first, lost()), {
       environmentId: "environment 2",
       attempt: 2,
+      stepCount: steps.length,
       now: START + SECOND,
     });
     expect(again.status).toMatchObject({ attempt: 2, environmentId: "environment 2" });

@@ -3,13 +3,15 @@ import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { AgentCodeContext } from "#gen/service/v1/agent_pb.js";
 import {
   WorkflowExecutionActionPhase as Phase,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
   type WorkflowExecution,
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
   type WorkflowStep,
   WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { waitingSteps } from "./workflow-step.ts";
+import { unbegunSteps } from "./workflow-step.ts";
+import { isFinalAction } from "./workflow-transitions.ts";
 
 /** The values that a new action gets from its execution. */
 export interface ActionTemplate {
@@ -22,12 +24,13 @@ export interface ActionTemplate {
 }
 
 /**
- * Returns a new action of an execution, which is pending. Its steps are those of {@link stepsOf}.
+ * Returns a new action of an execution, which is pending. Its steps are those of {@link stepsOf}; it
+ * gets their statuses when it begins.
  */
 export function newAction(execution: WorkflowExecution, template: ActionTemplate): WorkflowExecutionAction {
   const { id, session, name, context, report } = template;
   const limits = (report ? execution.spec?.report : execution.spec?.action)?.limits?.perExecution;
-  const action = create(WorkflowExecutionActionSchema, {
+  return create(WorkflowExecutionActionSchema, {
     id,
     metadata: {
       workflowExecutionId: execution.id,
@@ -38,8 +41,6 @@ export function newAction(execution: WorkflowExecution, template: ActionTemplate
     spec: { session, desiredPhase: Phase.DONE, ...(context && { context }), ...(limits && { limits }) },
     status: { session, phase: Phase.PENDING },
   });
-  if (action.status) action.status.stepStatuses = waitingSteps(stepsOf(execution, action).length);
-  return action;
 }
 
 /**
@@ -58,18 +59,24 @@ export function stepsOf(execution: WorkflowExecution, action: WorkflowExecutionA
 }
 
 /**
- * Returns the action with the content of its steps, as responses show it; rows leave out the steps,
- * which all actions share.
+ * Returns the action with its steps, as responses show it. Rows leave out their content, which all
+ * actions share, and the statuses of an action that has not begun: they would be most of the row.
  */
 export function withSteps(
   action: WorkflowExecutionAction,
   execution: WorkflowExecution,
 ): WorkflowExecutionAction {
   const filled = clone(WorkflowExecutionActionSchema, action);
+  const { status } = filled;
+  if (!status) return filled;
   const steps = stepsOf(execution, action);
-  for (const status of filled.status?.stepStatuses ?? []) {
-    const step = steps[status.stepIndex];
-    if (step) status.step = step;
+  if (status.stepStatuses.length === 0) {
+    const phase = isFinalAction(status.phase) ? StepPhase.CANCELLED : StepPhase.PENDING;
+    status.stepStatuses = unbegunSteps(steps.length, phase);
+  }
+  for (const stepStatus of status.stepStatuses) {
+    const step = steps[stepStatus.stepIndex];
+    if (step) stepStatus.step = step;
   }
   return filled;
 }

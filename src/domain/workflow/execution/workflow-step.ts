@@ -32,10 +32,10 @@ export interface StepTransition {
 /** Values by the keys of a report's outputs. */
 export type OutputValues = Record<string, AgentExecution_Status_OutputValue>;
 
-/** Returns the initial statuses of an action's steps. */
-export function waitingSteps(count: number): StepStatus[] {
+/** Returns the statuses of an action's steps before the first of them begins: all in one phase. */
+export function unbegunSteps(count: number, phase: Phase.PENDING | Phase.CANCELLED): StepStatus[] {
   return Array.from({ length: count }, (_, stepIndex) =>
-    create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase: Phase.PENDING }),
+    create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase }),
   );
 }
 

@@ -54,10 +54,11 @@ export async function beginAction(
   start: { readonly environmentId: string; readonly attempt: number },
 ): Promise<ActionAttempt> {
   const before = await getAction(tx, scope, actionId);
-  const action = begunAction(before, { ...start, now: tx.now });
+  const { execution, variables } = await getExecutionOf(tx, scope, before);
+  const stepCount = stepsOf(execution, before).length;
+  const action = begunAction(before, { ...start, stepCount, now: tx.now });
   await updateAction(tx, scope, before, action);
   await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
-  const { execution, variables } = await getExecutionOf(tx, scope, before);
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);
   return { action, execution: begun ?? execution, variables };
