@@ -10,7 +10,7 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { createLog } from "../src/log.ts";
-import { connectTo, workClient } from "../src/runner/protocol/connection.ts";
+import { createHttpTransport, createWorkClient } from "../src/runner/protocol/connection.ts";
 import type { Lease } from "../src/runner/protocol/lease.ts";
 import { register } from "../src/runner/protocol/registration.ts";
 import { poll } from "../src/runner/protocol/work-loop.ts";
@@ -20,7 +20,7 @@ const log = createLog("info");
 const draining = new AbortController();
 process.once("SIGTERM", () => draining.abort());
 
-const transport = connectTo(SERVER);
+const transport = createHttpTransport(SERVER);
 const { token } = await register({
   transport,
   server: SERVER,
@@ -34,7 +34,7 @@ const { token } = await register({
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
 await poll({
-  client: workClient(transport, token),
+  client: createWorkClient(transport, token),
   kinds: [WorkKind.ACTION],
   slots: Number(SLOTS),
   log,

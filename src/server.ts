@@ -27,7 +27,7 @@ import { lowerCaseIds } from "./rpc/request/lower-case-ids.ts";
 import { queryPagination } from "./rpc/request/query-pagination.ts";
 import { requireKnownFields } from "./rpc/request/unknown-fields.ts";
 import { createRoutes } from "./rpc/routes.ts";
-import { sourceControl } from "./scm/source-control.ts";
+import { createSourceControl } from "./scm/source-control.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
 import { asLeader, type Store } from "./store/store.ts";
@@ -157,7 +157,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
         store: asLeader(store),
         keys,
         log,
-        scm: sourceControl({
+        scm: createSourceControl({
           allowPrivateAddresses: config.allowPrivateRemotes,
           plainHttpHosts: config.plainHttpHosts,
         }),

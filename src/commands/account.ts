@@ -80,7 +80,7 @@ async function asOperator(
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    return await store.write(OPERATOR, operation, async (tx) => fn(tx, await accountOf(tx.db, named)));
+    return await store.write(OPERATOR, operation, async (tx) => fn(tx, await resolveAccount(tx.db, named)));
   } catch (error) {
     if (error instanceof DomainError) throw new StartError(error.message);
     throw error;
@@ -89,7 +89,7 @@ async function asOperator(
   }
 }
 
-async function accountOf(db: Reader, named: string): Promise<StoredAccount> {
+async function resolveAccount(db: Reader, named: string): Promise<StoredAccount> {
   const account = (await findAccount(db, named.toLowerCase())) ?? (await findAccountByEmail(db, named));
   if (!account) throw new StartError(`no account has the id or email ${named}`);
   return account;

@@ -6,7 +6,7 @@ import { findAgents } from "../store/agent/agent.ts";
 import type { Store } from "../store/store.ts";
 import type { FormName } from "./definitions/declare-agent.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
-import { organizationNamed } from "./organization.ts";
+import { resolveOrganization } from "./organization.ts";
 
 const FORMS: Readonly<Record<FormName, AgentForm>> = {
   "json-lines": AgentForm.JSON_LINES,
@@ -87,7 +87,7 @@ async function withOwner(
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const owner = organization === undefined ? null : (await organizationNamed(store, organization)).id;
+    const owner = organization === undefined ? null : (await resolveOrganization(store, organization)).id;
     return await act(store, owner).catch(rethrowDomainError);
   } finally {
     await store.close();

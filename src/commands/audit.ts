@@ -22,8 +22,8 @@ export interface Verdict {
  * @throws StartError when the folder or the key file cannot be read
  */
 export async function verifyAudit(config: DataConfig): Promise<Verdict> {
-  const keys = presentKeys(config);
-  const store = config.databaseUrl ? await readableDatabase(config) : readable(config.dataDir);
+  const keys = loadExistingKeys(config);
+  const store = config.databaseUrl ? await openAuditDatabase(config) : openAuditStore(config.dataDir);
   try {
     const chains = await verifyChains(store.reader, (keyId, bytes) =>
       keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined,
@@ -41,21 +41,21 @@ function lineOf({ organizationId, rows, validRows, unhashed, hash, broken, remov
   if (removal) {
     const { at, actorId, head } = removal;
     const ended = `removed at ${new Date(at).toISOString()} by ${actorId} after ${head.sequence} rows`;
-    return [`${chain}: ${ended}`, ...(hash ? [lastHash(hash)] : [])].join("; ");
+    return [`${chain}: ${ended}`, ...(hash ? [formatHash(hash)] : [])].join("; ");
   }
   const parts = [`${chain}: ${rows} rows, ${validRows} hold`];
   if (unhashed > 0) parts.push(`${unhashed} of them from the first release, without a hash`);
   if (broken) parts.push(`breaks at row ${broken.sequence}: ${broken.problem}`);
-  else if (hash) parts.push(lastHash(hash));
+  else if (hash) parts.push(formatHash(hash));
   return parts.join("; ");
 }
 
-function lastHash(hash: Uint8Array): string {
+function formatHash(hash: Uint8Array): string {
   return `last hash ${Buffer.from(hash).toString("hex")}`;
 }
 
 /** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
-function presentKeys(config: DataConfig): Keys {
+function loadExistingKeys(config: DataConfig): Keys {
   const file = keyFileOf(config);
   if (!existsSync(file)) {
     throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
@@ -63,12 +63,12 @@ function presentKeys(config: DataConfig): Keys {
   return loadKeys(file);
 }
 
-async function readableDatabase(config: DataConfig): Promise<ReadOnlyStore> {
+async function openAuditDatabase(config: DataConfig): Promise<ReadOnlyStore> {
   const { openReadOnlyDatabase } = await import("../store/postgres/open-read-only.ts");
   return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
 }
 
-function readable(dataDir: string): ReadOnlyStore {
+function openAuditStore(dataDir: string): ReadOnlyStore {
   try {
     return openReadOnly(dataDir);
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { DataConfig } from "../config/config.ts";
 import { setEnterprise } from "../services/policy/enterprise.ts";
 import { openExistingData } from "./open-data.ts";
-import { organizationNamed } from "./organization.ts";
+import { resolveOrganization } from "./organization.ts";
 
 /**
  * Marks an organization as enterprise, or removes the mark and with it the
@@ -18,7 +18,7 @@ export async function markEnterprise(
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const { id, name } = await organizationNamed(store, named);
+    const { id, name } = await resolveOrganization(store, named);
     await setEnterprise(store, { organizationId: id }, enterprise);
     return `${name} is ${enterprise ? "" : "not "}marked as enterprise\n`;
   } finally {

@@ -10,9 +10,10 @@ import type { Terminal } from "./definitions/command-line.ts";
 import { machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
 import { serverWorkDir } from "./state-folder.ts";
 
-export interface LocalRunnerSurroundings {
+/** The running server, and the process that it runs in. */
+export interface LocalRunnerContext {
   readonly server: Server;
-  /** Under which the server is reached. */
+  /** URL at which the server is reached. */
   readonly url: string;
   readonly store: Store;
   readonly keys: Keys;
@@ -21,15 +22,15 @@ export interface LocalRunnerSurroundings {
 }
 
 /**
- * Starts the runner that works on the server's own machine. It talks to the
- * server without a socket, and goes with it. The server goes on without it, when
- * it is deleted for instance.
+ * Starts the runner on the server's own machine. It calls the server in memory and
+ * stops with it. When the runner ends, for instance because it was deleted, the
+ * server continues.
  *
  * @throws StartError when this machine cannot be a runner
  */
 export async function startLocalRunner(
   config: Config,
-  { server, url, store, keys, log, terminal }: LocalRunnerSurroundings,
+  { server, url, store, keys, log, terminal }: LocalRunnerContext,
 ): Promise<Runner> {
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),

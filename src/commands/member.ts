@@ -8,7 +8,7 @@ import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
 import { OPERATOR, type Reader, type Scope, type WriteTransaction } from "../store/store.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
-import { organizationNamed } from "./organization.ts";
+import { resolveOrganization } from "./organization.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
 
@@ -39,7 +39,7 @@ const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.
 export async function listMembers(config: DataConfig, named: string): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const { id } = await organizationNamed(store, named);
+    const { id } = await resolveOrganization(store, named);
     const users = (await findUsers(store.reader)).filter(({ organizationId }) => organizationId === id);
     return users
       .map(({ userId, role, email, name }) => {
@@ -88,11 +88,11 @@ async function changeMember(
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const organization = await organizationNamed(store, named);
+    const organization = await resolveOrganization(store, named);
     const scope = { organizationId: organization.id };
     return await store
       .write(OPERATOR, operation, async (tx) => {
-        const member = await memberOf(tx.db, scope, email);
+        const member = await findMemberByEmail(tx.db, scope, email);
         if (!member) throw new StartError(`${email} is no member of ${organization.name}`);
         return change(tx, scope, member);
       })
@@ -102,7 +102,7 @@ async function changeMember(
   }
 }
 
-async function memberOf(db: Reader, scope: Scope, email: string): Promise<StoredMember | undefined> {
+async function findMemberByEmail(db: Reader, scope: Scope, email: string): Promise<StoredMember | undefined> {
   const account = await findAccountByEmail(db, email);
   const member = account && (await findMemberOfAccount(db, scope, account.id));
   return member?.left_at === null ? member : undefined;
@@ -123,7 +123,7 @@ export async function addMember(
   checkPerson(email, name);
   const { store, keys } = await openExistingData(config);
   try {
-    const organization = await organizationNamed(store, named);
+    const organization = await resolveOrganization(store, named);
     const scope = { organizationId: organization.id };
     const join = async (tx: WriteTransaction) => {
       const accountId = await findOrCreateAccount(tx, email, name);

@@ -12,8 +12,8 @@ import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { makeFolder } from "./check-surroundings.ts";
 import { InUse, openDatabase } from "./open-database.ts";
+import { makeFolder } from "./preflight.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */

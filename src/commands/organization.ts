@@ -63,7 +63,7 @@ export async function listOrganizations(config: DataConfig): Promise<string> {
  * @param named its id, or its name while no other has the same
  * @throws StartError when none or more than one matches
  */
-export async function organizationNamed(store: Store, named: string): Promise<StoredOrganization> {
+export async function resolveOrganization(store: Store, named: string): Promise<StoredOrganization> {
   const all = await findOrganizations(store.reader);
   const fitting = all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
   const [organization, other] = fitting;

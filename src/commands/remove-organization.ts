@@ -7,7 +7,7 @@ import { findOrganization } from "../store/identity/organization.ts";
 import { OPERATOR, type Reader } from "../store/store.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
 import { withoutServer } from "./open-data.ts";
-import { organizationNamed } from "./organization.ts";
+import { resolveOrganization } from "./organization.ts";
 import { StartError } from "./start-error.ts";
 
 export interface RemovalOptions {
@@ -39,7 +39,7 @@ export async function removeOrganization(
     config,
     "organizations are removed",
     async ({ store }) => {
-      const { id, name } = await organizationNamed(store, named);
+      const { id, name } = await resolveOrganization(store, named);
       if (!yes) {
         throw new StartError(
           `this would remove ${name} (${id}) for good, with its audit trail: make a backup, then add --yes`,

@@ -3,10 +3,10 @@ import { resolve } from "node:path";
 import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config/config.ts";
 import { createLog, type Log } from "../log.ts";
 import type { RunnerOptions } from "../runner/process/start-runner.ts";
-import { connectTo } from "../runner/protocol/connection.ts";
+import { createHttpTransport } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
-import { checkSshKey } from "./check-surroundings.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
+import { checkSshKey } from "./preflight.ts";
 import { machineOptions, rethrowRunnerError, startRunnerOnMachine } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
 import { runnerStateDir } from "./state-folder.ts";
@@ -19,10 +19,10 @@ import { runnerStateDir } from "./state-folder.ts";
 export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<RunningService> {
   checkSshKey(config);
   const log = createLog(config.logLevel);
-  const folders = foldersOf(config, terminal, log);
+  const folders = resolveFolders(config, terminal, log);
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
-    transport: connectTo(config.server),
+    transport: createHttpTransport(config.server),
     server: config.server,
     serverUrl: config.server,
     ...folders,
@@ -44,7 +44,7 @@ const EARLIER_STATE_DIR = "./runner";
  * Without one, everything is in the user's state folder; a token that an earlier
  * release left in the working directory stays there.
  */
-function foldersOf(
+function resolveFolders(
   { stateDir, server }: RunnerConfig,
   { env }: Terminal,
   log: Log,

@@ -12,9 +12,9 @@ import {
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
-import { checkServeSettings, isLoopback, makeFolder } from "./check-surroundings.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { openData, openOrThrow } from "./open-data.ts";
+import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -45,11 +45,11 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     lock?.release();
   };
   try {
-    await warnOfClock(store, log);
+    await warnIfClockWasSetBack(store, log);
     await recordOrganizations(store);
     const server = buildServer(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
-      throw listenProblem(config, error);
+      throw toListenError(config, error);
     });
     log.info({ url, dataDir: config.dataDir }, "listening");
     if (!isLoopback(config.host) && config.tlsCert === "") {
@@ -96,7 +96,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
 const CLOCK_TOLERANCE_MS = 5_000;
 
 /** Warns when the clock was set back: leases, tokens, schedules and ids depend on it. */
-async function warnOfClock(store: Store, log: Log): Promise<void> {
+async function warnIfClockWasSetBack(store: Store, log: Log): Promise<void> {
   const newest = await findNewestAuditTime(store.reader);
   const behindMs = (newest ?? 0) - Date.now();
   if (behindMs <= CLOCK_TOLERANCE_MS) return;
@@ -151,7 +151,7 @@ Store a project with it:
 `;
 }
 
-function listenProblem(config: Config, error: NodeJS.ErrnoException): Error {
+function toListenError(config: Config, error: NodeJS.ErrnoException): Error {
   if (error.code === "EADDRINUSE") {
     return new ConfigError([
       `--port ${config.port} is in use on ${config.host}; stop what uses it or choose another`,

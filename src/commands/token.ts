@@ -25,10 +25,10 @@ export interface TokenOptions {
  * @returns a line with the token's value, which is stored nowhere
  * @throws StartError when no user or more than one matches
  */
-export async function createToken(config: DataConfig, options: TokenOptions): Promise<string> {
+export async function createAccessToken(config: DataConfig, options: TokenOptions): Promise<string> {
   const { store, keys } = await openExistingData(config);
   try {
-    const user = await userNamed(store, options.user);
+    const user = await resolveUser(store, options.user);
     const value = await createTokenAsOperator(store, keys, {
       userId: user.userId,
       description: options.description,
@@ -51,7 +51,7 @@ export async function createToken(config: DataConfig, options: TokenOptions): Pr
 export async function listTokens(config: DataConfig, user?: string): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    const userId = user === undefined ? undefined : (await userNamed(store, user)).userId;
+    const userId = user === undefined ? undefined : (await resolveUser(store, user)).userId;
     const tokens = await findAccessTokens(store.reader);
     return tokens
       .filter(({ subjectId }) => userId === undefined || subjectId === userId)
@@ -83,7 +83,7 @@ export async function revokeToken(config: DataConfig, id: string): Promise<strin
 }
 
 /** Finds the one user with an id or email, or the only one there is. */
-async function userNamed(store: Store, named: string | undefined): Promise<FoundUser> {
+async function resolveUser(store: Store, named: string | undefined): Promise<FoundUser> {
   const users = await findUsers(store.reader);
   const fitting = named
     ? users.filter(({ userId, email }) => userId === named.toLowerCase() || email === named)

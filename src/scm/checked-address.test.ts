@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { checkedLookup, checkWrittenAddress, mayReachAll } from "./exchange.ts";
+import { areAllAllowed, checkedLookup, requireAllowedAddress } from "./host-request.ts";
 
 const allowing = (allowPrivateAddresses: boolean) => ({
   allowPrivateAddresses,
@@ -40,20 +40,20 @@ describe("the look-up of a host's address", () => {
 
 test("a written address is held against the same table, and a name is left to the look-up", () => {
   for (const address of ["127.0.0.1", "::1", "10.0.0.1", "::ffff:10.0.0.1"]) {
-    expect(() => checkWrittenAddress(address, "h", allowing(false))).toThrow("not public");
-    expect(() => checkWrittenAddress(address, "h", allowing(true))).not.toThrow();
+    expect(() => requireAllowedAddress(address, "h", allowing(false))).toThrow("not public");
+    expect(() => requireAllowedAddress(address, "h", allowing(true))).not.toThrow();
   }
   for (const name of ["8.8.8.8", "2606:4700::1", "localhost"]) {
-    expect(() => checkWrittenAddress(name, "h", allowing(false))).not.toThrow();
+    expect(() => requireAllowedAddress(name, "h", allowing(false))).not.toThrow();
   }
 });
 
 test("a name with one address that is not public among others is not reached", () => {
   const open = { address: "8.8.8.8", family: 4 };
   const closed = { address: "fd00::1", family: 6 };
-  expect(mayReachAll([open, open], allowing(false))).toBe(true);
+  expect(areAllAllowed([open, open], allowing(false))).toBe(true);
   for (const addresses of [[open, closed], [closed, open], [closed]]) {
-    expect(mayReachAll(addresses, allowing(false))).toBe(false);
-    expect(mayReachAll(addresses, allowing(true))).toBe(true);
+    expect(areAllAllowed(addresses, allowing(false))).toBe(false);
+    expect(areAllAllowed(addresses, allowing(true))).toBe(true);
   }
 });

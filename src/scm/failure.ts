@@ -38,17 +38,17 @@ export class ScmFailure extends Error {
   readonly retryAfterMs: number | undefined;
 
   /**
-   * @param told the event, so that it completes "git.example.org ..."
+   * @param event the event, so that it completes "git.example.org ..."
    * @param options.cause the error of the connection, for callers that need its
    *   code
    */
   constructor(
     kind: ScmFailureKind,
     host: string,
-    told: string,
+    event: string,
     options: { readonly retryAfterMs?: number | undefined; readonly cause?: unknown } = {},
   ) {
-    super(`${host} ${told}`, { cause: options.cause });
+    super(`${host} ${event}`, { cause: options.cause });
     this.kind = kind;
     this.host = host;
     this.retryAfterMs = options.retryAfterMs;

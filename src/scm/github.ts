@@ -1,5 +1,5 @@
 import { ScmFailure } from "./failure.ts";
-import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
+import { type HostApi, type HostPullRequest, hasNextLink, PAGE_SIZE } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
 import {
   type Fields,
@@ -24,7 +24,7 @@ export function gitHubRoot(origin: string): string {
   return origin === "https://github.com" ? "https://api.github.com" : `${origin}/api/v3`;
 }
 
-export function gitHub(client: HostClient): HostApi {
+export function createGitHubApi(client: HostClient): HostApi {
   const { host } = client;
   return {
     async findPullRequests(repository, branch) {
@@ -68,7 +68,7 @@ function isOwn({ head, base }: Fields): boolean {
   return id !== undefined && id === readFields(readFields(base).repo).id;
 }
 
-function pullRequest(host: string, from: Fields): PullRequestAtHost {
+function pullRequest(host: string, from: Fields): HostPullRequest {
   return {
     url: linkIn(host, from, "html_url"),
     number: numberIn(host, from, "number"),

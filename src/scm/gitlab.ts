@@ -1,4 +1,4 @@
-import { type HostApi, hasNextLink, PAGE_SIZE, type PullRequestAtHost } from "./host-api.ts";
+import { type HostApi, type HostPullRequest, hasNextLink, PAGE_SIZE } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
 import {
   type Fields,
@@ -16,7 +16,7 @@ export function gitLabRoot(origin: string): string {
   return `${origin}/api/v4`;
 }
 
-export function gitLab(client: HostClient): HostApi {
+export function createGitLabApi(client: HostClient): HostApi {
   const { host } = client;
   const mergeRequests = (repository: string) => `/projects/${encodeURIComponent(repository)}/merge_requests`;
   return {
@@ -70,7 +70,7 @@ export function gitLab(client: HostClient): HostApi {
   };
 }
 
-function mergeRequest(host: string, from: Fields): PullRequestAtHost {
+function mergeRequest(host: string, from: Fields): HostPullRequest {
   return {
     url: linkIn(host, from, "web_url"),
     number: numberIn(host, from, "iid"),

@@ -10,7 +10,7 @@ export interface Proposal {
 }
 
 /** An open pull request as its host returns it. */
-export interface PullRequestAtHost {
+export interface HostPullRequest {
   /** The URL of its page. */
   readonly url: string;
   /** The number within the repository, as people cite it. */
@@ -39,9 +39,9 @@ export interface HostApi {
    * Finds the open pull requests of a branch.
    * @param repository as in `owner/name`
    */
-  findPullRequests(repository: string, branch: string): Promise<PullRequestAtHost[]>;
+  findPullRequests(repository: string, branch: string): Promise<HostPullRequest[]>;
   /** Creates a pull request; fails with `validation` when there is one already. */
-  createPullRequest(repository: string, proposal: Proposal): Promise<PullRequestAtHost>;
+  createPullRequest(repository: string, proposal: Proposal): Promise<HostPullRequest>;
   /**
    * Searches repositories.
    * @param page from 1

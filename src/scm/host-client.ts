@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { exchange, type HostRequest, type HostResponse } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
+import { type HostRequest, type HostResponse, sendRequest } from "./host-request.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import type { ScmLimits, ScmSettings } from "./settings.ts";
 
 /** A successful response, read as JSON. */
-export interface JsonAnswer {
+export interface JsonResponse {
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
@@ -17,8 +17,8 @@ export interface HostClient {
    * Calls the API with GET.
    * @param path below the API's root, its parts encoded
    */
-  get(path: string, query: Readonly<Record<string, string>>): Promise<JsonAnswer>;
-  post(path: string, body: unknown): Promise<JsonAnswer>;
+  get(path: string, query: Readonly<Record<string, string>>): Promise<JsonResponse>;
+  post(path: string, body: unknown): Promise<JsonResponse>;
 }
 
 export interface HostClientOptions {
@@ -33,14 +33,14 @@ export interface HostClientOptions {
   readonly limits: ScmLimits;
 }
 
-export function hostClient(options: HostClientOptions): HostClient {
+export function createHostClient(options: HostClientOptions): HostClient {
   const { host, apiRoot, token, signal, settings, limits } = options;
   const headers = { ...options.headers, authorization: `Bearer ${token}` };
-  const call = async (req: Pick<HostRequest, "method" | "url" | "body">): Promise<JsonAnswer> => {
+  const call = async (req: Pick<HostRequest, "method" | "url" | "body">): Promise<JsonResponse> => {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");
     }
-    const answer = await exchangeFollowing({ ...req, host, headers, signal }, settings, limits);
+    const answer = await sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
     if (answer.status < 200 || answer.status > 299)
       throw failureOfResponse(host, answer, [token], Date.now());
     return { headers: answer.headers, body: json(host, answer) };
@@ -68,7 +68,7 @@ const MAX_REDIRECTS = 3;
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Redirects that repeat the same request; the others turn it into a GET. */
-const REPEATING: ReadonlySet<number> = new Set([307, 308]);
+const METHOD_PRESERVING: ReadonlySet<number> = new Set([307, 308]);
 
 /**
  * Sends a request as exchange does, and follows redirects as long as they stay at
@@ -77,14 +77,14 @@ const REPEATING: ReadonlySet<number> = new Set([307, 308]);
  * @throws ScmFailure refused for a redirect elsewhere, unreadable for one too
  *   many
  */
-async function exchangeFollowing(
+async function sendFollowingRedirects(
   req: HostRequest,
   settings: ScmSettings,
   limits: ScmLimits,
 ): Promise<HostResponse> {
   let current = req;
   for (let redirects = 0; ; redirects += 1) {
-    const answer = await exchange(current, settings, limits);
+    const answer = await sendRequest(current, settings, limits);
     const { location } = answer.headers;
     if (!REDIRECTS.has(answer.status) || location === undefined) return answer;
     const url = URL.parse(location, current.url);
@@ -94,7 +94,7 @@ async function exchangeFollowing(
     if (redirects === MAX_REDIRECTS) {
       throw new ScmFailure("unreadable", req.host, `redirects more than ${MAX_REDIRECTS} times`);
     }
-    if (req.method !== "GET" && !REPEATING.has(answer.status)) {
+    if (req.method !== "GET" && !METHOD_PRESERVING.has(answer.status)) {
       throw new ScmFailure("not_found", req.host, "has moved it: use the address at which it is now");
     }
     current = { ...current, url };

@@ -1,7 +1,7 @@
-import type { HostResponse } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
 import { gitHubRoot } from "./github.ts";
 import { gitLabRoot } from "./gitlab.ts";
+import type { HostResponse } from "./host-request.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import { readFields } from "./response-fields.ts";
 
@@ -9,7 +9,7 @@ import { readFields } from "./response-fields.ts";
 export type HostKind = "github" | "gitlab" | "plain";
 
 /** Returns the kind that a host's name indicates; undefined when it indicates none, or both. */
-export function kindByName(host: string): HostKind | undefined {
+export function hostKindByName(host: string): HostKind | undefined {
   const isGitHub = host.includes("github");
   const isGitLab = host.includes("gitlab");
   if (isGitHub === isGitLab) return undefined;
@@ -24,7 +24,7 @@ export function kindByName(host: string): HostKind | undefined {
  * @param get returns the response whatever its status
  * @throws ScmFailure when the host cannot be asked now
  */
-export async function kindByAnswers(
+export async function detectHostKind(
   host: string,
   origin: string,
   get: (url: string) => Promise<HostResponse>,

@@ -5,7 +5,7 @@ import { BlockList, isIP } from "node:net";
  * that are not globally reachable, and multicast. One public address is among them, because a cloud
  * serves its metadata there.
  */
-const CLOSED_IPV4: readonly (readonly [block: string, prefixBits: number])[] = [
+const NON_PUBLIC_IPV4: readonly (readonly [block: string, prefixBits: number])[] = [
   ["0.0.0.0", 8], // this network
   ["10.0.0.0", 8], // private
   ["100.64.0.0", 10], // shared by a carrier's customers
@@ -25,25 +25,25 @@ const CLOSED_IPV4: readonly (readonly [block: string, prefixBits: number])[] = [
 ];
 
 /** Only 2000::/3 is assigned to the public; these blocks of it are not. */
-const CLOSED_IPV6: readonly (readonly [block: string, prefixBits: number])[] = [
+const NON_PUBLIC_IPV6: readonly (readonly [block: string, prefixBits: number])[] = [
   ["2001::", 23], // protocol assignments, with Teredo
   ["2001:db8::", 32], // documentation
   ["3fff::", 20], // documentation
 ];
 
-const closedIpv4 = new BlockList();
-const closedIpv6 = new BlockList();
-const openIpv6 = new BlockList();
-openIpv6.addSubnet("2000::", 3, "ipv6");
+const nonPublicIpv4 = new BlockList();
+const nonPublicIpv6 = new BlockList();
+const publicIpv6 = new BlockList();
+publicIpv6.addSubnet("2000::", 3, "ipv6");
 // Traffic to these ends at the IPv4 address that they carry, which decides: IPv4-mapped, NAT64, 6to4.
-openIpv6.addSubnet("::ffff:0:0", 96, "ipv6");
-openIpv6.addSubnet("64:ff9b::", 96, "ipv6");
-for (const [block, bits] of CLOSED_IPV6) closedIpv6.addSubnet(block, bits, "ipv6");
-for (const [block, bits] of CLOSED_IPV4) {
-  closedIpv4.addSubnet(block, bits);
-  closedIpv6.addSubnet(`::ffff:${block}`, 96 + bits, "ipv6");
-  closedIpv6.addSubnet(`64:ff9b::${block}`, 96 + bits, "ipv6");
-  closedIpv6.addSubnet(`2002:${hexGroups(block)}::`, 16 + bits, "ipv6");
+publicIpv6.addSubnet("::ffff:0:0", 96, "ipv6");
+publicIpv6.addSubnet("64:ff9b::", 96, "ipv6");
+for (const [block, bits] of NON_PUBLIC_IPV6) nonPublicIpv6.addSubnet(block, bits, "ipv6");
+for (const [block, bits] of NON_PUBLIC_IPV4) {
+  nonPublicIpv4.addSubnet(block, bits);
+  nonPublicIpv6.addSubnet(`::ffff:${block}`, 96 + bits, "ipv6");
+  nonPublicIpv6.addSubnet(`64:ff9b::${block}`, 96 + bits, "ipv6");
+  nonPublicIpv6.addSubnet(`2002:${hexGroups(block)}::`, 16 + bits, "ipv6");
 }
 
 /** Returns an IPv4 address as the two groups that stand for it in an IPv6 address. */
@@ -59,6 +59,6 @@ function hexGroups(ipv4: string): string {
 export function isPublicAddress(ip: string): boolean {
   if (ip.includes("%")) return false;
   const family = isIP(ip);
-  if (family === 4) return !closedIpv4.check(ip);
-  return family === 6 && openIpv6.check(ip, "ipv6") && !closedIpv6.check(ip, "ipv6");
+  if (family === 4) return !nonPublicIpv4.check(ip);
+  return family === 6 && publicIpv6.check(ip, "ipv6") && !nonPublicIpv6.check(ip, "ipv6");
 }

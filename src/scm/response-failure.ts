@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { HostResponse } from "./exchange.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
+import type { HostResponse } from "./host-request.ts";
+import { maskSecrets } from "./mask-secrets.ts";
 
 /** The windows of both hosts are an hour at most; a longer wait means a wrong clock. */
 const MAX_WAIT_MS = 3_600_000;
@@ -29,7 +30,7 @@ export function failureOfResponse(
 }
 
 function kindOf(status: number, headers: IncomingHttpHeaders, message: string): ScmFailureKind {
-  if (status === 429 || (status === 403 && saysTooMany(headers, message))) return "rate_limited";
+  if (status === 429 || (status === 403 && isRateLimited(headers, message))) return "rate_limited";
   if (status === 401) return "unauthorized";
   if (status === 403) return "forbidden";
   if (status === 404 || status === 410) return "not_found";
@@ -41,7 +42,7 @@ function kindOf(status: number, headers: IncomingHttpHeaders, message: string): 
  * Returns whether the host refused too many requests. GitHub answers 403 both for
  * forbidden requests and for too many of them.
  */
-function saysTooMany(headers: IncomingHttpHeaders, message: string): boolean {
+function isRateLimited(headers: IncomingHttpHeaders, message: string): boolean {
   return (
     headers["retry-after"] !== undefined ||
     headers["x-ratelimit-remaining"] === "0" ||
@@ -51,11 +52,11 @@ function saysTooMany(headers: IncomingHttpHeaders, message: string): boolean {
 
 /** Returns the wait; undefined when the response names no time. */
 function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
-  const wait = statedMs(headers, now);
+  const wait = statedWaitMs(headers, now);
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), MAX_WAIT_MS);
 }
 
-function statedMs(headers: IncomingHttpHeaders, now: number): number {
+function statedWaitMs(headers: IncomingHttpHeaders, now: number): number {
   const after = headers["retry-after"];
   if (after !== undefined) return /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - now;
   // Every response names the end of its window; it matters only when nothing is left of it.
@@ -65,7 +66,7 @@ function statedMs(headers: IncomingHttpHeaders, now: number): number {
     : Number.NaN;
 }
 
-/** Maximum of a host's own words that is shown, in characters; a response can have megabytes. */
+/** Maximum length of a host's own message in a failure, in characters; a response can have megabytes. */
 const MAX_CHARACTERS = 500;
 
 /**
@@ -76,16 +77,12 @@ const MAX_CHARACTERS = 500;
  */
 function hostMessage(text: string, secrets: readonly string[]): string {
   const body = parsed(text);
-  const words = ["message", "error", "error_description", "errors"].map((name) => flat(body?.[name], 3));
-  // Masked before it is cut: half a secret would not be recognised any more.
-  const masked = secrets.reduce(maskSecret, words.filter(Boolean).join(": "));
+  const words = ["message", "error", "error_description", "errors"].map((name) =>
+    flattenTexts(body?.[name], 3),
+  );
+  const masked = maskSecrets(words.filter(Boolean).join(": "), secrets);
   const line = masked.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
   return [...line].slice(0, MAX_CHARACTERS).join("");
-}
-
-function maskSecret(text: string, secret: string): string {
-  if (secret === "") return text;
-  return text.replaceAll(secret, "***").replaceAll(encodeURIComponent(secret), "***");
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {
@@ -101,13 +98,13 @@ function parsed(text: string): Record<string, unknown> | undefined {
  * Joins the texts of a value, which hosts nest as they like: `{"base": ["is
  * invalid"]}` becomes `base is invalid`.
  */
-function flat(value: unknown, depth: number): string {
+function flattenTexts(value: unknown, depth: number): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null || depth === 0) return "";
-  if (Array.isArray(value)) return value.flatMap((each) => flat(each, depth - 1) || []).join(", ");
+  if (Array.isArray(value)) return value.flatMap((each) => flattenTexts(each, depth - 1) || []).join(", ");
   const { message, ...rest } = value as Record<string, unknown>;
   if (typeof message === "string") return message;
   return Object.entries(rest)
-    .map(([name, each]) => `${name} ${flat(each, depth - 1)}`.trim())
+    .map(([name, each]) => `${name} ${flattenTexts(each, depth - 1)}`.trim())
     .join(", ");
 }

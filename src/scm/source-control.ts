@@ -1,10 +1,10 @@
-import { exchange } from "./exchange.ts";
 import { ScmFailure } from "./failure.ts";
-import { GITHUB_HEADERS, gitHub, gitHubRoot } from "./github.ts";
-import { gitLab, gitLabRoot } from "./gitlab.ts";
+import { createGitHubApi, GITHUB_HEADERS, gitHubRoot } from "./github.ts";
+import { createGitLabApi, gitLabRoot } from "./gitlab.ts";
 import { type HostApi, PAGE_SIZE, type Proposal } from "./host-api.ts";
-import { hostClient } from "./host-client.ts";
-import { type HostKind, kindByAnswers, kindByName } from "./host-kind.ts";
+import { createHostClient } from "./host-client.ts";
+import { detectHostKind, type HostKind, hostKindByName } from "./host-kind.ts";
+import { sendRequest } from "./host-request.ts";
 import { type OpenedPullRequest, openPullRequestAt } from "./pull-request.ts";
 import { repositoryPath } from "./repository-path.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
@@ -44,17 +44,17 @@ export interface SourceControl {
   ): Promise<FoundRepositories>;
 }
 
-export function sourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIMITS): SourceControl {
+export function createSourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIMITS): SourceControl {
   const kinds = new Map<string, HostKind>();
 
   async function hostKind(host: string, signal?: AbortSignal): Promise<HostKind> {
-    const known = kindByName(host) ?? kinds.get(host);
+    const known = hostKindByName(host) ?? kinds.get(host);
     if (known) return known;
     const get = (url: string) =>
-      exchange({ host, method: "GET", url: new URL(url), headers: {}, signal }, settings, limits);
+      sendRequest({ host, method: "GET", url: new URL(url), headers: {}, signal }, settings, limits);
     let kind: HostKind;
     try {
-      kind = await kindByAnswers(host, hostOrigin(host, settings), get);
+      kind = await detectHostKind(host, hostOrigin(host, settings), get);
     } catch (error) {
       // Nothing but ssh may run there; it is asked again next time, as it may also be starting.
       if (isConnectionRefused(error)) return "plain";
@@ -70,9 +70,12 @@ export function sourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIM
     const kind = await hostKind(host, signal);
     const origin = hostOrigin(host, settings);
     const access = { host, token, signal, settings, limits };
-    if (kind === "gitlab") return gitLab(hostClient({ ...access, apiRoot: gitLabRoot(origin) }));
+    if (kind === "gitlab")
+      return createGitLabApi(createHostClient({ ...access, apiRoot: gitLabRoot(origin) }));
     if (kind === "github") {
-      return gitHub(hostClient({ ...access, apiRoot: gitHubRoot(origin), headers: GITHUB_HEADERS }));
+      return createGitHubApi(
+        createHostClient({ ...access, apiRoot: gitHubRoot(origin), headers: GITHUB_HEADERS }),
+      );
     }
     throw new ScmFailure("unsupported", host, "speaks neither the API of GitHub nor that of GitLab");
   }

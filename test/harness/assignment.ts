@@ -6,10 +6,10 @@ import { createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
-import { type Assignment, assignmentOf, type RunnerTools } from "../../src/runner/protocol/assignment.ts";
-import { workClient } from "../../src/runner/protocol/connection.ts";
+import { type Assignment, newAssignment, type RunnerTools } from "../../src/runner/protocol/assignment.ts";
+import { createWorkClient } from "../../src/runner/protocol/connection.ts";
 import { Lease } from "../../src/runner/protocol/lease.ts";
-import { sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl } from "../../src/scm/source-control.ts";
 import { realGit, realPrograms } from "./runner-git.ts";
 import { temporaryFolder } from "./server.ts";
 
@@ -24,7 +24,7 @@ export async function realTools(): Promise<RunnerTools> {
   return {
     programs: realPrograms,
     git: await realGit(),
-    scm: sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() }),
+    scm: createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() }),
     workspaces,
     prebuilds,
     serverUrl: "http://127.0.0.1:8080",
@@ -45,5 +45,5 @@ export function leasedAssignment(
   });
   const expiresAt = timestampFromMs(Date.now() + LEASE_MS);
   const offered = create(WorkSchema, { leaseId: LEASE_ID, fence: 1n, expiresAt, ...work });
-  return assignmentOf(tools, offered, new Lease(workClient(transport, "cr_run_x"), offered));
+  return newAssignment(tools, offered, new Lease(createWorkClient(transport, "cr_run_x"), offered));
 }

@@ -18,7 +18,7 @@ import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { executeAgent } from "../../src/runner/agent/agent-work.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
-import { makeWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
+import { createWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
 import { leasedAssignment } from "./assignment.ts";
 
 const RUN = "01900000-0000-7000-8000-00000000000c";
@@ -78,7 +78,7 @@ export async function startRunningAgent(
 ): Promise<RunningAgent> {
   const { command, form = AgentForm.JSON_LINES, work = {}, policies = {}, onReport, onSubagent } = options;
   const workspace = workspaceAt(tools.workspaces, ENVIRONMENT);
-  if (!options.keepWorkspace) await makeWorkspace(tools.programs, workspace, async () => []);
+  if (!options.keepWorkspace) await createWorkspace(tools.programs, workspace, async () => []);
   const unacknowledged: InputDelivery[] = [];
   const reports: ReportAgentRequest[] = [];
   const blocks: ReportAgentRequest["blocks"] = [];

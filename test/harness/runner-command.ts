@@ -5,8 +5,8 @@ import { afterAll } from "@jest/globals";
 import {
   type Command,
   type CommandResult,
-  cleanEnvironment,
-  commandRunner,
+  commandEnvironment,
+  createCommandRunner,
 } from "../../src/runner/process/command.ts";
 import type { SignalGroup } from "../../src/runner/process/process-group.ts";
 
@@ -16,14 +16,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 export const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 export const path = process.env.PATH ?? "";
 /** Programs get more time to end after SIGTERM than a busy machine may take to schedule them. */
-export const run = commandRunner(signalGroup, { graceMs: 30_000 });
+export const run = createCommandRunner(signalGroup, { graceMs: 30_000 });
 
 export function shell(command: string, more: Partial<Command> = {}): Command {
   return {
     program: "sh",
     args: ["-c", command],
     folder,
-    environment: cleanEnvironment({ path }, folder),
+    environment: commandEnvironment({ path }, folder),
     keepBytes: 1_000,
     ...more,
   };

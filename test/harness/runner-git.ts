@@ -1,10 +1,10 @@
 import { type GitSettings, type GitTools, prepareGit } from "../../src/runner/git/git-tools.ts";
-import { commandRunner, type Programs } from "../../src/runner/process/command.ts";
+import { createCommandRunner, type Programs } from "../../src/runner/process/command.ts";
 import { temporaryFolder } from "./server.ts";
 
 /** Real programs, as the runner runs them. */
 export const realPrograms: Programs = {
-  run: commandRunner((groupId, signal) => process.kill(-groupId, signal), { graceMs: 500 }),
+  run: createCommandRunner((groupId, signal) => process.kill(-groupId, signal), { graceMs: 500 }),
   path: process.env.PATH ?? "",
 };
 

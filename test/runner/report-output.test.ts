@@ -7,7 +7,7 @@ import {
 } from "#gen/runner/v1/work_service_pb.js";
 import { WorkflowStep_ReportSchema } from "#gen/service/v1/workflow_pb.js";
 import { createCheck } from "../../src/rpc/check.ts";
-import { cleanEnvironment } from "../../src/runner/process/command.ts";
+import { commandEnvironment } from "../../src/runner/process/command.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { collectOutputs } from "../../src/runner/steps/action-step.ts";
 import { StepLog } from "../../src/runner/steps/step-log.ts";
@@ -38,7 +38,7 @@ function collected(bytes: number) {
       workspace: workspaceAt(folder, "01900000-0000-7000-8000-00000000000c"),
       checkouts: [],
       folder,
-      environment: cleanEnvironment(tools.programs, folder),
+      environment: commandEnvironment(tools.programs, folder),
       log: new StepLog(async () => undefined),
       signal: assignment.lease.signal,
     },

@@ -16,8 +16,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
 import type { Checkout } from "../../src/runner/git/git-checkout.ts";
 import {
-  checkoutsOf,
-  makeWorkspace,
+  createWorkspace,
+  readCheckouts,
   removeWorkspace,
   workspaceAt,
 } from "../../src/runner/steps/workspace.ts";
@@ -37,20 +37,20 @@ const CHECKOUTS: readonly Checkout[] = [
 describe("a workspace", () => {
   test("is a tree and a home of its own, complete when it is filled", async () => {
     const workspace = workspaceAt(temporaryFolder(), ID);
-    expect(await checkoutsOf(workspace)).toBeUndefined();
-    const made = await makeWorkspace(realPrograms, workspace, async ({ tree, home }) => {
+    expect(await readCheckouts(workspace)).toBeUndefined();
+    const made = await createWorkspace(realPrograms, workspace, async ({ tree, home }) => {
       expect([readdirSync(tree), readdirSync(home)]).toEqual([[], []]);
-      expect(await checkoutsOf(workspace)).toBeUndefined();
+      expect(await readCheckouts(workspace)).toBeUndefined();
       writeFileSync(join(tree, "file"), "x");
       return CHECKOUTS;
     });
-    expect([made, await checkoutsOf(workspace)]).toEqual([CHECKOUTS, CHECKOUTS]);
+    expect([made, await readCheckouts(workspace)]).toEqual([CHECKOUTS, CHECKOUTS]);
     expect(lstatSync(workspace.folder).mode & 0o777).toBe(0o700);
   });
 
   test("is not there when it could not be filled", async () => {
     const workspace = workspaceAt(temporaryFolder(), ID);
-    const making = makeWorkspace(realPrograms, workspace, async ({ tree }) => {
+    const making = createWorkspace(realPrograms, workspace, async ({ tree }) => {
       writeFileSync(join(tree, "file"), "x");
       throw new Error("no such repository");
     });
@@ -63,11 +63,11 @@ describe("a workspace", () => {
     const maker = startNode(
       `
       import { writeFileSync } from "node:fs";
-      import { commandRunner } from "./src/runner/process/command.ts";
-      import { makeWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
+      import { createCommandRunner } from "./src/runner/process/command.ts";
+      import { createWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
       const [, root, id] = process.argv;
-      const programs = { run: commandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
-      makeWorkspace(programs, workspaceAt(root, id), async ({ tree }) => {
+      const programs = { run: createCommandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
+      createWorkspace(programs, workspaceAt(root, id), async ({ tree }) => {
         writeFileSync(tree + "/half", "x");
         print("half");
         await nextLine();
@@ -80,10 +80,10 @@ describe("a workspace", () => {
     await maker.kill();
     const workspace = workspaceAt(root, ID);
     expect(readdirSync(workspace.tree)).toEqual(["half"]);
-    expect(await checkoutsOf(workspace)).toBeUndefined();
-    await makeWorkspace(realPrograms, workspace, async () => CHECKOUTS);
+    expect(await readCheckouts(workspace)).toBeUndefined();
+    await createWorkspace(realPrograms, workspace, async () => CHECKOUTS);
     expect(readdirSync(workspace.tree)).toEqual([]);
-    expect(await checkoutsOf(workspace)).toEqual(CHECKOUTS);
+    expect(await readCheckouts(workspace)).toEqual(CHECKOUTS);
   });
 
   test.each(["", ".", "..", "../x", `${ID}/..`, ID.toUpperCase(), `${ID}\n`, "x"])(
@@ -98,7 +98,7 @@ describe("a workspace that starts as a copy", () => {
   test("has the same files, modes, times and links, and is another one", async () => {
     const root = temporaryFolder();
     const from = workspaceAt(root, ID);
-    await makeWorkspace(realPrograms, from, async ({ tree, home }) => {
+    await createWorkspace(realPrograms, from, async ({ tree, home }) => {
       mkdirSync(join(tree, "r/.git"), { recursive: true });
       writeFileSync(join(tree, "r/run"), "#!/bin/sh\n", { mode: 0o755 });
       writeFileSync(join(tree, "r/fixed"), "x", { mode: 0o444 });
@@ -113,7 +113,7 @@ describe("a workspace that starts as a copy", () => {
       return CHECKOUTS;
     });
     const copy = workspaceAt(root, OTHER);
-    await makeWorkspace(
+    await createWorkspace(
       realPrograms,
       copy,
       async ({ tree }) => {
@@ -134,14 +134,14 @@ describe("a workspace that starts as a copy", () => {
     expect(readFileSync(join(copy.home, ".cache"), "utf8")).toBe("warm");
     writeFileSync(join(copy.tree, "r/run"), "changed");
     expect(readFileSync(join(from.tree, "r/run"), "utf8")).toBe("#!/bin/sh\n");
-    expect([await checkoutsOf(from), await checkoutsOf(copy)]).toEqual([CHECKOUTS, []]);
+    expect([await readCheckouts(from), await readCheckouts(copy)]).toEqual([CHECKOUTS, []]);
   });
 });
 
 describe("a workspace that is removed", () => {
   test("is gone, and to remove it again is nothing", async () => {
     const workspace = workspaceAt(temporaryFolder(), ID);
-    await makeWorkspace(realPrograms, workspace, async () => CHECKOUTS);
+    await createWorkspace(realPrograms, workspace, async () => CHECKOUTS);
     await removeWorkspace(realPrograms, workspace);
     await removeWorkspace(realPrograms, workspace);
     expect(existsSync(workspace.folder)).toBe(false);
@@ -152,7 +152,7 @@ describe("a workspace that is removed", () => {
     writeFileSync(join(outside, "file"), "x", { mode: 0o400 });
     chmodSync(outside, 0o555);
     const workspace = workspaceAt(temporaryFolder(), ID);
-    await makeWorkspace(realPrograms, workspace, async ({ tree }) => {
+    await createWorkspace(realPrograms, workspace, async ({ tree }) => {
       symlinkSync(outside, join(tree, "link"));
       return CHECKOUTS;
     });
@@ -163,7 +163,7 @@ describe("a workspace that is removed", () => {
 
   test("is gone also when its path is longer than the system takes at once", async () => {
     const workspace = workspaceAt(temporaryFolder(), ID);
-    await makeWorkspace(realPrograms, workspace, async ({ tree }) => {
+    await createWorkspace(realPrograms, workspace, async ({ tree }) => {
       const dive = "for (let i = 0; i < 50; i++) { fs.mkdirSync(name); process.chdir(name); }";
       execFileSync(process.execPath, ["-e", `const name = "a".repeat(100); ${dive}`], { cwd: tree });
       return CHECKOUTS;
@@ -191,10 +191,10 @@ describe("a workspace that is removed", () => {
           "--input-type=module",
           "-e",
           `
-        import { commandRunner } from "./src/runner/process/command.ts";
+        import { createCommandRunner } from "./src/runner/process/command.ts";
         import { removeWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
         const [, root, id] = process.argv;
-        const programs = { run: commandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
+        const programs = { run: createCommandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
         await removeWorkspace(programs, workspaceAt(root, id));
         `,
           folder,

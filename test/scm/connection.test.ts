@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { SCM_LIMITS } from "../../src/scm/settings.ts";
-import { type SourceControl, sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl, type SourceControl } from "../../src/scm/source-control.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { until } from "../harness/until.ts";
 import { selfSigned } from "../http/certificate.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([host.stop(), elsewhere.stop()]));
 beforeEach(async () => {
-  scm = sourceControl(
+  scm = createSourceControl(
     { allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) },
     { ...SCM_LIMITS, responseBytes: 1_000 },
   );
@@ -55,7 +55,7 @@ describe("where requests go", () => {
   ])("is not a private address: %s", async (_, name) => {
     const plainHttpHosts = new Set([name()]);
     const before = host.requests.length;
-    const closed = sourceControl({ allowPrivateAddresses: false, plainHttpHosts });
+    const closed = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts });
     await expect(closed.hostKind(name())).rejects.toMatchObject({ kind: "refused", retriable: false });
     await expect(search({ host: name() }, closed)).rejects.toMatchObject({ kind: "refused" });
     expect(host.requests).toHaveLength(before);
@@ -63,7 +63,7 @@ describe("where requests go", () => {
 
   test("is one when the operator allows them", async () => {
     const name = `localhost:${port()}`;
-    const allowed = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([name]) });
+    const allowed = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([name]) });
     expect((await search({ host: name.toUpperCase() }, allowed)).cloneUrls).toEqual([
       `http://${name}/o/r.git`,
     ]);
@@ -71,7 +71,7 @@ describe("where requests go", () => {
 
   test("is plain http only where the operator says so", async () => {
     const before = host.requests.length;
-    const secure = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() });
+    const secure = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() });
     await expect(search({}, secure)).rejects.toMatchObject({ kind: "unsupported" });
     expect(host.requests).toHaveLength(before);
   });
@@ -183,7 +183,7 @@ describe("redirects", () => {
 describe("answers", () => {
   /** One that knows the host, which takes as many attempts as this process stands still in. */
   const inAHurry = async () => {
-    const hurried = sourceControl(
+    const hurried = createSourceControl(
       { allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) },
       { ...SCM_LIMITS, timeoutMs: 200 },
     );

@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { SCM_LIMITS } from "../../src/scm/settings.ts";
-import { sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl } from "../../src/scm/source-control.ts";
 import { type ScmHost, type ScmHostOptions, startScmHost } from "../harness/scm-host.ts";
 
 const started: ScmHost[] = [];
@@ -12,7 +12,7 @@ afterEach(async () => {
 async function startHost(kind: ScmHostOptions["kind"]) {
   const host = await startScmHost({ kind });
   started.push(host);
-  const scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   return { host, scm };
 }
 
@@ -25,12 +25,12 @@ describe("which API a host speaks", () => {
     ["code.gitlab.example.org", "gitlab"],
   ])("is told by the name of %s", async (name, kind) => {
     // Without a resolver that knows the made-up ones: nothing is asked.
-    const scm = sourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
+    const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
     expect(await scm.hostKind(name)).toBe(kind);
   });
 
   test("is not told by a name that tells both", async () => {
-    const scm = sourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
+    const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
     await expect(scm.hostKind("github-mirror.gitlab.invalid")).rejects.toMatchObject({ kind: "unavailable" });
   });
 
@@ -46,7 +46,7 @@ describe("which API a host speaks", () => {
   test("is forgotten of the host that was found out first when there are too many", async () => {
     const hosts = await Promise.all(["plain", "gitlab", "plain"].map((kind) => startHost(kind as "plain")));
     const names = hosts.map(({ host }) => host.host);
-    const scm = sourceControl(
+    const scm = createSourceControl(
       { allowPrivateAddresses: true, plainHttpHosts: new Set(names) },
       { ...SCM_LIMITS, knownHosts: 2 },
     );
@@ -112,7 +112,7 @@ describe("which API a host speaks", () => {
     const { host } = await startHost("plain");
     await host.stop();
     started.length = 0;
-    const scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+    const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
     expect(await scm.hostKind(host.host)).toBe("plain");
     const port = Number(host.host.split(":")[1]);
     const late = createServer((socket) => {
@@ -135,7 +135,7 @@ describe("which API a host speaks", () => {
     await new Promise<void>((resolve) => ssh.listen(0, "127.0.0.1", resolve));
     const host = `127.0.0.1:${(ssh.address() as { port: number }).port}`;
     for (const plainHttpHosts of [new Set([host]), new Set<string>()]) {
-      expect(await sourceControl({ allowPrivateAddresses: true, plainHttpHosts }).hostKind(host)).toBe(
+      expect(await createSourceControl({ allowPrivateAddresses: true, plainHttpHosts }).hostKind(host)).toBe(
         "plain",
       );
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { ScmFailure } from "../../src/scm/failure.ts";
-import { type SourceControl, sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl, type SourceControl } from "../../src/scm/source-control.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 
 let host: ScmHost;
@@ -38,7 +38,7 @@ const isCreation = ({ method }: { method: string }) => method === "POST";
 describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %s", (kind) => {
   beforeAll(async () => {
     host = await startScmHost({ kind });
-    scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+    scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   });
   afterAll(() => host.stop());
   let count = 0;
@@ -202,7 +202,7 @@ describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %
 
 test("a repository that GitHub renamed is followed to where it is now", async () => {
   host = await startScmHost({ kind: "github" });
-  scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   const remote = host.addRepository("o/old");
   host.renameRepository("o/old", "o/new");
   expect(await open({ remote })).toMatchObject({ number: 1, created: true });
@@ -213,7 +213,7 @@ test("a repository that GitHub renamed is followed to where it is now", async ()
 
 test("a filter by branch that GitHub did not apply is applied here", async () => {
   host = await startScmHost({ kind: "github" });
-  scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   const remote = host.addRepository("o/r");
   const repo = { id: 1 };
   const other = {
@@ -230,7 +230,7 @@ test("a filter by branch that GitHub did not apply is applied here", async () =>
 test("GitHub has no nested groups; GitLab has", async () => {
   for (const kind of ["github", "gitlab"] as const) {
     host = await startScmHost({ kind });
-    scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+    scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
     const remote = host.addRepository("group/sub/deep/r");
     if (kind === "gitlab") expect(await open({ remote })).toMatchObject({ created: true });
     else expect(await failureOf(open({ remote }))).toMatchObject({ kind: "not_found" });
@@ -240,7 +240,7 @@ test("GitHub has no nested groups; GitLab has", async () => {
 
 test("GitLab's draft is not marked twice", async () => {
   host = await startScmHost({ kind: "gitlab" });
-  scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   const remote = host.addRepository("o/r");
   await open({ remote, title: "Draft: all of it", draft: true });
   expect(host.pullRequests()).toMatchObject([{ title: "Draft: all of it", draft: true }]);
@@ -249,7 +249,7 @@ test("GitLab's draft is not marked twice", async () => {
 
 test("a host that speaks neither API opens none", async () => {
   host = await startScmHost({ kind: "plain" });
-  scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   const remote = host.addRepository("o/r");
   expect(await failureOf(open({ remote }))).toMatchObject({ kind: "unsupported", retriable: false });
   expect(host.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true);

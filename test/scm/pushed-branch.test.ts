@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import { sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl } from "../../src/scm/source-control.ts";
 import { startScmHost } from "../harness/scm-host.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
@@ -14,7 +14,7 @@ const run = promisify(execFile);
 describe.each(["github", "gitlab"] as const)("a branch pushed to a host of kind %s", (kind) => {
   test("is what its pull request is opened for, and no other branch is", async () => {
     const host = await startScmHost({ kind });
-    const scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+    const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
     const bare = temporaryFolder();
     const work = temporaryFolder();
     const askpass = join(temporaryFolder(), "askpass");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type SourceControl, sourceControl } from "../../src/scm/source-control.ts";
+import { createSourceControl, type SourceControl } from "../../src/scm/source-control.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 
 const COUNT = 1_150;
@@ -11,7 +11,7 @@ describe.each(["github", "gitlab"] as const)("a search at a host of kind %s", (k
 
   beforeAll(async () => {
     host = await startScmHost({ kind });
-    scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+    scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
     urls = Array.from({ length: COUNT }, (_, index) => host.addRepository(`fleet/ship-${index}`));
     host.addRepository("harbour/crane");
     host.addRepository("harbour/crane-2");
@@ -128,7 +128,7 @@ describe.each(["github", "gitlab"] as const)("a search at a host of kind %s", (k
 
 test("a search that GitHub gave up on says that it is not complete", async () => {
   const host = await startScmHost({ kind: "github" });
-  const scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   await scm.hostKind(host.host);
   host.fail({ status: 200, body: { total_count: 0, incomplete_results: true, items: [] } });
   const call = scm.searchRepositories({ host: host.host, token: host.token, query: "ship", limit: 1 });
@@ -138,7 +138,7 @@ test("a search that GitHub gave up on says that it is not complete", async () =>
 
 test("a count that GitLab leaves out stays unknown", async () => {
   const host = await startScmHost({ kind: "gitlab" });
-  const scm = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   await scm.hostKind(host.host);
   host.fail({ status: 200, body: [{ path_with_namespace: "o/a" }] });
   const call = scm.searchRepositories({ host: host.host, token: host.token, query: "a", limit: 1 });

@@ -9,7 +9,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
-import { connectTo } from "../../runner/protocol/connection.ts";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
 
 type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
@@ -41,7 +41,7 @@ export class ConversationClient {
   isUnreachable = false;
 
   constructor({ server, token, agentExecutionId, retryForMs }: TalkOptions) {
-    this.#client = createClient(AgentService, connectTo(server));
+    this.#client = createClient(AgentService, createHttpTransport(server));
     this.#agentExecutionId = agentExecutionId;
     this.#headers = { authorization: `Bearer ${token}` };
     this.#server = server;

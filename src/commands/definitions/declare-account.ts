@@ -2,41 +2,45 @@ import type { Command } from "commander";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const work = () => import("../account.ts");
+const loadAccountCommands = () => import("../account.ts");
 
 /** Declares `chartroom account ...` and `chartroom subscription ...`. */
 export function declareAccount(program: Command, terminal: Terminal): void {
-  const account = program.command("account").description("people's logins, above their organizations");
+  const account = program
+    .command("account")
+    .description("accounts: the logins of people, who may be members of several organizations");
   withDataSettings(
     account
       .command("block <account>")
-      .description("cut an account, by id or email, off at once; the server may be running")
-      .requiredOption("--reason <text>", "why; kept in the audit trail")
+      .description("block an account, by id or email; the server may be running")
+      .requiredOption("--reason <text>", "the reason, for the audit log")
       .action((named: string, { reason, ...flags }: Flags & { reason: string }) =>
         runOnData(terminal, flags, async (config) =>
-          (await work()).blockAsOperator(config, { account: named, reason }),
+          (await loadAccountCommands()).blockAsOperator(config, { account: named, reason }),
         ),
       ),
   );
   withDataSettings(
     account
       .command("unblock <account>")
-      .description("give a blocked account, by id or email, its access again, and nothing else")
+      .description("unblock an account, by id or email; what the block stopped stays stopped")
       .action((named: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await work()).unblockAsOperator(config, named)),
+        runOnData(terminal, flags, async (config) =>
+          (await loadAccountCommands()).unblockAsOperator(config, named),
+        ),
       ),
   );
   withDataSettings(
     program
       .command("subscription")
-      .description("what accounts pay for; blocking an account cancels it")
+      .description("subscriptions of accounts; blocking an account cancels them")
       .command("add")
       .description("add a subscription to an account and print its id")
-      .requiredOption("--account <id or email>", "whose subscription")
-      .requiredOption("--name <text>", "what it is called")
+      .requiredOption("--account <id or email>", "the account")
+      .requiredOption("--name <text>", "the name of the subscription")
       .action(({ account: named, name, ...flags }: Flags & { account: string; name: string }) =>
         runOnData(terminal, flags, async (config) =>
-          (await work()).addSubscription(config, { account: named, name }),
+          (await loadAccountCommands()).addSubscription(config, { account: named, name }),
         ),
       ),
   );

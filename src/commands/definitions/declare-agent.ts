@@ -7,7 +7,7 @@ import { StartError } from "../start-error.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const work = () => import("../agent.ts");
+const loadAgentCommands = () => import("../agent.ts");
 
 /** The forms of an agent's program, by their names on the command line. */
 const FORM_NAMES = ["json-lines", "text"] as const;
@@ -26,13 +26,13 @@ type OwnerFlags = Flags & Pick<AgentOptions, "organization">;
 export function declareAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
-    .description("the agents that runs are of: programs that runners start");
+    .description("agents: programs that runners start for agent executions");
   withDataSettings(
     ofOrganization(
       agent
         .command("add")
         .description("register an agent and print its id")
-        .argument("<name>", "what people call it, at most 80 characters")
+        .argument("<name>", "its name, at most 80 characters")
         .requiredOption(
           "--command <words>",
           'its program and arguments, run without a shell: a JSON list such as ["agent", "--loop"], or plain words with spaces between',
@@ -40,18 +40,20 @@ export function declareAgent(program: Command, terminal: Terminal): void {
         .addOption(
           new Option(
             "--form <form>",
-            "how the program speaks: JSON lines (docs/agents.md), or plain text a turn",
+            "the program's protocol: JSON lines (docs/agents.md), or plain text once per turn",
           )
             .choices([...FORM_NAMES])
             .default("text"),
         )
-        .option("--description <text>", "what it is, for people", "")
-        .option("--takes-settings", "hand it the model, effort and tier that requests ask for")
-        .option("--default", "use it where a request names no agent"),
+        .option("--description <text>", "a description for people", "")
+        .option("--takes-settings", "pass it the model, effort and tier of requests")
+        .option("--default", "make it the default for requests that name no agent"),
     ).action((name: string, { command, form, description, organization, ...flags }: AddFlags) => {
       const { default: isDefault = false, takesSettings = false, ...settings } = flags;
       const options = { name, command, form, description, takesSettings, isDefault, organization };
-      return runOnData(terminal, settings, async (config) => (await work()).addAgent(config, options));
+      return runOnData(terminal, settings, async (config) =>
+        (await loadAgentCommands()).addAgent(config, options),
+      );
     }),
   );
   withDataSettings(
@@ -59,18 +61,18 @@ export function declareAgent(program: Command, terminal: Terminal): void {
       .command("list")
       .description("list the agents with their ids, owners, forms and commands")
       .action((flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await work()).listAgents(config)),
+        runOnData(terminal, flags, async (config) => (await loadAgentCommands()).listAgents(config)),
       ),
   );
   withDataSettings(
     ofOrganization(
       agent
         .command("remove")
-        .description("take an agent off the register: its runs that have begun go on, others fail")
+        .description("unregister an agent: its agent executions that have begun continue, others fail")
         .argument("<agent>", "its name or id"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
       runOnData(terminal, flags, async (config) =>
-        (await work()).removeAgent(config, { name, organization }),
+        (await loadAgentCommands()).removeAgent(config, { name, organization }),
       ),
     ),
   );
@@ -78,11 +80,11 @@ export function declareAgent(program: Command, terminal: Terminal): void {
     ofOrganization(
       agent
         .command("default")
-        .description("use an agent where a request names none")
+        .description("make an agent the default for requests that name none")
         .argument("<agent>", "its name or id"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
       runOnData(terminal, flags, async (config) =>
-        (await work()).makeDefault(config, { name, organization }),
+        (await loadAgentCommands()).makeDefault(config, { name, organization }),
       ),
     ),
   );
@@ -114,11 +116,11 @@ function declareAgentChat(agent: Command, terminal: Terminal): void {
   withSettings(
     agent
       .command("chat")
-      .description(`talk with an agent's run, as the owner of the access token in ${TOKEN_VARIABLE}`)
+      .description(`chat with an agent execution, as the owner of the access token in ${TOKEN_VARIABLE}`)
       .argument("<run>", "its id")
       .option(
         "--retry-for <seconds>",
-        "how long to go on trying when the server cannot be reached",
+        "how long to retry while the server cannot be reached",
         retrySeconds,
         300,
       )

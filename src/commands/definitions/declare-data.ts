@@ -3,17 +3,17 @@ import { readConfig } from "../../config/config.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const backup = () => import("../backup.ts");
+const loadBackupCommands = () => import("../backup.ts");
 
 /** Declares `chartroom audit`, `keys`, `backup` and `restore`: the commands on the data folder as a whole. */
 export function declareData(program: Command, terminal: Terminal): void {
   withDataSettings(
     program
       .command("audit")
-      .description("the record of who did what")
+      .description("the audit log")
       .command("verify")
       .description(
-        "follow the audit chains of a data folder, or of a copy of one, and say where one breaks; exit code 1 when one does",
+        "verify the audit chains of a data folder, or of a copy of one, and print where one is broken; exit code 1 if one is",
       )
       .action(async (flags: Flags) => {
         const { holds, text } = await (await import("../audit.ts")).verifyAudit(
@@ -28,7 +28,7 @@ export function declareData(program: Command, terminal: Terminal): void {
       .command("keys")
       .description("the server's secrets, in the key file")
       .command("rotate")
-      .description("make a new key and seal all credentials with it; no server may be running")
+      .description("create a new key and re-encrypt all credentials with it; no server may be running")
       .action((flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await import("../keys.ts")).rotateKeys(config)),
       ),
@@ -36,10 +36,10 @@ export function declareData(program: Command, terminal: Terminal): void {
   withDataSettings(
     program
       .command("backup <file>")
-      .description("write the data to one file, without the keys; the server may be running")
+      .description("back up the data to one file, without the keys; the server may be running")
       .action((file: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
-          (await backup()).createBackup(config, file, terminal.print),
+          (await loadBackupCommands()).createBackup(config, file, terminal.print),
         ),
       ),
   );
@@ -58,10 +58,10 @@ export function declareData(program: Command, terminal: Terminal): void {
   withDataSettings(
     program
       .command("restore <file>")
-      .description("make a data folder, which must be empty or absent, of a backup")
+      .description("restore a backup into a data folder, which must be empty or absent")
       .action((file: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
-          (await backup()).restoreBackup(config, file, terminal.print),
+          (await loadBackupCommands()).restoreBackup(config, file, terminal.print),
         ),
       ),
   );

@@ -5,8 +5,8 @@ import type { RemovalOptions } from "../remove-organization.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const work = () => import("../organization.ts");
-const members = () => import("../member.ts");
+const loadOrganizationCommands = () => import("../organization.ts");
+const loadMemberCommands = () => import("../member.ts");
 
 /** Declares `chartroom organization ...` and `chartroom member ...`. */
 export function declareOrganization(program: Command, terminal: Terminal): void {
@@ -14,9 +14,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     organization
       .command("create")
-      .description("make an organization and print the first token of its administrator")
-      .requiredOption("--name <text>", "what it is called, 3 to 255 characters")
-      .requiredOption("--email <address>", "its administrator; the account is made when there is none")
+      .description("create an organization and print the first token of its administrator")
+      .requiredOption("--name <text>", "its name, 3 to 255 characters")
+      .requiredOption("--email <address>", "its administrator; the account is created if there is none")
       .option(
         "--administrator-name <text>",
         "the person's name, for an account that is made",
@@ -24,23 +24,25 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       )
       .action(({ name, email, administratorName, ...flags }: Flags & OrganizationOptions) =>
         runOnData(terminal, flags, async (config) =>
-          (await work()).createOrganization(config, { name, email, administratorName }),
+          (await loadOrganizationCommands()).createOrganization(config, { name, email, administratorName }),
         ),
       ),
   );
   withDataSettings(
     organization
       .command("list")
-      .description("list the organizations with their ids and the bytes that they store")
+      .description("list the organizations with their ids and stored bytes")
       .action((flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await work()).listOrganizations(config)),
+        runOnData(terminal, flags, async (config) =>
+          (await loadOrganizationCommands()).listOrganizations(config),
+        ),
       ),
   );
   withDataSettings(
     organization
       .command("remove")
       .description(
-        "remove an organization with all its rows; where its audit chain ended stays in the installation's. No server may be running",
+        "remove an organization with all its data; the end of its audit chain is recorded in the installation's. No server may be running",
       )
       .argument("<organization>", "its id, or its name while no other has the same")
       .option("--yes", "confirm it: only a backup brings the organization back", false)
@@ -58,7 +60,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     organization
       .command("enterprise")
-      .description("mark an organization as enterprise, which some policies need, or take the mark away")
+      .description("mark an organization as enterprise, which some policies need, or remove the mark")
       .argument("<organization>", "its id, or its name while no other has the same")
       .addArgument(
         new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
@@ -69,15 +71,15 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
         ),
       ),
   );
-  const member = program.command("member").description("people as members of organizations");
+  const member = program.command("member").description("the members of organizations");
   withDataSettings(
     nameMembership(member.command("add"))
-      .description("make a person a member of an organization and print the member's first token")
-      .requiredOption("--name <text>", "the person's name; an account that exists keeps its own")
+      .description("add a person to an organization and print the member's first token")
+      .requiredOption("--name <text>", "the person's name; an existing account keeps its name")
       .addOption(roleOption().default("member"))
       .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
         runOnData(terminal, flags, async (config) =>
-          (await members()).addMember(config, { organization: named, email, name, role }),
+          (await loadMemberCommands()).addMember(config, { organization: named, email, name, role }),
         ),
       ),
   );
@@ -87,25 +89,25 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       .description("list the members of an organization")
       .requiredOption("--organization <id or name>", "which organization")
       .action(({ organization: named, ...flags }: Flags & Pick<MemberOptions, "organization">) =>
-        runOnData(terminal, flags, async (config) => (await members()).listMembers(config, named)),
+        runOnData(terminal, flags, async (config) => (await loadMemberCommands()).listMembers(config, named)),
       ),
   );
   withDataSettings(
     nameMembership(member.command("role"))
-      .description("give a member another role")
+      .description("change the role of a member")
       .addOption(roleOption().makeOptionMandatory())
       .action(({ organization, email, role, ...flags }: Flags & RoleOptions) =>
         runOnData(terminal, flags, async (config) =>
-          (await members()).setRole(config, { organization, email, role }),
+          (await loadMemberCommands()).setRole(config, { organization, email, role }),
         ),
       ),
   );
   withDataSettings(
     nameMembership(member.command("remove"))
-      .description("end a membership: its tokens go, and its executions and agents stop")
+      .description("remove a member: its tokens are deleted, and its executions and agents stop")
       .action(({ organization, email, ...flags }: Flags & NamedMember) =>
         runOnData(terminal, flags, async (config) =>
-          (await members()).removeMember(config, { organization, email }),
+          (await loadMemberCommands()).removeMember(config, { organization, email }),
         ),
       ),
   );
@@ -115,9 +117,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
 function nameMembership(command: Command): Command {
   return command
     .requiredOption("--organization <id or name>", "which organization")
-    .requiredOption("--email <address>", "whose account; to add a member it is made when there is none");
+    .requiredOption("--email <address>", "the member's account; `member add` creates it if there is none");
 }
 
 function roleOption(): Option {
-  return new Option("--role <role>", "what the member may do").choices(["administrator", "member"]);
+  return new Option("--role <role>", "the member's role").choices(["administrator", "member"]);
 }

@@ -4,15 +4,15 @@ import type { FlagsOf } from "../../config/settings.ts";
 import { type RunUntilStopped, type Terminal, withSettings } from "./command-line.ts";
 
 /** Declares `chartroom runner`. */
-export function declareRunner(program: Command, terminal: Terminal, runUntilTold: RunUntilStopped): void {
+export function declareRunner(program: Command, terminal: Terminal, runUntilStopped: RunUntilStopped): void {
   withSettings(
     program
       .command("runner")
       .description(
-        "carry out the work of a server in folders on this machine: commands run as the user who starts this, and nothing keeps them in",
+        "run the work of a server in folders on this machine: commands run as the user who starts this, without isolation",
       )
       .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
-        runUntilTold(async () => {
+        runUntilStopped(async () => {
           const config = readRunnerConfig(flags, terminal.env);
           // Loaded on demand: a command does not load the modules of others.
           const { runRunner } = await import("../runner.ts");

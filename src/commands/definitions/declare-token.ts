@@ -3,24 +3,27 @@ import type { TokenOptions } from "../token.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const work = () => import("../token.ts");
+const loadTokenCommands = () => import("../token.ts");
 
 /** Declares `chartroom token ...`. */
 export function declareToken(program: Command, terminal: Terminal): void {
-  const token = program
-    .command("token")
-    .description("access tokens, created on the command line of the server's machine");
+  const token = program.command("token").description("access tokens");
   withDataSettings(
     token
       .command("create")
-      .description("print a new personal access token for a user; the server may be running")
-      .option("--user <id or email>", "whose token; needed when there is more than one user")
+      .description("create a personal access token for a user and print it; the server may be running")
+      .option("--user <id or email>", "the owner; required when there is more than one user")
       .option("--description <text>", "what the token is for", "made on the command line")
       .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
       .option("--read-only", "may call only operations that change nothing", false)
       .action(({ user, description, days, readOnly, ...flags }: Flags & TokenOptions) =>
         runOnData(terminal, flags, async (config) =>
-          (await work()).createToken(config, { ...(user && { user }), description, days, readOnly }),
+          (await loadTokenCommands()).createAccessToken(config, {
+            ...(user && { user }),
+            description,
+            days,
+            readOnly,
+          }),
         ),
       ),
   );
@@ -30,15 +33,15 @@ export function declareToken(program: Command, terminal: Terminal): void {
       .description("list access tokens of users and service accounts, without their values")
       .option("--user <id or email>", "only tokens of this user")
       .action(({ user, ...flags }: Flags & { user?: string }) =>
-        runOnData(terminal, flags, async (config) => (await work()).listTokens(config, user)),
+        runOnData(terminal, flags, async (config) => (await loadTokenCommands()).listTokens(config, user)),
       ),
   );
   withDataSettings(
     token
       .command("revoke <id>")
-      .description("revoke an access token by its id; the next request that carries it is refused")
+      .description("revoke an access token by its id; the next request with it is rejected")
       .action((id: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await work()).revokeToken(config, id)),
+        runOnData(terminal, flags, async (config) => (await loadTokenCommands()).revokeToken(config, id)),
       ),
   );
 }

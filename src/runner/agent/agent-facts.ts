@@ -4,8 +4,8 @@ import { toJsonString } from "@bufbuild/protobuf";
 import type { AgentWork } from "#gen/runner/v1/work_pb.js";
 import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentPolicy } from "#gen/service/v1/organization_pb.js";
-import { commitAuthorOf } from "../git/commit-author.ts";
-import { cleanEnvironment } from "../process/command.ts";
+import { resolveCommitAuthor } from "../git/commit-author.ts";
+import { commandEnvironment } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import { type InputLine, type InputSettings, modeName, settingsOf } from "./agent-input-encoding.ts";
@@ -36,7 +36,7 @@ export interface AgentFacts {
   readonly policies: AgentPolicies;
 }
 
-export function agentFactsOf({ agentExecution }: AgentWork, policy: AgentPolicy | undefined): AgentFacts {
+export function toAgentFacts({ agentExecution }: AgentWork, policy: AgentPolicy | undefined): AgentFacts {
   const { id = "", metadata, spec, status } = agentExecution ?? {};
   return {
     runId: id,
@@ -79,7 +79,7 @@ export async function agentEnvironmentOf(
   { facts, workspace, state }: { facts: AgentFacts; workspace: Workspace; state: AgentState },
 ): Promise<Record<string, string>> {
   const { environment, variables, agentExecution } = agentWork;
-  const { name, email } = commitAuthorOf(environment, tools.serverUrl);
+  const { name, email } = resolveCommitAuthor(environment, tools.serverUrl);
   const { policies, settings } = facts;
   const files: Record<string, string> = {};
   const pullRequest = agentExecution?.spec?.codeContext?.pullRequest;
@@ -90,7 +90,7 @@ export async function agentEnvironmentOf(
       toJsonString(PullRequestSchema, pullRequest, { alwaysEmitImplicit: true }),
     );
   }
-  return cleanEnvironment(tools.programs, workspace.home, {
+  return commandEnvironment(tools.programs, workspace.home, {
     ...variables,
     GIT_AUTHOR_NAME: name,
     GIT_AUTHOR_EMAIL: email,

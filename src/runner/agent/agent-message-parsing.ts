@@ -51,8 +51,8 @@ export type AgentMessage =
   | { readonly kind: "message"; readonly message: OutgoingMessage };
 
 /** An invalid line; the message gives the reason. */
-export class UnreadableMessage extends Error {
-  override readonly name = "UnreadableMessage";
+export class InvalidAgentLine extends Error {
+  override readonly name = "InvalidAgentLine";
 }
 
 /** Maximum of the contract for the agent's activity, in characters (ReportAgentRequest.current_activity). */
@@ -65,36 +65,37 @@ const MAX_INTERESTS = 16;
  * them. Texts that exceed the contract's limits are cut.
  *
  * @param line the parsed JSON of the line
- * @throws UnreadableMessage
+ * @throws InvalidAgentLine
  */
 export function parseAgentMessage(line: JsonValue): AgentMessage {
-  if (!isObject(line)) throw new UnreadableMessage("it is no JSON object");
+  if (!isObject(line)) throw new InvalidAgentLine("it is no JSON object");
   const { type } = line;
-  const read = typeof type === "string" && Object.hasOwn(READERS, type) ? READERS[type] : undefined;
-  if (!read) throw new UnreadableMessage(`its type is ${JSON.stringify(type) ?? "missing"}`);
+  const read = typeof type === "string" && Object.hasOwn(PARSERS, type) ? PARSERS[type] : undefined;
+  if (!read) throw new InvalidAgentLine(`its type is ${JSON.stringify(type) ?? "missing"}`);
   return read(line);
 }
 
-const READERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
-  seen: (line) => ({ kind: "seen", inputId: text(line, "id") }),
-  text: (line) => ({ kind: "answer", blocks: textBlocks(text(line, "content")) }),
+const PARSERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
+  seen: (line) => ({ kind: "seen", inputId: requireText(line, "id") }),
+  text: (line) => ({ kind: "answer", blocks: textBlocks(requireText(line, "content")) }),
   file_change: (line) => ({ kind: "answer", blocks: [fileChangeBlock(fileChange(line))] }),
   tool_request: (line) => ({ kind: "answer", blocks: [toolRequestBlock(toolRequest(line))] }),
-  error: (line) => ({ kind: "error", message: text(line, "message"), reason: reason(line) }),
+  error: (line) => ({ kind: "error", message: requireText(line, "message"), reason: reason(line) }),
   turn_done: () => ({ kind: "turn-done", interests: [] }),
   wait: (line) => ({ kind: "turn-done", interests: interests(line) }),
-  usage: (line) => facts({ usage: message(ReportAgentRequest_UsageSchema, line, "usage") }),
-  goal: (line) => facts({ goalStatus: member(AgentGoalStatus, line, "status") }),
-  mode: (line) => facts({ mode: member(AgentMode, line, "mode") }),
-  activity: (line) => facts({ currentActivity: truncate(text(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
+  usage: (line) => facts({ usage: parseContractMessage(ReportAgentRequest_UsageSchema, line, "usage") }),
+  goal: (line) => facts({ goalStatus: parseEnumMember(AgentGoalStatus, line, "status") }),
+  mode: (line) => facts({ mode: parseEnumMember(AgentMode, line, "mode") }),
+  activity: (line) =>
+    facts({ currentActivity: truncate(requireText(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
   subagent: (line) => ({ kind: "subagent", request: subagent(line) }),
-  agent_message: (line) => ({ kind: "message", message: runMessage(line) }),
+  agent_message: (line) => ({ kind: "message", message: outgoingMessage(line) }),
 };
 
 /** The types of the lines that an agent may write. */
-export const MESSAGE_TYPES: readonly string[] = Object.keys(READERS);
+export const MESSAGE_TYPES: readonly string[] = Object.keys(PARSERS);
 
-const facts = (said: AgentUpdate): AgentMessage => ({ kind: "facts", facts: said });
+const facts = (update: AgentUpdate): AgentMessage => ({ kind: "facts", facts: update });
 
 /** Ignores reasons outside the format, as it ignores unknown fields. */
 function reason(line: JsonObject) {
@@ -102,51 +103,57 @@ function reason(line: JsonObject) {
 }
 
 function fileChange(line: JsonObject) {
-  const kind = line.kind === undefined ? FileChangeKind.UNSPECIFIED : member(FileChangeKind, line, "kind");
-  return { path: text(line, "path"), kind, diff: text(line, "diff", "") };
+  const kind =
+    line.kind === undefined ? FileChangeKind.UNSPECIFIED : parseEnumMember(FileChangeKind, line, "kind");
+  return { path: requireText(line, "path"), kind, diff: requireText(line, "diff", "") };
 }
 
 function toolRequest(line: JsonObject) {
   const given = line.arguments ?? "";
   return {
-    name: text(line, "name"),
+    name: requireText(line, "name"),
     arguments: typeof given === "string" ? given : JSON.stringify(given),
-    id: text(line, "id", ""),
+    id: requireText(line, "id", ""),
   };
 }
 
 function subagent(line: JsonObject): SubagentRequest {
-  const [key, prompt] = [text(line, "key"), text(line, "prompt")];
-  if (key === "" || prompt === "") throw new UnreadableMessage("its key or its prompt is empty");
-  return { key, prompt, name: text(line, "name", ""), agentId: text(line, "agentId", "") };
+  const [key, prompt] = [requireText(line, "key"), requireText(line, "prompt")];
+  if (key === "" || prompt === "") throw new InvalidAgentLine("its key or its prompt is empty");
+  return { key, prompt, name: requireText(line, "name", ""), agentId: requireText(line, "agentId", "") };
 }
 
-function runMessage(line: JsonObject): OutgoingMessage {
+function outgoingMessage(line: JsonObject): OutgoingMessage {
   const type =
-    line.kind === undefined ? AgentMessage_Type.UNSPECIFIED : member(AgentMessage_Type, line, "kind");
-  return { to: text(line, "to"), type, payload: text(line, "payload") };
+    line.kind === undefined
+      ? AgentMessage_Type.UNSPECIFIED
+      : parseEnumMember(AgentMessage_Type, line, "kind");
+  return { to: requireText(line, "to"), type, payload: requireText(line, "payload") };
 }
 
 function interests(line: JsonObject): Interest[] {
   const given = line.interests ?? [];
-  if (!Array.isArray(given)) throw new UnreadableMessage("its interests are no list");
-  if (given.length > MAX_INTERESTS)
-    throw new UnreadableMessage(`it has more than ${MAX_INTERESTS} interests`);
+  if (!Array.isArray(given)) throw new InvalidAgentLine("its interests are no list");
+  if (given.length > MAX_INTERESTS) throw new InvalidAgentLine(`it has more than ${MAX_INTERESTS} interests`);
   return given.map((each) => {
-    const interest = message(ReportAgentRequest_InterestSchema, each, "interest");
+    const interest = parseContractMessage(ReportAgentRequest_InterestSchema, each, "interest");
     if (interest.id === "" || interest.interest.case === undefined) {
-      throw new UnreadableMessage("an interest lacks its id, or what is waited for");
+      throw new InvalidAgentLine("an interest lacks its id, or what is waited for");
     }
     return interest;
   });
 }
 
 /** Reads a message of the contract from its JSON form; unknown fields are ignored. */
-function message<T extends DescMessage>(schema: T, value: JsonValue, name: string): MessageShape<T> {
+function parseContractMessage<T extends DescMessage>(
+  schema: T,
+  value: JsonValue,
+  name: string,
+): MessageShape<T> {
   try {
     return fromJson(schema, value, { ignoreUnknownFields: true });
   } catch (error) {
-    throw new UnreadableMessage(`its ${name} cannot be read: ${(error as Error).message}`);
+    throw new InvalidAgentLine(`its ${name} cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -154,19 +161,19 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function text(line: JsonObject, name: string, absent?: string): string {
+function requireText(line: JsonObject, name: string, absent?: string): string {
   const value = line[name] ?? absent;
-  if (typeof value !== "string") throw new UnreadableMessage(`its ${name} is no text`);
+  if (typeof value !== "string") throw new InvalidAgentLine(`its ${name} is no text`);
   return value.toWellFormed();
 }
 
 /** Reads a member of an enum from its short name in lower case. */
-function member<T extends Readonly<Record<string, string | number>>>(
+function parseEnumMember<T extends Readonly<Record<string, string | number>>>(
   members: T,
   line: JsonObject,
   name: string,
 ): Extract<T[keyof T], number> {
-  const value = members[text(line, name).toUpperCase()];
-  if (typeof value !== "number") throw new UnreadableMessage(`its ${name} is none of those there are`);
+  const value = members[requireText(line, name).toUpperCase()];
+  if (typeof value !== "number") throw new InvalidAgentLine(`its ${name} is none of those there are`);
   return value as Extract<T[keyof T], number>;
 }

@@ -23,11 +23,11 @@ const SUFFIXES: Readonly<Record<string, string>> = { "image/png": ".png", "image
 /**
  * Opens the state of an agent's execution; the folder is created if it does not
  * exist.
- * @param runId a UUID
+ * @param agentExecutionId a UUID
  */
-export async function agentStateIn(workspace: Workspace, runId: string): Promise<AgentState> {
+export async function openAgentState(workspace: Workspace, agentExecutionId: string): Promise<AgentState> {
   // The id becomes a path, as the id of an environment does.
-  const { folder } = workspaceAt(join(workspace.folder, "agents"), runId);
+  const { folder } = workspaceAt(join(workspace.folder, "agents"), agentExecutionId);
   const images = join(folder, "images");
   await mkdir(images, { recursive: true, mode: 0o700 });
   const counter = join(folder, "starts");

@@ -10,13 +10,13 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import { namedFilesOf } from "../steps/environment-work.ts";
 import { prepareWorkspace } from "../steps/preparation.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
-import { checkoutsOf, type Workspace } from "../steps/workspace.ts";
-import { agentEnvironmentOf, agentFactsOf } from "./agent-facts.ts";
-import { driveJsonLinesAgent } from "./agent-json.ts";
+import { readCheckouts, type Workspace } from "../steps/workspace.ts";
+import { agentEnvironmentOf, toAgentFacts } from "./agent-facts.ts";
 import { type AgentReport, AgentReporter } from "./agent-reporter.ts";
-import { agentStateIn } from "./agent-state.ts";
-import { driveTextAgent } from "./agent-text.ts";
+import { openAgentState } from "./agent-state.ts";
+import { driveJsonLinesAgent } from "./json-lines-agent.ts";
 import type { RunningAgent } from "./running-agent.ts";
+import { driveTextAgent } from "./text-agent.ts";
 
 /**
  * Runs an agent's program in its environment, passes inputs to it and reports its
@@ -34,10 +34,10 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
   if (program === undefined)
     throw new WorkFailure("agent_unknown", "the agent is registered without a program");
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
-  const report = agentReportOf(lease, work.lastSequence);
-  const checkouts = await checkoutsIn(workspace, assignment, work);
-  const facts = agentFactsOf(work, assignment.work.policies?.agentPolicy);
-  const state = await agentStateIn(workspace, facts.runId);
+  const report = newAgentReporter(lease, work.lastSequence);
+  const checkouts = await prepareCheckouts(workspace, assignment, work);
+  const facts = toAgentFacts(work, assignment.work.policies?.agentPolicy);
+  const state = await openAgentState(workspace, facts.runId);
   const isStep = agentExecution?.metadata?.role === AgentExecutionRole.WORKFLOW;
   if (isStep && state.startedBefore > 0) throw interrupted();
   const agent: RunningAgent = {
@@ -49,7 +49,7 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
     facts,
     state,
     report,
-    inputs: (signal) => agentInputs(lease, signal),
+    inputs: (signal) => receiveInputs(lease, signal),
     signal: lease.signal,
     isStep,
     becomesReady: !isStep && agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT,
@@ -75,7 +75,7 @@ function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
   }
 }
 
-function agentReportOf(lease: Lease, lastSequence: bigint): AgentReporter {
+function newAgentReporter(lease: Lease, lastSequence: bigint): AgentReporter {
   const deliver = async (progress: AgentReport) => {
     const answer = await lease.call((client, name, options) =>
       client.reportAgent({ ...progress, ...name }, options),
@@ -87,12 +87,12 @@ function agentReportOf(lease: Lease, lastSequence: bigint): AgentReporter {
 }
 
 /** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */
-async function checkoutsIn(
+async function prepareCheckouts(
   workspace: Workspace,
   assignment: Assignment,
   { environment, prebuildId }: AgentWork,
 ): Promise<readonly Checkout[]> {
-  const checkouts = await checkoutsOf(workspace);
+  const checkouts = await readCheckouts(workspace);
   if (checkouts) return checkouts;
   if (!environment || environment.status?.phase !== EnvironmentPhase.CREATING)
     throw environmentFailed(WORKSPACE_MISSING);
@@ -138,7 +138,7 @@ function interrupted(): WorkFailure {
  * this lease: whenever the stream is opened again, the service sends the
  * unacknowledged ones again.
  */
-async function* agentInputs(lease: Lease, signal: AbortSignal): AsyncGenerator<StreamInputsResponse, void> {
+async function* receiveInputs(lease: Lease, signal: AbortSignal): AsyncGenerator<StreamInputsResponse, void> {
   const taken = new Set<string>();
   const handed = lease.follow((client, name, options) => client.streamInputs(name, options), signal);
   for await (const response of handed) {

@@ -1,5 +1,5 @@
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
-import { type CommandResult, howItEnded } from "../process/command.ts";
+import { type CommandResult, describeExit } from "../process/command.ts";
 import type { Secrets } from "../process/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
@@ -63,7 +63,7 @@ export class StderrTail {
     }: { readonly reason?: string | undefined; readonly when?: string } = {},
   ): WorkFailure {
     const text = secrets.mask(this.#bytes).subarray(-MAX_STDERR_BYTES).toString().trim();
-    const head = `the agent's program ${howItEnded(result)}${when}`;
+    const head = `the agent's program ${describeExit(result)}${when}`;
     if (text === "") return new WorkFailure(reason, head);
     const remainingCharacters = MAX_MESSAGE_CHARACTERS - head.length - 2;
     return new WorkFailure(reason, `${head}: ${text.slice(-remainingCharacters)}`);

@@ -52,8 +52,8 @@ export async function resolveRemoteAccess(
     case "ssh":
       return { remote, settings: [], environment: sshEnvironment(tools, remote, addresses), secrets: [] };
     default: {
-      const found = isSentInClear(tools, remote)
-        ? { withheld: plainHttpAdvice(remote.host) }
+      const found = isUnencrypted(tools, remote)
+        ? { withheld: unencryptedAdvice(remote.host) }
         : await credentialFor(remote.host);
       if (found && "withheld" in found) {
         return { ...httpAccess(tools, remote, addresses, undefined), withheld: found.withheld };
@@ -63,11 +63,11 @@ export async function resolveRemoteAccess(
   }
 }
 
-function isSentInClear({ remotes }: GitTools, { scheme, host }: Remote): boolean {
+function isUnencrypted({ remotes }: GitTools, { scheme, host }: Remote): boolean {
   return scheme === "http" && !remotes.plainHttpHosts.has(host);
 }
 
-function plainHttpAdvice(host: string): string {
+function unencryptedAdvice(host: string): string {
   return (
     `${host} wants a credential, and none is sent over plain http: use its https address, ` +
     "or have the runner's operator name it in --plain-http-hosts"

@@ -28,7 +28,7 @@ export interface Checkout {
 }
 
 /** The folder that sources go to, and the means to reach them. */
-export interface CheckoutPlace {
+export interface CheckoutContext {
   /** The workspace's tree, a folder. */
   readonly tree: string;
   readonly credentialFor: CredentialFor;
@@ -47,7 +47,7 @@ export interface CheckoutPlace {
 export async function checkOutSources(
   tools: GitTools,
   initializer: EnvironmentInitializer | undefined,
-  place: CheckoutPlace,
+  place: CheckoutContext,
 ): Promise<readonly Checkout[]> {
   const checkouts: Checkout[] = [];
   for (const source of sourcesOf(initializer)) {
@@ -61,7 +61,7 @@ async function checkOut(
   tools: GitTools,
   source: Source,
   folder: string,
-  { tree, credentialFor, signal }: CheckoutPlace,
+  { tree, credentialFor, signal }: CheckoutContext,
 ): Promise<Checkout> {
   const access = await resolveRemoteAccess(tools, source.remoteUri, credentialFor);
   const fetched = await fetchInto(tools, folder, access, source.target, signal);

@@ -1,6 +1,6 @@
 import { type GitCall, git, gitBytes, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
-import { type CommitTrailers, messageWithTrailers, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
+import { type CommitTrailers, messageWithTrailers, parseTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
 /** The author of a commit. */
 export interface CommitAuthor {
@@ -118,5 +118,5 @@ async function isUnpublishedWithoutTrailers(
   );
   if (unpublished === "") return false;
   const line = await git(tools, ["log", "-1", `--format=${TRAILERS_FORMAT}`], call);
-  return readTrailers(line.trimEnd()).actionId !== trailers.actionId;
+  return parseTrailers(line.trimEnd()).actionId !== trailers.actionId;
 }

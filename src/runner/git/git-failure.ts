@@ -1,3 +1,4 @@
+import { maskSecrets } from "../../scm/mask-secrets.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 interface Cause {
@@ -50,20 +51,20 @@ const CAUSES: readonly Cause[] = [
   },
 ];
 
-/** At most so much of git's own words is reported. */
+/** Maximum length of git's own message in a report, in characters. */
 const MAX_REPORTED_CHARACTERS = 500;
 
 /**
  * Returns the failure for git's error output.
  *
  * @param command git's command, such as "fetch"
- * @param complaints the text on standard error, in the C locale
+ * @param stderr the text on standard error, in the C locale
  * @param secrets masked in the message
  */
-export function gitFailure(command: string, complaints: string, secrets: readonly string[]): WorkFailure {
-  const cause = CAUSES.find(({ pattern }) => pattern.test(complaints));
+export function gitFailure(command: string, stderr: string, secrets: readonly string[]): WorkFailure {
+  const cause = CAUSES.find(({ pattern }) => pattern.test(stderr));
   const advice = cause ? `: ${cause.advice}` : "";
-  const words = lastLines(complaints, secrets);
+  const words = lastLines(stderr, secrets);
   return new WorkFailure(
     cause?.reason ?? "git_failed",
     `git ${command} failed${advice}${words && ` (${words})`}`,
@@ -72,16 +73,11 @@ export function gitFailure(command: string, complaints: string, secrets: readonl
 }
 
 /** Returns the last lines of the error output as one line. */
-function lastLines(complaints: string, secrets: readonly string[]): string {
-  // Masked before it is cut: half a secret would not be recognised any more.
-  const masked = secrets.reduce(maskSecret, complaints);
-  const lines = masked.split(/[\r\n]+/).filter((line) => line !== "");
+function lastLines(stderr: string, secrets: readonly string[]): string {
+  const lines = maskSecrets(stderr, secrets)
+    .split(/[\r\n]+/)
+    .filter((line) => line !== "");
   const telling = lines.filter((line) => /^(fatal|error|remote):/.test(line));
   const line = (telling.length > 0 ? telling : lines).join("; ").replace(/[\p{Cc}\p{Cf}\s]+/gu, " ");
   return line.trim().slice(-MAX_REPORTED_CHARACTERS);
-}
-
-function maskSecret(text: string, secret: string): string {
-  if (secret === "") return text;
-  return text.replaceAll(secret, "***").replaceAll(encodeURIComponent(secret), "***");
 }

@@ -5,7 +5,7 @@ import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
 import { requireBranchName } from "./git-branch.ts";
 import { type GitCall, type GitRepository, type GitResult, git, gitFailureOf, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
-import { type CommitTrailers, mayReplace, readTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
+import { type CommitTrailers, mayReplace, parseTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
 
 export interface PushRequest {
   /** The repository that has the commit. */
@@ -57,12 +57,12 @@ async function push(
   { commit, branch, trailers }: PushRequest,
 ): Promise<PushOutcome> {
   const ref = `refs/heads/${branch}`;
-  const tip = await remoteTip(tools, call, address, ref);
+  const tip = await findRemoteTip(tools, call, address, ref);
   if (tip === commit) return "unchanged";
   let outcome: PushOutcome = "created";
   if (tip !== undefined) {
     await fetchTip(tools, call, address, { ref, tip, commit });
-    outcome = await outcomeOver(tools, call, { tip, commit, branch, trailers });
+    outcome = await decideOutcome(tools, call, { tip, commit, branch, trailers });
   }
   // An empty expectation means that the branch does not exist.
   const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
@@ -73,7 +73,7 @@ async function push(
 }
 
 /** Returns the commit of the remote's branch; undefined when there is no such branch. */
-async function remoteTip(
+async function findRemoteTip(
   tools: GitTools,
   call: GitCall,
   address: string,
@@ -103,7 +103,7 @@ async function fetchTip(
  *
  * @throws WorkFailure branch_taken
  */
-async function outcomeOver(
+async function decideOutcome(
   tools: GitTools,
   call: GitCall,
   {
@@ -116,7 +116,7 @@ async function outcomeOver(
   const isAhead = await tryGit(tools, ["merge-base", "--is-ancestor", tip, commit], call);
   if (isAhead.exit === 0) return "advanced";
   const log = await git(tools, ["log", `--format=${TRAILERS_FORMAT}`, tip, "--not", commit], call);
-  const lost = log.split("\n").slice(0, -1).map(readTrailers);
+  const lost = log.split("\n").slice(0, -1).map(parseTrailers);
   if (lost.length > 0 && mayReplace(lost, trailers)) return "replaced";
   throw new WorkFailure(
     "branch_taken",

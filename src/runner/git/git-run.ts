@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { cleanEnvironment } from "../process/command.ts";
+import { commandEnvironment } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { RemoteAccess } from "./git-access.ts";
 import { gitFailure } from "./git-failure.ts";
@@ -117,12 +117,12 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
   return {
     exit: result.exit,
     stdout: result.stdout,
-    stderr: wholeLines(complaints),
+    stderr: dropCutLine(complaints),
   };
 }
 
 /** Drops a line that was cut: half a secret in it would not be recognised. */
-function wholeLines(complaints: Buffer): string {
+function dropCutLine(complaints: Buffer): string {
   const text = complaints.toString();
   return complaints.length < MAX_STDERR_BYTES ? text : text.slice(0, text.lastIndexOf("\n") + 1);
 }
@@ -151,7 +151,7 @@ function folderOf(tools: GitTools, { repository }: GitCall): string {
 
 function environmentOf(tools: GitTools, call: GitCall): Record<string, string> {
   const { repository, access, environment } = call;
-  return cleanEnvironment(tools.programs, tools.home, {
+  return commandEnvironment(tools.programs, tools.home, {
     LC_ALL: "C",
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",

@@ -63,12 +63,12 @@ export async function withSnapshot<T>(
   try {
     const gitFolder = join(scratch, "git");
     await copyData(source, gitFolder);
-    await borrowObjects(join(source, "objects"), gitFolder, join(scratch, "borrowed"));
+    await linkObjects(join(source, "objects"), gitFolder, join(scratch, "borrowed"));
     return await use({
       repository: { gitFolder, tree: folder },
       async writeBack() {
         await requireRepository(source);
-        await handBack(gitFolder, source);
+        await copyBack(gitFolder, source);
       },
     });
   } finally {
@@ -120,13 +120,13 @@ async function copyData(source: string, gitFolder: string): Promise<void> {
  * Lets git read objects through links to the folders that hold them. A link to
  * all of `objects` would let the `info` folder in it name more repositories.
  */
-async function borrowObjects(objects: string, gitFolder: string, borrowed: string): Promise<void> {
-  await mkdir(borrowed);
-  for (const name of await objectFoldersIn(objects)) await symlink(join(objects, name), join(borrowed, name));
-  await writeFile(join(gitFolder, "objects/info/alternates"), `${borrowed}\n`);
+async function linkObjects(objects: string, gitFolder: string, links: string): Promise<void> {
+  await mkdir(links);
+  for (const name of await objectFoldersIn(objects)) await symlink(join(objects, name), join(links, name));
+  await writeFile(join(gitFolder, "objects/info/alternates"), `${links}\n`);
 }
 
-async function handBack(gitFolder: string, source: string): Promise<void> {
+async function copyBack(gitFolder: string, source: string): Promise<void> {
   for (const name of await objectFoldersIn(join(gitFolder, "objects"))) {
     await copyMissing(join(gitFolder, "objects", name), join(source, "objects", name));
   }

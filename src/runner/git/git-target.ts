@@ -26,7 +26,7 @@ export async function checkOutTarget(
   fetched: Fetched,
   target: Target,
 ): Promise<Pick<Revision, "commit" | "branch">> {
-  const { commit, branch, isRemote } = await revisionOf(tools, call, fetched, target);
+  const { commit, branch, isRemote } = await resolveRevision(tools, call, fetched, target);
   if (branch !== undefined) await requireBranchName(tools, branch, call);
   if (commit === undefined) {
     if (branch !== undefined) await git(tools, ["symbolic-ref", "HEAD", `refs/heads/${branch}`], call);
@@ -39,7 +39,7 @@ export async function checkOutTarget(
   return { commit, branch };
 }
 
-async function revisionOf(
+async function resolveRevision(
   tools: GitTools,
   call: GitCall,
   fetched: Fetched,
@@ -47,29 +47,36 @@ async function revisionOf(
 ): Promise<Revision> {
   switch (target.kind) {
     case "head":
-      return headOf(fetched);
+      return revisionOfHead(fetched);
     case "local-branch":
       return { commit: fetched.headCommit, branch: target.name };
     case "branch": {
-      const commit = await commitOf(tools, call, `refs/remotes/origin/${target.name}`);
-      return { commit: commit ?? missing("branch", target.name), branch: target.name, isRemote: true };
+      const commit = await findCommit(tools, call, `refs/remotes/origin/${target.name}`);
+      return {
+        commit: commit ?? throwRevisionNotFound("branch", target.name),
+        branch: target.name,
+        isRemote: true,
+      };
     }
     case "tag": {
-      const commit = await commitOf(tools, call, `refs/tags/${target.name}`);
-      return { commit: commit ?? missing("tag", target.name) };
+      const commit = await findCommit(tools, call, `refs/tags/${target.name}`);
+      return { commit: commit ?? throwRevisionNotFound("tag", target.name) };
     }
     case "commit":
-      return { commit: (await commitOfHash(tools, call, target.hash)) ?? missing("commit", target.hash) };
+      return {
+        commit:
+          (await findCommitByHash(tools, call, target.hash)) ?? throwRevisionNotFound("commit", target.hash),
+      };
     case "ref": {
-      const commit = await commitOf(tools, call, FETCHED_REF);
-      return { commit: commit ?? missing("revision", target.ref), branch: target.branch };
+      const commit = await findCommit(tools, call, FETCHED_REF);
+      return { commit: commit ?? throwRevisionNotFound("revision", target.ref), branch: target.branch };
     }
     case "path":
       return revisionOfPath(tools, call, fetched, target.path);
   }
 }
 
-function headOf({ headCommit, defaultBranch }: Fetched): Revision {
+function revisionOfHead({ headCommit, defaultBranch }: Fetched): Revision {
   return { commit: headCommit, branch: defaultBranch, isRemote: headCommit !== undefined };
 }
 
@@ -91,30 +98,33 @@ async function revisionOfPath(
     const name = parts.slice(0, count).join("/");
     for (const kind of ["branch", "tag"] as const) {
       if (refs.has(`refs/${kind === "tag" ? "tags" : "remotes/origin"}/${name}`)) {
-        return revisionOf(tools, call, fetched, { kind, name });
+        return resolveRevision(tools, call, fetched, { kind, name });
       }
     }
   }
   const [first = ""] = parts;
-  if (first === "HEAD") return headOf(fetched);
-  return { commit: (await commitOfHash(tools, call, first)) ?? missing("branch, tag or commit", path) };
+  if (first === "HEAD") return revisionOfHead(fetched);
+  return {
+    commit:
+      (await findCommitByHash(tools, call, first)) ?? throwRevisionNotFound("branch, tag or commit", path),
+  };
 }
 
-async function commitOfHash(tools: GitTools, call: GitCall, hash: string): Promise<string | undefined> {
-  return /^[0-9a-f]{4,64}$/i.test(hash) ? commitOf(tools, call, hash) : undefined;
+async function findCommitByHash(tools: GitTools, call: GitCall, hash: string): Promise<string | undefined> {
+  return /^[0-9a-f]{4,64}$/i.test(hash) ? findCommit(tools, call, hash) : undefined;
 }
 
 /** Characters that no ref's name contains, and that make git parse more than a name. */
 const NO_REF = /[\p{Cc} ~^:?*[\\]|\.\.|@\{/u;
 
 /** Returns the commit that a ref or hash leads to; undefined when it leads to none. */
-async function commitOf(tools: GitTools, call: GitCall, name: string): Promise<string | undefined> {
+async function findCommit(tools: GitTools, call: GitCall, name: string): Promise<string | undefined> {
   if (NO_REF.test(name)) return undefined;
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
   const { exit, stdout } = await tryGit(tools, args, call);
   return exit === 0 ? stdout.trim() : undefined;
 }
 
-function missing(kind: string, name: string): never {
+function throwRevisionNotFound(kind: string, name: string): never {
   throw new WorkFailure("revision_not_found", `the remote has no ${kind} ${JSON.stringify(name)}`);
 }

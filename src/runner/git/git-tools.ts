@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cleanEnvironment, type Programs } from "../process/command.ts";
+import { commandEnvironment, type Programs } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { type RemoteSettings, type ResolveHost, systemResolve } from "./remote-address.ts";
 
@@ -105,7 +105,7 @@ async function requireGitVersion(programs: Programs): Promise<void> {
       program: "git",
       args: ["--version"],
       folder: "/",
-      environment: cleanEnvironment(programs, "/"),
+      environment: commandEnvironment(programs, "/"),
       keepBytes: 200,
     })
     .catch(() => ({ stdout: "" }));

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "@jest/globals";
-import { type CommitTrailers, mayReplace, messageWithTrailers, readTrailers } from "./git-trailers.ts";
+import { type CommitTrailers, mayReplace, messageWithTrailers, parseTrailers } from "./git-trailers.ts";
 
 const OWN: CommitTrailers = { workflowId: "w", executionId: "e2", actionId: "a2" };
 const EARLIER: CommitTrailers = { workflowId: "w", executionId: "e1", actionId: "a1" };
 const SIBLING: CommitTrailers = { ...OWN, actionId: "a3" };
 const STRANGER: CommitTrailers = { workflowId: "v", executionId: "e3", actionId: "a4" };
-const PERSON = readTrailers("\t\t");
+const PERSON = parseTrailers("\t\t");
 
 describe("what a push may take from a branch", () => {
   test.each<[string, CommitTrailers[], boolean]>([

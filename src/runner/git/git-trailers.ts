@@ -18,13 +18,13 @@ export function messageWithTrailers(message: string, trailers: CommitTrailers): 
   return `${message.trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** Format with which git log prints the trailers of each commit as a line that `readTrailers` parses. */
+/** Format with which git log prints the trailers of each commit as a line that `parseTrailers` parses. */
 export const TRAILERS_FORMAT = NAMES.map(
   (name) => `%(trailers:key=${TRAILERS[name]},valueonly,unfold,separator=%x2C)`,
 ).join("%x09");
 
 /** Parses a line of trailers; a missing one is an empty text. */
-export function readTrailers(line: string): CommitTrailers {
+export function parseTrailers(line: string): CommitTrailers {
   const [workflowId = "", executionId = "", actionId = ""] = line.split("\t");
   return { workflowId, executionId, actionId };
 }

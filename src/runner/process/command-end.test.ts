@@ -9,7 +9,7 @@ import {
   signalGroup,
   stopAfterFirstLine,
 } from "../../../test/harness/runner-command.ts";
-import { commandRunner } from "./command.ts";
+import { createCommandRunner } from "./command.ts";
 
 describe("a program that hangs", () => {
   test("is ended at its time", async () => {
@@ -56,7 +56,7 @@ describe("a program that hangs", () => {
 
 describe("the group of a program ends with it", () => {
   /** For programs that let the grace pass. */
-  const runBriefly = commandRunner(signalGroup, { graceMs: 300 });
+  const runBriefly = createCommandRunner(signalGroup, { graceMs: 300 });
 
   test("a grandchild that ignores SIGTERM is killed after the grace", async () => {
     // In which the program itself ends of the first signal, though its turn comes late.
@@ -64,7 +64,7 @@ describe("the group of a program ends with it", () => {
     const { line, result, tookMs } = await stopAfterFirstLine(
       `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait`,
       (grandchild) => expect(isRunning(Number(grandchild))).toBe(true),
-      commandRunner(signalGroup, { graceMs }),
+      createCommandRunner(signalGroup, { graceMs }),
     );
     expect(result).toMatchObject({ stopped: true, signal: "SIGTERM" });
     expect(isRunning(Number(line))).toBe(false);

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { endNodes, type NodeProcess, startNode } from "../../../test/harness/node-process.ts";
-import { commandRunner } from "./command.ts";
-import { commandRecord, endOrphanedGroups } from "./command-record.ts";
+import { createCommandRunner } from "./command.ts";
+import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
 import { readProcessStat, type SignalGroup } from "./process-group.ts";
 
 const folders: string[] = [];
@@ -27,11 +27,11 @@ async function busyRunner(
 ): Promise<{ readonly runner: NodeProcess; readonly leader: number }> {
   const runner = startNode(
     `
-    import { commandRunner } from "./src/runner/process/command.ts";
-    import { commandRecord } from "./src/runner/process/command-record.ts";
+    import { createCommandRunner } from "./src/runner/process/command.ts";
+    import { openCommandRecord } from "./src/runner/process/command-record.ts";
     const [, folder] = process.argv;
-    const record = await commandRecord(folder);
-    const run = commandRunner((group, signal) => process.kill(-group, signal), {
+    const record = await openCommandRecord(folder);
+    const run = createCommandRunner((group, signal) => process.kill(-group, signal), {
       record: { add: async (id) => { await record.add(id); print(id); }, remove: record.remove },
     });
     run({ program: "sh", args: ["-c", "sleep 60; true"], folder, environment: { PATH: process.env.PATH } });
@@ -87,7 +87,7 @@ test("a process that got the number of an ended one is left alone, and so is eve
 
 test("an entry stands while its command runs and no longer", async () => {
   const folder = newFolder();
-  const run = commandRunner(signalGroup, { record: await commandRecord(folder) });
+  const run = createCommandRunner(signalGroup, { record: await openCommandRecord(folder) });
   const result = await run({
     program: "sh",
     args: ["-c", 'until [ -e "$0/$$" ]; do sleep 0.01; done', folder],

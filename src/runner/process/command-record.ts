@@ -22,7 +22,7 @@ interface Entry {
 }
 
 /** Opens the record in `folder`, which is created. Does nothing on a system without /proc. */
-export async function commandRecord(folder: string): Promise<CommandRecord> {
+export async function openCommandRecord(folder: string): Promise<CommandRecord> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const runner = await identify("self");
   const bootId = await currentBootId();

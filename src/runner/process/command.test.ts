@@ -4,7 +4,7 @@ import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { folder, path, run, shell } from "../../../test/harness/runner-command.ts";
-import { cleanEnvironment } from "./command.ts";
+import { commandEnvironment } from "./command.ts";
 
 describe("a program that ends", () => {
   test("tells its exit code and what it wrote", async () => {
@@ -63,7 +63,7 @@ describe("a program that ends", () => {
     });
     expect(result.stdout.toString()).toBe(`${text}||`);
     const variables = await run(
-      shell("env", { environment: cleanEnvironment({ path }, folder, { P: "1 2" }) }),
+      shell("env", { environment: commandEnvironment({ path }, folder, { P: "1 2" }) }),
     );
     const lines = variables.stdout
       .toString()

@@ -48,7 +48,7 @@ export interface CommandResult {
 }
 
 /** Describes for people how a program ended; follows the name of the program. */
-export function howItEnded({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
+export function describeExit({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
   return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
 }
 
@@ -76,7 +76,10 @@ export interface CommandRunnerOptions {
   readonly record?: CommandRecord;
 }
 
-export function commandRunner(signalGroup: SignalGroup, options: CommandRunnerOptions = {}): RunCommand {
+export function createCommandRunner(
+  signalGroup: SignalGroup,
+  options: CommandRunnerOptions = {},
+): RunCommand {
   return (command) => run(command, signalGroup, options);
 }
 
@@ -85,7 +88,7 @@ export function commandRunner(signalGroup: SignalGroup, options: CommandRunnerOp
  * fixed ones. Git looks for a repository in no folder that contains `home`, nor
  * above it.
  */
-export function cleanEnvironment(
+export function commandEnvironment(
   { path }: Pick<Programs, "path">,
   home: string,
   variables: Readonly<Record<string, string>> = {},
@@ -108,13 +111,13 @@ async function run(
   { graceMs = GRACE_MS, record }: CommandRunnerOptions,
 ): Promise<CommandResult> {
   if (command.signal?.aborted) return NOT_STARTED;
-  const child = await started(command);
+  const child = await spawnProgram(command);
   const { groupId, exited } = child;
   const output = new CommandOutput(child.stdout, child.stderr, command.keepBytes ?? 0, command.onOutput);
-  let cause: Cause;
+  let cause: EndCause;
   try {
     await record?.add(groupId);
-    cause = await firstCause(exited, output.done, command);
+    cause = await waitForEnd(exited, output.done, command);
   } finally {
     await endGroup(signalGroup, groupId, graceMs);
     await record?.remove(groupId);
@@ -131,7 +134,7 @@ async function run(
   };
 }
 
-interface Started {
+interface SpawnedProgram {
   /** The id of the process and of its group. */
   readonly groupId: number;
   readonly stdout: Readable;
@@ -140,7 +143,7 @@ interface Started {
   readonly exited: Promise<[number | null, NodeJS.Signals | null]>;
 }
 
-async function started({ program, args, folder, environment, input }: Command): Promise<Started> {
+async function spawnProgram({ program, args, folder, environment, input }: Command): Promise<SpawnedProgram> {
   try {
     const child = spawn(program, [...args], {
       cwd: folder,
@@ -148,12 +151,12 @@ async function started({ program, args, folder, environment, input }: Command): 
       detached: true,
       stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
     });
-    const exited = once(child, "exit") as Started["exited"];
+    const exited = once(child, "exit") as SpawnedProgram["exited"];
     exited.catch(() => undefined);
     await once(child, "spawn");
     const { pid, stdin, stdout, stderr } = child;
     if (pid === undefined || !stdout || !stderr) throw new Error("it has no process");
-    if (input && stdin) feed(stdin, input);
+    if (input && stdin) writeInput(stdin, input);
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -163,24 +166,24 @@ async function started({ program, args, folder, environment, input }: Command): 
   }
 }
 
-function feed(stdin: Writable, input: NonNullable<Command["input"]>): void {
+function writeInput(stdin: Writable, input: NonNullable<Command["input"]>): void {
   stdin.on("error", () => undefined);
   if (typeof input === "function") input(stdin);
   else stdin.end(input);
 }
 
-type Cause = "exit" | "timeout" | "signal" | "reader";
+type EndCause = "exit" | "timeout" | "signal" | "reader";
 
 /**
  * Returns the first cause that ends a program: its own exit, the timeout, the
  * caller, or a failure of the output's reader.
  */
-async function firstCause(
+async function waitForEnd(
   exited: Promise<unknown>,
   reading: Promise<unknown>,
   { timeoutMs, signal }: Command,
-): Promise<Cause> {
-  const { promise, resolve } = Promise.withResolvers<Cause>();
+): Promise<EndCause> {
+  const { promise, resolve } = Promise.withResolvers<EndCause>();
   const onAbort = () => resolve("signal");
   exited.then(
     () => resolve("exit"),

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { withinTime } from "./deadline.ts";
+import { withTimeLimit } from "./deadline.ts";
 
 const late = new Error("late");
 const never = new AbortController().signal;
@@ -9,12 +9,12 @@ const abortOf = (signal: AbortSignal) =>
   });
 
 test("what takes too long is told so, and why", async () => {
-  expect(await withinTime(5, never, late, abortOf)).toBe(late);
+  expect(await withTimeLimit(5, never, late, abortOf)).toBe(late);
 });
 
 test("what is in time is not, and what comes of it is answered", async () => {
   let seen: AbortSignal | undefined;
-  const result = await withinTime(10, never, late, async (signal) => {
+  const result = await withTimeLimit(10, never, late, async (signal) => {
     seen = signal;
     return 7;
   });
@@ -24,13 +24,13 @@ test("what is in time is not, and what comes of it is answered", async () => {
 
 test("another end goes before", async () => {
   const end = new AbortController();
-  const ended = withinTime(60_000, end.signal, late, abortOf);
+  const ended = withTimeLimit(60_000, end.signal, late, abortOf);
   end.abort("the other");
   expect(await ended).toBe("the other");
 });
 
 test.each([undefined, 2 ** 31])("a time of %s ms never comes", async (timeMs) => {
-  await withinTime(timeMs, never, late, async (signal) => {
+  await withTimeLimit(timeMs, never, late, async (signal) => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(signal.aborted).toBe(false);
   });

@@ -8,7 +8,7 @@ export const MAX_TIMER_MS = 2 ** 31 - 1;
  *
  * @param timeMs undefined for no limit
  */
-export async function withinTime<T>(
+export async function withTimeLimit<T>(
   timeMs: number | undefined,
   signal: AbortSignal,
   reason: Error,

@@ -14,7 +14,7 @@ export const GRACE_MS = 5_000;
  * SIGKILL cannot be refused; a process that is still there after this hangs in
  * the kernel and runs nothing.
  */
-const KILLED_MS = 2_000;
+const MAX_KILL_MS = 2_000;
 
 const MAX_POLL_MS = 100;
 
@@ -28,7 +28,7 @@ export async function endGroup(signalGroup: SignalGroup, groupId: number, graceM
   signalReaches(signalGroup, groupId, "SIGTERM");
   if (await isGone(signalGroup, groupId, graceMs)) return;
   signalReaches(signalGroup, groupId, "SIGKILL");
-  await isGone(signalGroup, groupId, KILLED_MS);
+  await isGone(signalGroup, groupId, MAX_KILL_MS);
 }
 
 /** Waits at most so long for the end of a group. The system notifies only the parent of each process. */

@@ -6,11 +6,11 @@ import type { Transport } from "@connectrpc/connect";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import type { ScmSettings } from "../../scm/settings.ts";
-import { sourceControl } from "../../scm/source-control.ts";
+import { createSourceControl } from "../../scm/source-control.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
-import { workClient } from "../protocol/connection.ts";
+import { createWorkClient } from "../protocol/connection.ts";
 import { execute } from "../protocol/execute.ts";
 import { sendHeartbeats } from "../protocol/heartbeat.ts";
 import type { Lease } from "../protocol/lease.ts";
@@ -18,9 +18,9 @@ import { register } from "../protocol/registration.ts";
 import { RunnerError } from "../protocol/runner-error.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
-import { prepareWorkDir, workingTreeAround } from "../steps/work-dirs.ts";
-import { commandRunner } from "./command.ts";
-import { commandRecord, endOrphanedGroups } from "./command-record.ts";
+import { findWorkingTree, prepareWorkDir } from "../steps/work-dirs.ts";
+import { createCommandRunner } from "./command.ts";
+import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
 import type { SignalGroup } from "./process-group.ts";
 
 export interface RunnerOptions {
@@ -110,14 +110,14 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const workDir = resolve(options.workDir);
     const places = await prepareWorkDir(folder, workDir, log);
-    const around = workingTreeAround(realpathSync(workDir));
+    const around = findWorkingTree(realpathSync(workDir));
     if (around !== undefined) log.warn({ folder: workDir, workingTree: around }, WORKING_TREE_WARNING);
     const left = await endOrphanedGroups(commands, signalGroup);
     if (left > 0) log.warn({ count: left }, "commands that an earlier runner left behind were ended");
-    const record = await commandRecord(commands);
-    const programs = { run: commandRunner(signalGroup, { record }), path };
+    const record = await openCommandRecord(commands);
+    const programs = { run: createCommandRunner(signalGroup, { record }), path };
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
-    return { programs, git, scm: sourceControl(remotes), ...places, serverUrl, log };
+    return { programs, git, scm: createSourceControl(remotes), ...places, serverUrl, log };
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     if (error instanceof WorkFailure) throw new RunnerError(error.message);
@@ -136,7 +136,7 @@ async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortS
       introduction: { version, systemDetails, local, environmentClass },
       signal: draining,
     });
-    const client = workClient(transport, token);
+    const client = createWorkClient(transport, token);
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, log, over.signal);
     log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");

@@ -37,7 +37,7 @@ export interface Assignment {
   readonly warnings: WorkFailure[];
 }
 
-export function assignmentOf(tools: RunnerTools, work: Work, lease: Lease): Assignment {
+export function newAssignment(tools: RunnerTools, work: Work, lease: Lease): Assignment {
   const secrets = new Secrets();
   secrets.add(work.environmentToken);
   return {

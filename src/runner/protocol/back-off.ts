@@ -9,11 +9,11 @@ const MAX_DELAY_MS = 30_000;
  * runners of a server that comes back do not all call at once.
  *
  * @param failures number of consecutive failures, from 1
- * @param chance random number from 0 to 1
+ * @param random a random number from 0 to 1
  */
-export function backOffMs(failures: number, chance = Math.random()): number {
+export function backOffMs(failures: number, random = Math.random()): number {
   const wholeMs = Math.min(MIN_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS);
-  return (wholeMs / 2) * (1 + chance);
+  return (wholeMs / 2) * (1 + random);
 }
 
 /** Waits; returns early, without an error, when `signal` is aborted. */

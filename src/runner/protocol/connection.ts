@@ -11,12 +11,12 @@ export type WorkClient = Client<typeof WorkService> &
   Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
 /** Opens the transport to a server by HTTP. `server` is its URL without `/api`. */
-export function connectTo(server: string): Transport {
+export function createHttpTransport(server: string): Transport {
   return createConnectTransport({ baseUrl: `${server}/api`, httpVersion: "1.1" });
 }
 
 /** Creates a client that calls the operations with a token. */
-export function workClient(transport: Transport, token: string): WorkClient {
+export function createWorkClient(transport: Transport, token: string): WorkClient {
   const withToken = (header: HeadersInit | undefined) => {
     const headers = new Headers(header);
     headers.set("authorization", `Bearer ${token}`);

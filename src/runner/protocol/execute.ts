@@ -4,8 +4,8 @@ import { executeAgent } from "../agent/agent-work.ts";
 import { executeAction } from "../steps/action-work.ts";
 import { executeEnvironment } from "../steps/environment-work.ts";
 import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.ts";
-import { type Assignment, assignmentOf, type RunnerTools } from "./assignment.ts";
-import { failureReportOf, isFault } from "./failure-report.ts";
+import { type Assignment, newAssignment, type RunnerTools } from "./assignment.ts";
+import { failureReportOf, isInternalError } from "./failure-report.ts";
 import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./lease.ts";
 import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
@@ -21,7 +21,7 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
   const facts = logFieldsOf(work);
   tools.log.info(facts, "work taken");
   const startedAt = performance.now();
-  const end = await runToEnd(assignmentOf(tools, work, lease), facts);
+  const end = await runToEnd(newAssignment(tools, work, lease), facts);
   const durationMs = Math.round(performance.now() - startedAt);
   try {
     if (end) await lease.finish(end);
@@ -66,13 +66,13 @@ async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd 
   } catch (error) {
     if (lease.isLost) return undefined;
     // Work that failed by itself has failed, also when it was stopped because of that.
-    if (error instanceof WorkInterrupted) return interruptedEnd(assignment, error.interruption);
-    if (isFault(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
+    if (error instanceof WorkInterrupted) return endOfInterrupted(assignment, error.interruption);
+    if (isInternalError(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
     return { outcome: Outcome.FAILED, failure: failureReportOf(error), warnings: warningsOf(assignment) };
   }
 }
 
-function interruptedEnd(assignment: Assignment, interruption: Interruption): WorkEnd {
+function endOfInterrupted(assignment: Assignment, interruption: Interruption): WorkEnd {
   if (interruption === "stop") return { outcome: Outcome.STOPPED, warnings: warningsOf(assignment) };
   // The runner that gets the work starts from the beginning, and finds its own warnings.
   return { outcome: Outcome.RELEASED };

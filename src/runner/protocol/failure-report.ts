@@ -16,7 +16,7 @@ export function failureReportOf(error: unknown): MessageInitShape<typeof Failure
 }
 
 /** Returns whether an error is a fault of the runner itself. */
-export function isFault(error: unknown): boolean {
+export function isInternalError(error: unknown): boolean {
   return !(error instanceof WorkFailure || error instanceof ConnectError);
 }
 

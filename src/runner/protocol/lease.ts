@@ -49,7 +49,7 @@ export interface WorkEnd {
 }
 
 /** The lease that a call is about. */
-export type LeaseName = Pick<Work, "leaseId" | "fence">;
+export type LeaseReference = Pick<Work, "leaseId" | "fence">;
 
 /** Limit of one call; it is repeated while the lease is valid. */
 const CALL_MS = 10_000;
@@ -70,7 +70,7 @@ const MIN_LEASE_MS = 1_000;
  */
 export class Lease {
   readonly #client: WorkClient;
-  readonly #name: LeaseName;
+  readonly #name: LeaseReference;
   readonly #interrupted = new AbortController();
   /** Aborted when the lease is finished or lost: no call is made any more. */
   readonly #over = new AbortController();
@@ -167,7 +167,9 @@ export class Lease {
    *
    * @throws as {@link report}
    */
-  async call<T>(call: (client: WorkClient, name: LeaseName, options: CallOptions) => Promise<T>): Promise<T> {
+  async call<T>(
+    call: (client: WorkClient, name: LeaseReference, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
     const over = this.#over.signal;
     for (let failures = 1; ; failures++) {
       over.throwIfAborted();
@@ -190,7 +192,7 @@ export class Lease {
    * @throws ConnectError when the service refuses it
    */
   async *follow<T>(
-    open: (client: WorkClient, name: LeaseName, options: CallOptions) => AsyncIterable<T>,
+    open: (client: WorkClient, name: LeaseReference, options: CallOptions) => AsyncIterable<T>,
     signal: AbortSignal,
   ): AsyncGenerator<T, void> {
     const end = AbortSignal.any([signal, this.#over.signal]);

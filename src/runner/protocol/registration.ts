@@ -3,7 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { RegisterRequestSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { classifyFailure, workClient } from "./connection.ts";
+import { classifyFailure, createWorkClient } from "./connection.ts";
 import { RunnerError } from "./runner-error.ts";
 import { type RunnerState, readState, writeState } from "./runner-state.ts";
 
@@ -54,14 +54,14 @@ const NOT_REGISTERED = `the runner is not registered: ${ADVICE}`;
 const TOKEN_ENDED = `the runner's token holds no longer, since it has ended or the runner was deleted: ${ADVICE}`;
 
 /** Returns the error of a running runner whose token is not valid any more. */
-export function tokenEnded(): RunnerError {
+export function invalidTokenError(): RunnerError {
   return new RunnerError(TOKEN_ENDED);
 }
 
 async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
-  const client = workClient(options.transport, token);
+  const client = createWorkClient(options.transport, token);
   const { version = "" } = options.introduction;
-  return untilAnswered(options, async (timeoutMs) => {
+  return retryUntilAnswered(options, async (timeoutMs) => {
     try {
       await client.heartbeat({ version }, { timeoutMs, signal: options.signal });
       return true;
@@ -73,8 +73,8 @@ async function isTokenValid({ token }: RunnerState, options: RegistrationOptions
 }
 
 async function exchangeForToken(exchangeToken: string, options: RegistrationOptions): Promise<RunnerState> {
-  const client = workClient(options.transport, exchangeToken);
-  return untilAnswered(options, async (timeoutMs) => {
+  const client = createWorkClient(options.transport, exchangeToken);
+  return retryUntilAnswered(options, async (timeoutMs) => {
     try {
       const { runnerId, token } = await client.register(options.introduction, {
         timeoutMs,
@@ -89,7 +89,7 @@ async function exchangeForToken(exchangeToken: string, options: RegistrationOpti
 }
 
 /** Repeats a call until the server answers, however long it is unreachable. */
-async function untilAnswered<T>(
+async function retryUntilAnswered<T>(
   { server, log, signal }: RegistrationOptions,
   call: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {

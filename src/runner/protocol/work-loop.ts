@@ -3,7 +3,7 @@ import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { classifyFailure, type WorkClient } from "./connection.ts";
 import { Lease } from "./lease.ts";
-import { tokenEnded } from "./registration.ts";
+import { invalidTokenError } from "./registration.ts";
 
 export interface WorkLoopOptions {
   readonly client: WorkClient;
@@ -40,10 +40,10 @@ export async function poll(options: WorkLoopOptions): Promise<void> {
   const running = new Map<Lease, Promise<void>>();
   try {
     await fillSlots(options, running);
-    await ended(running, options.graceMs);
+    await waitUntilEnded(running, options.graceMs);
   } finally {
     for (const lease of running.keys()) lease.interrupt("drain");
-    await ended(running, MAX_END_MS);
+    await waitUntilEnded(running, MAX_END_MS);
   }
 }
 
@@ -80,7 +80,7 @@ async function fillSlots(
       if (works.length === 0 && tookMs < MIN_POLL_MS) await pause(MIN_POLL_MS, draining);
     } catch (error) {
       if (draining.aborted) return;
-      if (classifyFailure(error) === "unauthenticated") throw tokenEnded();
+      if (classifyFailure(error) === "unauthenticated") throw invalidTokenError();
       failures++;
       log.warn({ problem: (error as Error).message }, "no work could be asked for; trying again");
       await pause(backOffMs(failures), draining);
@@ -89,7 +89,7 @@ async function fillSlots(
 }
 
 /** Resolves when everything has ended, or the time is over. */
-async function ended(running: ReadonlyMap<Lease, Promise<void>>, withinMs: number): Promise<void> {
+async function waitUntilEnded(running: ReadonlyMap<Lease, Promise<void>>, withinMs: number): Promise<void> {
   if (running.size === 0) return;
   const over = new AbortController();
   await Promise.race([Promise.all(running.values()), pause(withinMs, over.signal)]);

@@ -2,7 +2,7 @@ import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowStep, WorkflowStep_Report, WorkflowStep_Task } from "#gen/service/v1/workflow_pb.js";
 import { askAgent, runAgent } from "../agent/step-agent.ts";
 import type { Checkout } from "../git/git-checkout.ts";
-import { howItEnded } from "../process/command.ts";
+import { describeExit } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepLog } from "./step-log.ts";
@@ -164,6 +164,6 @@ async function runShell(
   });
   for (const mask of Object.values(masks)) await log.write(mask.end());
   if (result.stopped) signal.throwIfAborted();
-  if (result.exit !== 0) throw new WorkFailure("command_failed", `${name} ${howItEnded(result)}`);
+  if (result.exit !== 0) throw new WorkFailure("command_failed", `${name} ${describeExit(result)}`);
   return result.stdout;
 }

@@ -8,9 +8,9 @@ import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
-import { commitAuthorOf } from "../git/commit-author.ts";
-import { cleanEnvironment } from "../process/command.ts";
-import { withinTime } from "../process/deadline.ts";
+import { resolveCommitAuthor } from "../git/commit-author.ts";
+import { commandEnvironment } from "../process/command.ts";
+import { withTimeLimit } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Progress } from "../protocol/lease.ts";
@@ -35,7 +35,7 @@ export async function executeAction(assignment: Assignment, action: ActionWork):
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
   try {
-    await withinTime(timeMs, lease.signal, timeoutError, async (signal) => {
+    await withTimeLimit(timeMs, lease.signal, timeoutError, async (signal) => {
       const checkouts = await prepareWorkspace(assignment, {
         workspace,
         initializer: action.environment?.spec?.content?.initializer,
@@ -78,7 +78,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       const result = await runStep({ ...run, stepIndex, log }, step);
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
-      ended.push(doneStep(stepIndex, result));
+      ended.push(toStepProgress(stepIndex, result));
       agents = result.agentExecutionIds ?? [];
     } catch (error) {
       // The step's last output is reported also when it was stopped.
@@ -97,7 +97,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
   lease.signal.throwIfAborted();
 }
 
-function doneStep(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {
+function toStepProgress(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {
   return {
     stepIndex,
     state: State.DONE,
@@ -116,7 +116,7 @@ export async function environmentOf(
   action: ActionWork,
   { folder, home }: Workspace,
 ): Promise<Record<string, string>> {
-  const { name, email } = commitAuthorOf(action.environment, tools.serverUrl);
+  const { name, email } = resolveCommitAuthor(action.environment, tools.serverUrl);
   const files: Record<string, string> = {};
   const json = { alwaysEmitImplicit: true };
   if (action.report) {
@@ -130,7 +130,7 @@ export async function environmentOf(
     files.CHARTROOM_PULL_REQUEST = join(folder, "pull-request.json");
     await writeFile(files.CHARTROOM_PULL_REQUEST, toJsonString(PullRequestSchema, action.pullRequest, json));
   }
-  return cleanEnvironment(tools.programs, home, {
+  return commandEnvironment(tools.programs, home, {
     ...action.variables,
     GIT_AUTHOR_NAME: name,
     GIT_AUTHOR_EMAIL: email,

@@ -5,7 +5,7 @@ import { requireSupportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { environmentWorkspace } from "./work-dirs.ts";
-import { checkoutsOf, removeWorkspace } from "./workspace.ts";
+import { readCheckouts, removeWorkspace } from "./workspace.ts";
 
 /**
  * Brings an environment to its desired phase. An environment is a folder: while
@@ -24,7 +24,7 @@ export async function executeEnvironment(
   switch (environment?.spec?.desiredPhase) {
     case EnvironmentPhase.RUNNING:
       requireSupportedPolicies(assignment.work.policies);
-      if (await checkoutsOf(workspace)) return;
+      if (await readCheckouts(workspace)) return;
       // A new one is in the phase of its creation already.
       if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);
       await prepareWorkspace(assignment, {

@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { PrebuildRemovalWork, PrebuildWork } from "#gen/runner/v1/work_pb.js";
-import { withinTime } from "../process/deadline.ts";
+import { withTimeLimit } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { prepareWorkspace } from "./preparation.ts";
@@ -15,7 +15,7 @@ import { removeWorkspace } from "./workspace.ts";
 export async function executePrebuild(assignment: Assignment, work: PrebuildWork): Promise<void> {
   const timeMs = work.timeout && durationMs(work.timeout);
   const timeoutError = new WorkFailure("prebuild_timed_out", `the preparation took longer than ${timeMs} ms`);
-  await withinTime(timeMs, assignment.lease.signal, timeoutError, (signal) =>
+  await withTimeLimit(timeMs, assignment.lease.signal, timeoutError, (signal) =>
     prepareWorkspace(assignment, {
       workspace: prebuildWorkspace(assignment.tools, work.prebuildId),
       initializer: work.initializer,

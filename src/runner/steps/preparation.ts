@@ -4,7 +4,7 @@ import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { prebuildWorkspace } from "./work-dirs.ts";
-import { checkoutsOf, makeWorkspace, type Workspace } from "./workspace.ts";
+import { createWorkspace, readCheckouts, type Workspace } from "./workspace.ts";
 
 /** The inputs from which a workspace is prepared. */
 export interface Preparation {
@@ -28,12 +28,12 @@ export async function prepareWorkspace(
   { workspace, initializer, prebuildId, namedFiles, signal }: Preparation,
 ): Promise<readonly Checkout[]> {
   const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
-  const copyFrom = prebuild && (await checkoutsOf(prebuild)) ? prebuild : undefined;
+  const copyFrom = prebuild && (await readCheckouts(prebuild)) ? prebuild : undefined;
   const fill = async ({ tree }: Workspace) => {
     const checkouts = await checkOutSources(tools.git, initializer, { tree, credentialFor, signal });
     const [first] = checkouts;
     for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
     return checkouts;
   };
-  return makeWorkspace(tools.programs, workspace, fill, copyFrom);
+  return createWorkspace(tools.programs, workspace, fill, copyFrom);
 }

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_configuration_pb.js";
 import { type ScmHost, startScmHost } from "../../../test/harness/scm-host.ts";
-import { sourceControl } from "../../scm/source-control.ts";
+import { createSourceControl } from "../../scm/source-control.ts";
 import type { Assignment } from "../protocol/assignment.ts";
-import { openAtHost, pullRequestHostOf } from "./pull-request-host.ts";
+import { findPullRequestHost, openAtHost } from "./pull-request-host.ts";
 
 let host: ScmHost;
 let remoteUri: string;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => host.stop());
 
 const signal = new AbortController().signal;
-const scm = () => sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+const scm = () => createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
 /** As much of an assignment as is asked here. */
 const assignment = (token?: string) =>
   ({
@@ -22,7 +22,7 @@ const assignment = (token?: string) =>
     credentialFor: async () => token && { token, source: Source.PAT },
   }) as unknown as Assignment;
 const hostOf = (remote: string, token?: string) =>
-  pullRequestHostOf(assignment(token), { remoteUri: remote, location: "" }, signal);
+  findPullRequestHost(assignment(token), { remoteUri: remote, location: "" }, signal);
 
 test("the host of a remote is asked with the executor's token", async () => {
   expect(await hostOf(remoteUri, "secret")).toEqual({ host: host.host, token: "secret" });

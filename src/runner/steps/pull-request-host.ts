@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 60_000;
  * @throws WorkFailure credential_missing, credential_withheld, or the reason why
  *   the host cannot be asked
  */
-export async function pullRequestHostOf(
+export async function findPullRequestHost(
   { tools, credentialFor }: Assignment,
   { remoteUri }: Checkout,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
-import { commitAuthorOf } from "../git/commit-author.ts";
+import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { switchToBranch } from "../git/git-branch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
@@ -8,7 +8,7 @@ import { type GitCall, tryGit } from "../git/git-run.ts";
 import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "./action-step.ts";
-import { openAtHost, type PullRequestHost, pullRequestHostOf } from "./pull-request-host.ts";
+import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-request-host.ts";
 
 /**
  * Commits the changes in the first repository, pushes them to the branch and
@@ -40,8 +40,8 @@ async function proposeChanges(
     return { warnings: [new WorkFailure("nothing_to_commit", why)] };
   }
   // Before anything is pushed: a host that cannot be asked must not get half of the work.
-  const host = await pullRequestHostOf(assignment, checkout, signal);
-  const base = await baseOf(run, checkout, call);
+  const host = await findPullRequestHost(assignment, checkout, signal);
+  const base = await baseBranchOf(run, checkout, call);
   if (base === request.branch) {
     throw new WorkFailure(
       "branch_is_base",
@@ -49,7 +49,7 @@ async function proposeChanges(
     );
   }
   await push(run, request, checkout, snapshot);
-  return host ? openAt(host, run, request, checkout, base) : { warnings: [withoutPullRequests(request)] };
+  return host ? openAt(host, run, request, checkout, base) : { warnings: [pullRequestsUnsupported(request)] };
 }
 
 async function push(
@@ -64,7 +64,7 @@ async function push(
   const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
   const call: GitCall = { repository, signal };
   await switchToBranch(tools.git, call, branch);
-  const author = commitAuthorOf(action.environment, tools.serverUrl);
+  const author = resolveCommitAuthor(action.environment, tools.serverUrl);
   const commit = await commitAll(tools.git, call, { message, author, trailers });
   // Later steps continue from the commit.
   await handBack();
@@ -90,7 +90,7 @@ async function openAt(
  * Returns the remote's branch that the changes are meant for: the one that they
  * started from, or that of the pull request which the work is about.
  */
-async function baseOf(
+async function baseBranchOf(
   { assignment, action }: StepRun,
   { branch, defaultBranch }: Checkout,
   call: GitCall,
@@ -103,7 +103,7 @@ async function baseOf(
   return defaultBranch;
 }
 
-function withoutPullRequests({ branch }: WorkflowStep_PullRequest): WorkFailure {
+function pullRequestsUnsupported({ branch }: WorkflowStep_PullRequest): WorkFailure {
   return new WorkFailure(
     "pull_requests_unsupported",
     `the remote knows no pull requests: the branch ${branch} was pushed to it`,

@@ -125,7 +125,7 @@ function listIn(file: string, text: string): readonly string[] {
  * @param id a UUID
  */
 export function environmentWorkspace(folders: Folders, id: string): Workspace {
-  return placed(folders.workspaces, earlier(folders, WORKSPACES), id);
+  return locateWorkspace(folders.workspaces, earlierFolders(folders, WORKSPACES), id);
 }
 
 /**
@@ -134,20 +134,20 @@ export function environmentWorkspace(folders: Folders, id: string): Workspace {
  * @param id a UUID
  */
 export function prebuildWorkspace(folders: Folders, id: string): Workspace {
-  return placed(folders.prebuilds, earlier(folders, PREBUILDS), id);
+  return locateWorkspace(folders.prebuilds, earlierFolders(folders, PREBUILDS), id);
 }
 
-function earlier({ earlierWorkDirs = [] }: Folders, kind: string): readonly string[] {
+function earlierFolders({ earlierWorkDirs = [] }: Folders, kind: string): readonly string[] {
   return earlierWorkDirs.map((folder) => join(folder, kind));
 }
 
-function placed(root: string, earlierRoots: readonly string[], id: string): Workspace {
+function locateWorkspace(root: string, earlierRoots: readonly string[], id: string): Workspace {
   const places = [root, ...earlierRoots].map((each) => workspaceAt(each, id));
   return places.find(({ folder }) => existsSync(folder)) ?? workspaceAt(root, id);
 }
 
 /** Returns the git working tree that a folder is part of; undefined when it is in none. */
-export function workingTreeAround(folder: string): string | undefined {
+export function findWorkingTree(folder: string): string | undefined {
   for (let top = folder; ; top = dirname(top)) {
     if (existsSync(join(top, ".git"))) return top;
     if (top === dirname(top)) return undefined;

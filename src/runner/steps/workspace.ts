@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { cp, lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Checkout } from "../git/git-checkout.ts";
-import { cleanEnvironment, type Programs } from "../process/command.ts";
+import { commandEnvironment, type Programs } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** The folders of one environment or prebuild. */
@@ -39,7 +39,7 @@ export function workspaceAt(root: string, id: string): Workspace {
  * @param copyFrom a complete workspace, at rest, that it starts as a copy of;
  *   blocks are shared where the file system can
  */
-export async function makeWorkspace(
+export async function createWorkspace(
   programs: Programs,
   workspace: Workspace,
   fill: (workspace: Workspace) => Promise<readonly Checkout[]>,
@@ -62,7 +62,7 @@ export async function makeWorkspace(
 }
 
 /** Returns the checkouts of a complete workspace; undefined when there is none or an incomplete one. */
-export async function checkoutsOf(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
+export async function readCheckouts(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
   const text = await readFile(join(workspace.folder, MARKER), "utf8").catch(() => undefined);
   return text === undefined ? undefined : JSON.parse(text);
 }
@@ -112,7 +112,7 @@ async function errorOutput(programs: Programs, program: string, args: readonly s
     program,
     args,
     folder: "/",
-    environment: cleanEnvironment(programs, "/"),
+    environment: commandEnvironment(programs, "/"),
     onOutput: (bytes) => {
       if (text.length < 500) text += bytes.toString();
     },

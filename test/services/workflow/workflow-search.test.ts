@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { createExpansion } from "../../../src/jobs/execution-expansion.ts";
-import { type SourceControl, sourceControl } from "../../../src/scm/source-control.ts";
+import { createSourceControl, type SourceControl } from "../../../src/scm/source-control.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { type ScmHost, startScmHost } from "../../harness/scm-host.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -34,7 +34,7 @@ beforeEach(async () => {
   runner = await runnerOf(testStore, caller);
   tokenId = await credential(host.token);
   draining = new AbortController();
-  control = sourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  control = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   expand = createExpansion({ store, keys, scm: control, now: () => clock.now, draining: draining.signal });
 });
 afterEach(() => testStore.close());

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
-import { LineReader, type OutputLine } from "./agent-lines.ts";
+import { LineReader, type OutputLine } from "./line-reader.ts";
 
 const told = (lines: readonly (OutputLine | undefined)[]) =>
   lines.flatMap((line) => {

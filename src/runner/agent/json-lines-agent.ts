@@ -5,9 +5,9 @@ import type { CommandResult } from "../process/command.ts";
 import { errorBlock, truncate } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
 import { type InputLine, inputLine } from "./agent-input-encoding.ts";
-import { LineReader, type OutputLine } from "./agent-lines.ts";
 import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-reporter.ts";
+import { LineReader, type OutputLine } from "./line-reader.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { SubagentManager } from "./subagent-manager.ts";
 
@@ -17,7 +17,7 @@ const MAX_LINE_BYTES = 1_048_576;
 const STOP_MS = 2_000;
 /** Number of characters that are shown of an unreadable line. */
 const MAX_SHOWN_CHARACTERS = 200;
-/** After so many unreadable lines no more are reported: the program speaks another format. */
+/** Maximum number of invalid lines that are reported. A program that writes more uses another format. */
 const MAX_UNREADABLE_LINES = 100;
 
 /**

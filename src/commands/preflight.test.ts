@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { readConfig } from "../config/config.ts";
-import { checkServeSettings, isLoopback } from "./check-surroundings.ts";
+import { checkServeSettings, isLoopback } from "./preflight.ts";
 
 const check = (host: string, baseUrl = "") => checkServeSettings(readConfig({ host, baseUrl }, {}));
 

@@ -33,7 +33,7 @@ export interface HostResponse {
  * @throws ScmFailure refused, unavailable or unreadable
  * @throws the reason of `signal` when that ended it
  */
-export async function exchange(
+export async function sendRequest(
   req: HostRequest,
   settings: ScmSettings,
   limits: ScmLimits,
@@ -41,8 +41,8 @@ export async function exchange(
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
   try {
-    const res = await responseOf(req, settings, signal);
-    return { status: res.statusCode ?? 0, headers: res.headers, text: await read(res, req.host, limits) };
+    const res = await openResponse(req, settings, signal);
+    return { status: res.statusCode ?? 0, headers: res.headers, text: await readBody(res, req.host, limits) };
   } catch (error) {
     if (error instanceof ScmFailure) throw error;
     req.signal?.throwIfAborted();
@@ -54,10 +54,14 @@ export async function exchange(
 }
 
 /** Resolves when the headers of the response have arrived. */
-function responseOf(req: HostRequest, settings: ScmSettings, signal: AbortSignal): Promise<IncomingMessage> {
+function openResponse(
+  req: HostRequest,
+  settings: ScmSettings,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
   const { host, url, method } = req;
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
-  checkWrittenAddress(hostname, host, settings);
+  requireAllowedAddress(hostname, host, settings);
   const body = req.body === undefined ? undefined : JSON.stringify(req.body);
   const headers = {
     accept: "application/json",
@@ -91,7 +95,7 @@ function responseOf(req: HostRequest, settings: ScmSettings, signal: AbortSignal
   });
 }
 
-async function read(res: IncomingMessage, host: string, { responseBytes }: ScmLimits): Promise<string> {
+async function readBody(res: IncomingMessage, host: string, { responseBytes }: ScmLimits): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of res as AsyncIterable<Buffer>) {
@@ -123,7 +127,7 @@ export function checkedLookup(host: string, settings: ScmSettings): LookupFuncti
       const [first] = addresses ?? [];
       if (error || first === undefined) {
         callback(error ?? new ScmFailure("unavailable", host, "has no address"), "");
-      } else if (!mayReachAll(addresses, settings)) {
+      } else if (!areAllAllowed(addresses, settings)) {
         callback(notPublic(host), "");
       } else if (options.all) {
         callback(null, addresses);
@@ -140,16 +144,16 @@ export function checkedLookup(host: string, settings: ScmSettings): LookupFuncti
  * @param hostname as URL returns it; IPv6 without brackets
  * @throws ScmFailure refused
  */
-export function checkWrittenAddress(hostname: string, host: string, settings: ScmSettings): void {
-  if (isIP(hostname) !== 0 && !mayReach(hostname, settings)) throw notPublic(host);
+export function requireAllowedAddress(hostname: string, host: string, settings: ScmSettings): void {
+  if (isIP(hostname) !== 0 && !isAllowed(hostname, settings)) throw notPublic(host);
 }
 
 /** Returns whether every address of a name may be reached: a connection may take any of them. */
-export function mayReachAll(addresses: readonly LookupAddress[], settings: ScmSettings): boolean {
-  return addresses.every(({ address }) => mayReach(address, settings));
+export function areAllAllowed(addresses: readonly LookupAddress[], settings: ScmSettings): boolean {
+  return addresses.every(({ address }) => isAllowed(address, settings));
 }
 
-function mayReach(address: string, { allowPrivateAddresses }: ScmSettings): boolean {
+function isAllowed(address: string, { allowPrivateAddresses }: ScmSettings): boolean {
   return allowPrivateAddresses || isPublicAddress(address);
 }
 
