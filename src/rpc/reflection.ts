@@ -37,12 +37,12 @@ function responseTo(
 ) {
   switch (messageRequest.case) {
     case "fileByFilename":
-      return fileAnswer(index.byName.get(messageRequest.value));
+      return fileResponse(index.byName.get(messageRequest.value));
     case "fileContainingSymbol":
-      return fileAnswer(index.bySymbol.get(messageRequest.value));
+      return fileResponse(index.bySymbol.get(messageRequest.value));
     case "fileContainingExtension": {
       const { containingType, extensionNumber } = messageRequest.value;
-      return fileAnswer(index.byExtendee.get(containingType)?.get(extensionNumber));
+      return fileResponse(index.byExtendee.get(containingType)?.get(extensionNumber));
     }
     case "allExtensionNumbersOfType": {
       const numbers = index.byExtendee.get(messageRequest.value);
@@ -69,7 +69,7 @@ const notFound = {
   value: { errorCode: Code.NotFound as number, errorMessage: "the server knows nothing of that name" },
 } as const;
 
-function fileAnswer(file: DescFile | undefined) {
+function fileResponse(file: DescFile | undefined) {
   if (!file) return notFound;
   const fileDescriptorProto = [toBinary(FileDescriptorProtoSchema, file.proto)];
   return { case: "fileDescriptorResponse", value: { fileDescriptorProto } } as const;

@@ -40,10 +40,10 @@ export function createHostClient(options: HostClientOptions): HostClient {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");
     }
-    const answer = await sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
-    if (answer.status < 200 || answer.status > 299)
-      throw failureOfResponse(host, answer, [token], Date.now());
-    return { headers: answer.headers, body: json(host, answer) };
+    const response = await sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
+    if (response.status < 200 || response.status > 299)
+      throw failureOfResponse(host, response, [token], Date.now());
+    return { headers: response.headers, body: json(host, response) };
   };
   return {
     host,
@@ -84,9 +84,9 @@ async function sendFollowingRedirects(
 ): Promise<HostResponse> {
   let current = req;
   for (let redirects = 0; ; redirects += 1) {
-    const answer = await sendRequest(current, settings, limits);
-    const { location } = answer.headers;
-    if (!REDIRECTS.has(answer.status) || location === undefined) return answer;
+    const response = await sendRequest(current, settings, limits);
+    const { location } = response.headers;
+    if (!REDIRECTS.has(response.status) || location === undefined) return response;
     const url = URL.parse(location, current.url);
     if (url?.origin !== req.url.origin) {
       throw new ScmFailure("refused", req.host, "redirects to another host, which gets no request from here");
@@ -94,7 +94,7 @@ async function sendFollowingRedirects(
     if (redirects === MAX_REDIRECTS) {
       throw new ScmFailure("unreadable", req.host, `redirects more than ${MAX_REDIRECTS} times`);
     }
-    if (req.method !== "GET" && !METHOD_PRESERVING.has(answer.status)) {
+    if (req.method !== "GET" && !METHOD_PRESERVING.has(response.status)) {
       throw new ScmFailure("not_found", req.host, "has moved it: use the address at which it is now");
     }
     current = { ...current, url };

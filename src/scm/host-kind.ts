@@ -34,10 +34,10 @@ export async function detectHostKind(
     { kind: "github", url: `${gitHubRoot(origin)}/meta`, isIt: isGitHub },
   ] as const;
   for (const { kind, url, isIt } of probes) {
-    const answer = await get(url).catch(plainIfUnreadable);
-    if (answer === undefined) continue;
-    if (isIt(answer)) return kind;
-    const failure = failureOfResponse(host, answer, [], Date.now());
+    const response = await get(url).catch(plainIfUnreadable);
+    if (response === undefined) continue;
+    if (isIt(response)) return kind;
+    const failure = failureOfResponse(host, response, [], Date.now());
     if (failure.retriable) throw failure;
   }
   return "plain";

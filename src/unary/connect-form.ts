@@ -14,9 +14,9 @@ import type { UnaryOperation } from "../rpc/routes.ts";
 import { type StoredTexts, storedTexts } from "../services/call/stored-text.ts";
 import { requestBody } from "./request-body.ts";
 import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
-import type { Init, UnaryForm, WholeAnswer } from "./unary-form.ts";
-import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeAnswer } from "./write-answer.ts";
+import type { Init, UnaryForm, WholeResponse } from "./unary-form.ts";
 import { bytesOf } from "./write-pieces.ts";
+import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
 
 /** The Connect protocol: the body is the message, and an error is a status of HTTP with a body of JSON. */
 export class ConnectForm implements UnaryForm {
@@ -39,20 +39,20 @@ export class ConnectForm implements UnaryForm {
     return requestBody(req, this.lengthBytes, call, body);
   }
 
-  success({ method: { output }, serialization }: UnaryOperation, call: UnaryCall, answer: object) {
+  success({ method: { output }, serialization }: UnaryOperation, call: UnaryCall, response: object) {
     return {
       error: undefined,
       header: call.responseHeaderIfAny,
       trailer: call.responseTrailerIfAny,
       body: this.isBinary
-        ? serialization.getO(true).serialize(create(output, answer as Init))
-        : responseJson(output, answer),
+        ? serialization.getO(true).serialize(create(output, response as Init))
+        : responseJson(output, response),
       mayCompress: true,
     };
   }
 
   /** Errors from outside the catalogue are sent uncompressed, as on the other path. */
-  failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeAnswer {
+  failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeResponse {
     mergeNonProtocolHeaders(call.responseHeader, error.metadata);
     return {
       error,
@@ -66,14 +66,14 @@ export class ConnectForm implements UnaryForm {
   async write(
     req: HttpRequest,
     res: HttpResponse,
-    answer: WholeAnswer,
+    response: WholeResponse,
     output: OutputAccount | undefined,
   ): Promise<void> {
-    const { error, header, trailer } = answer;
-    let { body } = answer;
+    const { error, header, trailer } = response;
+    let { body } = response;
     let isPacked = false;
     const accepted = req.headers["accept-encoding"];
-    if (accepted !== undefined && answer.mayCompress) {
+    if (accepted !== undefined && response.mayCompress) {
       const plainBytes = bytesOf(body);
       isPacked = plainBytes >= COMPRESS_MIN_BYTES && acceptsGzip(accepted);
       if (isPacked) body = await gzip(body, plainBytes);
@@ -86,7 +86,7 @@ export class ConnectForm implements UnaryForm {
       res.setHeader("content-length", lengthBytes);
       res.statusCode = error ? codeToHttpStatus(error.code) : 200;
     };
-    await writeAnswer(res, setHead, body, output);
+    await writeResponse(res, setHead, body, output);
   }
 }
 
@@ -96,11 +96,11 @@ export class ConnectForm implements UnaryForm {
  * messages; both are equal, as the text was written in this form when it was
  * stored.
  *
- * @param answer a message of the schema, or one that {@link storedTexts} knows
+ * @param response a message of the schema, or one that {@link storedTexts} knows
  */
-export function responseJson(schema: DescMessage, answer: object): string {
-  const stored = storedTexts(answer);
-  if (!stored) return toJsonString(schema, answer as never, JSON_OPTIONS);
+export function responseJson(schema: DescMessage, response: object): string {
+  const stored = storedTexts(response);
+  if (!stored) return toJsonString(schema, response as never, JSON_OPTIONS);
   const { field, rest } = stored;
   const parts = partsOf(schema);
   if (!parts.some(({ localName }) => localName === field)) throw new Error(`${schema} has no field ${field}`);

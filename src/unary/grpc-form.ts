@@ -4,7 +4,7 @@ import { contentTypeProto, grpcStatusOk, setTrailerStatus } from "@connectrpc/co
 import { COMPRESSED_FLAG, enveloped } from "../rpc/request/envelope.ts";
 import { grpcMessage } from "./grpc-message.ts";
 import type { Init, UnaryForm } from "./unary-form.ts";
-import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeAnswer } from "./write-answer.ts";
+import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
 
 const STATUS_OK = { "grpc-status": grpcStatusOk };
 const NO_MESSAGE = new Uint8Array();
@@ -20,12 +20,12 @@ export const GRPC_FORM: UnaryForm = {
   read: ({ requests }, req, call, body) =>
     grpcMessage(req as Http2ServerRequest, requests.limitBytes, call, body),
 
-  success({ method: { output }, serialization }, call, answer) {
+  success({ method: { output }, serialization }, call, response) {
     return {
       error: undefined,
       header: call.responseHeaderIfAny,
       trailer: call.responseTrailerIfAny,
-      body: serialization.getO(true).serialize(create(output, answer as Init)),
+      body: serialization.getO(true).serialize(create(output, response as Init)),
       mayCompress: true,
     };
   },
@@ -54,7 +54,7 @@ export const GRPC_FORM: UnaryForm = {
       if (error) res.writeHead(200);
     };
     const body = error ? NO_MESSAGE : await inEnvelope(message as Uint8Array, isGzip);
-    await writeAnswer(res, setHead, body, output);
+    await writeResponse(res, setHead, body, output);
   },
 };
 

@@ -7,7 +7,7 @@ import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
 import type { Body } from "./write-pieces.ts";
 
 /** A whole response, before it is compressed and framed. */
-export interface WholeAnswer {
+export interface WholeResponse {
   /** The error that is sent; undefined for a success. */
   readonly error: ConnectError | undefined;
   /** The headers that the operation or an error has set. */
@@ -18,10 +18,10 @@ export interface WholeAnswer {
   readonly mayCompress: boolean;
 }
 
-/** The fields of a message, as operations answer them. */
+/** The fields of a message, as operations return them. */
 export type Init = MessageInitShape<DescMessage>;
 
-/** The form of one request: how its message is read, and how its answer is written. */
+/** The form of one request: how its message is read, and how its response is written. */
 export interface UnaryForm {
   readonly protocolName: "connect" | "grpc";
   readonly isBinary: boolean;
@@ -39,22 +39,22 @@ export interface UnaryForm {
     body: BodyAccount,
   ): Uint8Array | Promise<Uint8Array>;
   /**
-   * @param answer a message of the operation's output, or one that `storedTexts`
+   * @param response a message of the operation's output, or one that `storedTexts`
    *   knows
-   * @throws when the answer cannot be written
+   * @throws when the response cannot be written
    */
-  success(operation: UnaryOperation, call: UnaryCall, answer: object): WholeAnswer;
+  success(operation: UnaryOperation, call: UnaryCall, response: object): WholeResponse;
   /** @param isOwn true for an error of the catalogue, which was thrown as it is */
-  failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeAnswer;
+  failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeResponse;
   /**
-   * Sends an answer, compressed if its client accepts that and it is large.
+   * Sends a response, compressed if its client accepts that and it is large.
    *
    * @param output counts the body until the client has received it
    */
   write(
     req: HttpRequest,
     res: HttpResponse,
-    answer: WholeAnswer,
+    response: WholeResponse,
     output: OutputAccount | undefined,
   ): Promise<void>;
 }

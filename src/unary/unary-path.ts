@@ -9,7 +9,7 @@ import type { UnaryOperation } from "../rpc/routes.ts";
 import { storedTexts } from "../services/call/stored-text.ts";
 import type { Eligibility } from "./eligibility.ts";
 import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts";
-import type { Init, WholeAnswer } from "./unary-form.ts";
+import type { Init, WholeResponse } from "./unary-form.ts";
 
 /**
  * Handles one eligible request, errors included.
@@ -42,7 +42,7 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
   return async (operation, { form, timeoutMs }, req, res, record, values, body) => {
     const { protocolName, isBinary } = form;
     const call = new UnaryCall(req, res, operation.method, values, { protocolName, timeoutMs });
-    let answer: WholeAnswer;
+    let response: WholeResponse;
     try {
       runAuthentication(call);
       const read = form.read(operation, req, call, body);
@@ -56,15 +56,15 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
       }
       // Large bytes of the message share the body's memory.
       if (!operation.requests.hasLargeBytes) body.release();
-      answer = form.success(operation, call, await operationRunner(operation)(call));
+      response = form.success(operation, call, await operationRunner(operation)(call));
       call.end();
     } catch (thrown) {
       call.end(thrown);
       const error = toConnectError(thrown, record, report);
       record.code = error.code;
-      answer = form.failure(call, error, thrown === error && hasReason(error));
+      response = form.failure(call, error, thrown === error && hasReason(error));
     }
-    await form.write(req, res, answer, record.output);
+    await form.write(req, res, response, record.output);
   };
 }
 
@@ -73,7 +73,7 @@ type AnyFn = ReturnType<Interceptor>;
 
 /**
  * Runs an operation behind its interceptors. The result is a message of the
- * operation's output, or an answer of stored resources whose texts may be copied.
+ * operation's output, or a response of stored resources whose texts may be copied.
  */
 type RunOperation = (call: UnaryCall) => Promise<object>;
 
@@ -81,15 +81,18 @@ type RunOperation = (call: UnaryCall) => Promise<object>;
 export function wrapOperation({ method, implementation, interceptors }: UnaryOperation): RunOperation {
   const innermost: AnyFn = async (req) => {
     if (!(req instanceof UnaryCall)) throw new Error("an interceptor handed on a copy of the call");
-    const answer = await implementation(req.message, req);
-    return new Answer(req, storedTexts(answer) ? answer : create(method.output, answer as Init)) as never;
+    const response = await implementation(req.message, req);
+    return new CallResponse(
+      req,
+      storedTexts(response) ? response : create(method.output, response as Init),
+    ) as never;
   };
   const outermost = interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
   return async (call) => (await outermost(call)).message;
 }
 
 /** The interceptors' view of the response. */
-class Answer {
+class CallResponse {
   readonly stream = false;
   readonly message: object;
   readonly #call: UnaryCall;

@@ -32,10 +32,10 @@ async function sendCompressed({ url, token }: TestServer): Promise<number> {
 function timesTaken(folder: string): number {
   const counts = readdirSync(folder).flatMap((name) => {
     const { result } = JSON.parse(readFileSync(join(folder, name), "utf8")) as Coverage;
-    const files = result.filter(({ url }) => url.endsWith("/src/unary/write-answer.ts"));
+    const files = result.filter(({ url }) => url.endsWith("/src/unary/write-response.ts"));
     const functions = files.flatMap((file) => file.functions);
     return functions
-      .filter(({ functionName }) => functionName === "writeAnswer")
+      .filter(({ functionName }) => functionName === "writeResponse")
       .map(({ ranges }) => ranges[0]?.count ?? 0);
   });
   return counts.reduce((sum, count) => sum + count, 0);

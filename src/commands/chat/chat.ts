@@ -3,11 +3,16 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { StartError } from "../start-error.ts";
-import { ConversationClient, isTemporary, messageOf, type TalkOptions } from "./talk.ts";
+import {
+  ConversationClient,
+  type ConversationOptions,
+  isTemporary,
+  messageOf,
+} from "./conversation-client.ts";
 import { HELP, parseTypedLine, type TypedLine } from "./typed-line.ts";
 import { ChatView, wordsOf } from "./view.ts";
 
-export interface ChatOptions extends TalkOptions {
+export interface ChatOptions extends ConversationOptions {
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
 }
@@ -31,7 +36,7 @@ const CLEAR = "\r\u{1b}[J";
  */
 export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
-  const talk = new ConversationClient(place);
+  const conversation = new ConversationClient(place);
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
@@ -43,7 +48,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
     return lines.prompt(true);
   });
-  const screen = new Screen(talk, view);
+  const screen = new Screen(conversation, view);
   lines.on("SIGINT", () => lines.close());
   const typing = (async () => {
     for await (const line of lines) {
@@ -61,7 +66,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     input.destroy();
   }
   await typing;
-  if (talk.isAway) {
+  if (conversation.isAway) {
     throw new StartError(
       `the chat was left while the server ${place.server} could not be reached: what was typed last may not have been sent`,
     );
@@ -71,16 +76,16 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
 
 /** The shown execution, and the actions on it. */
 class Screen {
-  readonly #talk: ConversationClient;
+  readonly #conversation: ConversationClient;
   readonly #view: ChatView;
   /** The words of sent inputs, by id. */
-  readonly #said = new Map<string, string>();
+  readonly #inputTexts = new Map<string, string>();
   #run: AgentExecution | undefined;
-  #newsAt = performance.now();
+  #lastEventAt = performance.now();
   #lineEnd: NodeJS.Timeout | undefined;
 
-  constructor(talk: ConversationClient, view: ChatView) {
-    this.#talk = talk;
+  constructor(conversation: ConversationClient, view: ChatView) {
+    this.#conversation = conversation;
     this.#view = view;
   }
 
@@ -89,17 +94,17 @@ class Screen {
   }
 
   async show(signal: AbortSignal): Promise<void> {
-    for await (const news of this.#talk.watch(signal, (text) => this.#view.note(`[${text}]`))) {
-      this.#newsAt = performance.now();
+    for await (const event of this.#conversation.watch(signal, (text) => this.#view.note(`[${text}]`))) {
+      this.#lastEventAt = performance.now();
       clearTimeout(this.#lineEnd);
       this.#lineEnd = setTimeout(() => this.#view.endLine(), QUIET_MS).unref();
-      if (news.case === "block") {
-        await this.#learn(news.value.inputId);
-        this.#view.block(news.value, (id) => this.#said.get(id));
+      if (event.case === "block") {
+        await this.#loadInputTexts(event.value.inputId);
+        this.#view.block(event.value, (id) => this.#inputTexts.get(id));
       }
-      if (news.case === "agentExecution") {
-        this.#run = news.value;
-        this.#view.run(news.value);
+      if (event.case === "agentExecution") {
+        this.#run = event.value;
+        this.#view.run(event.value);
       }
     }
     clearTimeout(this.#lineEnd);
@@ -123,19 +128,19 @@ class Screen {
   }
 
   /** Finds the words of an input that was sent before, or from elsewhere. */
-  async #learn(inputId: string): Promise<void> {
-    if (inputId === "" || this.#said.has(inputId)) return;
+  async #loadInputTexts(inputId: string): Promise<void> {
+    if (inputId === "" || this.#inputTexts.has(inputId)) return;
     // While the server cannot be reached, the id is shown instead.
-    const inputs = await this.#talk.inputs(true).catch(() => []);
-    this.#said.set(inputId, inputId);
-    for (const input of inputs) this.#said.set(input.id, wordsOf(input));
+    const inputs = await this.#conversation.inputs(true).catch(() => []);
+    this.#inputTexts.set(inputId, inputId);
+    for (const input of inputs) this.#inputTexts.set(input.id, wordsOf(input));
   }
 
   async untilAnswered(signal: AbortSignal): Promise<void> {
-    const isQuiet = () => performance.now() - this.#newsAt > QUIET_MS;
+    const isQuiet = () => performance.now() - this.#lastEventAt > QUIET_MS;
     while (!signal.aborted) {
       const isWaiting = this.#run?.status?.phase === Phase.WAITING_FOR_INPUT;
-      if (isWaiting && isQuiet() && (await this.#talk.hasReceivedAll())) return;
+      if (isWaiting && isQuiet() && (await this.#conversation.hasReceivedAll())) return;
       await delay(QUIET_MS / 2, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -144,36 +149,39 @@ class Screen {
     const { kind } = line;
     switch (kind) {
       case "message": {
-        const id = await this.#talk.sendMessage(line.text);
-        this.#said.set(id, line.text);
-        this.#newsAt = performance.now();
+        const id = await this.#conversation.sendMessage(line.text);
+        this.#inputTexts.set(id, line.text);
+        this.#lastEventAt = performance.now();
         return this.#view.note(`sent ${id}`);
       }
       case "queue":
-        return this.#view.inputs(await this.#talk.inputs(false), "nothing waits");
+        return this.#view.inputs(await this.#conversation.inputs(false), "nothing waits");
       case "inputs": {
-        const inputs = await this.#talk.inputs(true);
+        const inputs = await this.#conversation.inputs(true);
         return this.#view.inputs(inputs, "nothing was sent");
       }
       case "steer":
-        return this.#order({ case: "steerQueuedMessage", value: { userInputId: await this.#id(line.id) } });
+        return this.#control({ case: "steerQueuedMessage", value: { userInputId: await this.#id(line.id) } });
       case "delete":
-        return this.#order({ case: "deleteQueuedMessage", value: { userInputId: await this.#id(line.id) } });
+        return this.#control({
+          case: "deleteQueuedMessage",
+          value: { userInputId: await this.#id(line.id) },
+        });
       case "move": {
         const beforeUserInputId = line.beforeId === "" ? "" : await this.#id(line.beforeId);
         const userInputId = await this.#id(line.id);
-        return this.#order({ case: "moveQueuedMessage", value: { userInputId, beforeUserInputId } });
+        return this.#control({ case: "moveQueuedMessage", value: { userInputId, beforeUserInputId } });
       }
       case "set-goal": {
         const value = { objective: line.objective };
-        return this.#order({ case: "goal", value: { action: { case: "set", value } } });
+        return this.#control({ case: "goal", value: { action: { case: "set", value } } });
       }
       case "goal":
-        return this.#order({ case: "goal", value: { action: { case: line.action, value: {} } } });
+        return this.#control({ case: "goal", value: { action: { case: line.action, value: {} } } });
       case "compact":
-        return this.#order({ case: "compact", value: {} });
+        return this.#control({ case: "compact", value: {} });
       case "stop":
-        return this.#talk.stop();
+        return this.#conversation.stop();
       case "help":
         return this.#view.note(HELP.trimEnd());
       case "mistake":
@@ -181,11 +189,11 @@ class Screen {
     }
   }
 
-  #order(control: Parameters<ConversationClient["sendControl"]>[0]): Promise<void> {
-    return this.#talk.sendControl(control);
+  #control(control: Parameters<ConversationClient["sendControl"]>[0]): Promise<void> {
+    return this.#conversation.sendControl(control);
   }
 
   #id(beginning: string): Promise<string> {
-    return this.#talk.queuedId(beginning);
+    return this.#conversation.queuedId(beginning);
   }
 }

@@ -26,7 +26,7 @@ export interface OpenRequest {
   /** For HTTP/1: called when its connection may not persist, as the server drains. */
   updatePersistence?(): void;
   /** For HTTP/1: true if a part of its response is on the connection already. */
-  readonly isAnswering?: boolean;
+  readonly isResponding?: boolean;
 }
 
 /** All open connections and the requests on them. */

@@ -56,12 +56,12 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     res.on("close", () => context.connections.end(connection, this));
   }
 
-  get isAnswering(): boolean {
+  get isResponding(): boolean {
     return this.#res.socket !== null && this.#res.headersSent;
   }
 
   /** Sends a refusal when there is one; otherwise calls the handler. */
-  answer(refusal: RejectedRequest | undefined): void {
+  handle(refusal: RejectedRequest | undefined): void {
     if (refusal) {
       this.#res.shouldKeepAlive = false;
       reject(this.#res, refusal);

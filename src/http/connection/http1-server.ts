@@ -52,7 +52,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     // A request behind one that ended the connection, or too late.
     if (!connection || !req.socket.writable) return;
     const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
-    exchange.answer(refusal ?? (hasValidTarget(req) ? undefined : MALFORMED));
+    exchange.handle(refusal ?? (hasValidTarget(req) ? undefined : MALFORMED));
   };
 
   server.on("request", (req, res) => serve(req, res));
@@ -61,8 +61,8 @@ export function createHttp1Server(context: ServerContext): Http1Server {
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (refused.has(socket)) return;
     refused.add(socket);
-    const isAnswering = [...(connectionOf.get(socket)?.open ?? [])].some((request) => request.isAnswering);
-    if (isAnswering || !socket.writable) {
+    const isResponding = [...(connectionOf.get(socket)?.open ?? [])].some((request) => request.isResponding);
+    if (isResponding || !socket.writable) {
       socket.destroy();
       return;
     }

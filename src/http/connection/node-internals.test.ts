@@ -26,7 +26,7 @@ async function listening<S extends { listen(port: number, host: string): unknown
 }
 
 /** What a handler does that knows nothing of the response that was sent. */
-function answerAgain(res: ServerResponse | Http2ServerResponse): void {
+function respondAgain(res: ServerResponse | Http2ServerResponse): void {
   suppressWrites(res);
   const anyResponse = res as ServerResponse;
   anyResponse.statusCode = 500;
@@ -45,7 +45,7 @@ test("a suppressed response of HTTP/1 stays as it was sent", async () => {
   const server = createServer((_, res) => {
     res.setHeader("first", "kept");
     res.end("first");
-    answerAgain(res);
+    respondAgain(res);
   });
   const res = await fetch(`http://127.0.0.1:${await listening(server)}`);
   expect([res.status, res.headers.get("first"), res.headers.get("late")]).toEqual([200, "kept", null]);
@@ -55,7 +55,7 @@ test("a suppressed response of HTTP/1 stays as it was sent", async () => {
 test("a suppressed response of HTTP/2 stays as it was sent", async () => {
   const server = createHttp2Server((_, res) => {
     res.end("first");
-    answerAgain(res);
+    respondAgain(res);
   });
   const session = connect(`http://127.0.0.1:${await listening(server)}`);
   closing.push(() => session.destroy());

@@ -38,7 +38,7 @@ import { incomingBody } from "../body/incoming-body.ts";
 import { messageForm, requestMessages } from "../body/request-messages.ts";
 import { withinDeadline } from "../body/within-deadline.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
-import { writeStream, writeStreamHead, writeWhole } from "../output/node-answer.ts";
+import { writeStream, writeStreamHead, writeWhole } from "../output/node-response.ts";
 
 /** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";

@@ -25,7 +25,7 @@ import {
   MAX_HELD_BYTES,
 } from "../body/delivery-body.ts";
 import type { HttpRequest } from "../connection/listener.ts";
-import { writeWhole } from "../output/node-answer.ts";
+import { writeWhole } from "../output/node-response.ts";
 import { type Dispatch, withErrorResponses, writeError } from "./dispatch.ts";
 
 /** The path of a workflow's webhookUrl, without the /api of operations. */

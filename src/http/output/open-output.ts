@@ -2,17 +2,17 @@ import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { handleOf, type SocketHandle } from "../connection/node-internals.ts";
-import type { AnswerOutput, AnswerTransport, Turn } from "./output-account.ts";
+import type { ResponseOutput, ResponseTransport, Turn } from "./output-account.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
 /** Opens the account of the response to a request; the caller ends it when the response closes. */
-export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): AnswerOutput {
+export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResponse): ResponseOutput {
   const connection = ("stream" in req && req.stream.session) || req.socket;
-  return budget.open(connection, new ResponseTransport(req, res));
+  return budget.open(connection, new HttpTransport(req, res));
 }
 
 /** One for each request, so it has fields and no closures. */
-class ResponseTransport implements AnswerTransport {
+class HttpTransport implements ResponseTransport {
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
 
@@ -35,7 +35,7 @@ class ResponseTransport implements AnswerTransport {
     return isBusy ? "shared" : "own";
   }
 
-  cutAnswer(): void {
+  cutResponse(): void {
     if (!("stream" in this.#res)) {
       this.#req.socket.destroy();
       return;

@@ -9,18 +9,18 @@ import type { OutputBudget } from "./output-budget.ts";
 export type Turn = "later" | "shared" | "own";
 
 /** The connection under a response. */
-export interface AnswerTransport {
+export interface ResponseTransport {
   /** Returns the number of bytes that the system has accepted from the whole connection so far. */
   writtenBytes(): number;
   turn(): Turn;
   /** Ends this response; on HTTP/1 its connection with it. */
-  cutAnswer(): void;
+  cutResponse(): void;
   cutConnection(): void;
 }
 
 /** One connection and the responses on it. */
 export interface ConnectionOutput {
-  readonly outputs: Set<AnswerOutput>;
+  readonly outputs: Set<ResponseOutput>;
   heldBytes: number;
   /** The bytes sent since it holds any, as of the budget's last check. */
   takenBytes: number;
@@ -42,9 +42,9 @@ export interface CallerOutput {
 }
 
 /** Counts the bytes of one response. One for each request, so it has fields and no closures. */
-export class AnswerOutput implements OutputAccount {
+export class ResponseOutput implements OutputAccount {
   readonly connection: ConnectionOutput;
-  readonly transport: AnswerTransport;
+  readonly transport: ResponseTransport;
   readonly #budget: OutputBudget;
   caller: CallerOutput | undefined;
   heldBytes = 0;
@@ -54,7 +54,7 @@ export class AnswerOutput implements OutputAccount {
   /** The operation, while the call occupies a slot for reads. */
   read: string | undefined;
 
-  constructor(budget: OutputBudget, connection: ConnectionOutput, transport: AnswerTransport) {
+  constructor(budget: OutputBudget, connection: ConnectionOutput, transport: ResponseTransport) {
     this.#budget = budget;
     this.connection = connection;
     this.transport = transport;

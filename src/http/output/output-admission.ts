@@ -1,4 +1,4 @@
-import type { AnswerOutput, CallerOutput } from "./output-account.ts";
+import type { CallerOutput, ResponseOutput } from "./output-account.ts";
 
 /**
  * Calls of one caller to one operation without side effects that may produce
@@ -23,11 +23,11 @@ interface WaitingCall {
  */
 export class OutputAdmission {
   /** Returns whether the limits allow another response. */
-  readonly #hasRoom: (output: AnswerOutput, caller: CallerOutput) => boolean;
-  readonly #waiting = new Map<AnswerOutput, WaitingCall>();
+  readonly #hasRoom: (output: ResponseOutput, caller: CallerOutput) => boolean;
+  readonly #waiting = new Map<ResponseOutput, WaitingCall>();
   #isTurnAwaited = false;
 
-  constructor(hasRoom: (output: AnswerOutput, caller: CallerOutput) => boolean) {
+  constructor(hasRoom: (output: ResponseOutput, caller: CallerOutput) => boolean) {
     this.#hasRoom = hasRoom;
   }
 
@@ -36,7 +36,7 @@ export class OutputAdmission {
    * @param timeMs on the clock of the budget
    */
   enter(
-    output: AnswerOutput,
+    output: ResponseOutput,
     caller: CallerOutput,
     read: string | undefined,
     timeMs: number,
@@ -50,7 +50,7 @@ export class OutputAdmission {
     });
   }
 
-  leave(output: AnswerOutput): void {
+  leave(output: ResponseOutput): void {
     const call = this.#waiting.get(output);
     if (!call) return;
     this.#waiting.delete(output);
@@ -59,7 +59,7 @@ export class OutputAdmission {
   }
 
   /** Releases the slot of a read whose response was produced, or never will be. */
-  endRead(output: AnswerOutput): void {
+  endRead(output: ResponseOutput): void {
     const { caller, read } = output;
     if (!caller || read === undefined) return;
     output.read = undefined;
@@ -98,7 +98,7 @@ export class OutputAdmission {
     }
   }
 
-  #begin(output: AnswerOutput, caller: CallerOutput, read: string | undefined): boolean {
+  #begin(output: ResponseOutput, caller: CallerOutput, read: string | undefined): boolean {
     if (!this.#hasRoom(output, caller)) return false;
     if (read === undefined) return true;
     const reads = caller.reads.get(read) ?? 0;

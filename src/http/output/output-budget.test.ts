@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
-import type { AnswerOutput, Turn } from "./output-account.ts";
+import type { ResponseOutput, Turn } from "./output-account.ts";
 import { READS_PER_CALLER } from "./output-admission.ts";
 import { OutputBudget, type SlowReader } from "./output-budget.ts";
 
@@ -20,11 +20,11 @@ function setUp() {
   const cuts: string[] = [];
   const budget = new OutputBudget(LIMITS, (reader) => told.push(reader));
   /** An answer on a connection, for a caller if it is named. */
-  const open = (connection: TestConnection, name: string, caller?: string): AnswerOutput => {
+  const open = (connection: TestConnection, name: string, caller?: string): ResponseOutput => {
     const output = budget.open(connection, {
       writtenBytes: () => connection.writtenBytes,
       turn: () => connection.turn,
-      cutAnswer: () => void cuts.push(`answer ${name}`),
+      cutResponse: () => void cuts.push(`answer ${name}`),
       cutConnection: () => void cuts.push(`connection ${name}`),
     });
     if (caller !== undefined) output.charge(caller);

@@ -1,8 +1,8 @@
 import {
-  AnswerOutput,
-  type AnswerTransport,
   type CallerOutput,
   type ConnectionOutput,
+  ResponseOutput,
+  type ResponseTransport,
 } from "./output-account.ts";
 import { OutputAdmission } from "./output-admission.ts";
 import type { OutputLimits } from "./output-limits.ts";
@@ -51,7 +51,7 @@ export class OutputBudget {
    *
    * @param key one object for each connection, the same for all responses on it
    */
-  open(key: object, transport: AnswerTransport): AnswerOutput {
+  open(key: object, transport: ResponseTransport): ResponseOutput {
     let connection = this.#connections.get(key);
     if (!connection) {
       connection = {
@@ -63,7 +63,7 @@ export class OutputBudget {
       };
       this.#connections.set(key, connection);
     }
-    const output = new AnswerOutput(this, connection, transport);
+    const output = new ResponseOutput(this, connection, transport);
     connection.outputs.add(output);
     return output;
   }
@@ -113,13 +113,13 @@ export class OutputBudget {
   }
 
   /** Forgets a response, and its caller with the last one. */
-  ended(output: AnswerOutput): void {
+  ended(output: ResponseOutput): void {
     const { connection, caller } = output;
     connection.outputs.delete(output);
     if (caller && --caller.calls === 0) this.#callers.delete(caller.key);
   }
 
-  #hasRoom({ connection }: AnswerOutput, caller: CallerOutput): boolean {
+  #hasRoom({ connection }: ResponseOutput, caller: CallerOutput): boolean {
     const { connectionBytes, callerBytes, totalBytes } = this.#limits;
     return (
       connection.heldBytes < connectionBytes && caller.heldBytes < callerBytes && this.heldBytes < totalBytes
@@ -140,7 +140,7 @@ export class OutputBudget {
 
   /** @returns whether there was one */
   #cutSlowest(reason: "caller" | "total", of?: CallerOutput): boolean {
-    let slowest: AnswerOutput | undefined;
+    let slowest: ResponseOutput | undefined;
     let slowestRate = Number.POSITIVE_INFINITY;
     for (const { outputs, heldSince, takenBytes } of this.#holding) {
       const measuredMs = this.timeMs - heldSince;
@@ -155,13 +155,13 @@ export class OutputBudget {
     return slowest !== undefined;
   }
 
-  #cut(output: AnswerOutput, reason: SlowReader["reason"]): void {
+  #cut(output: ResponseOutput, reason: SlowReader["reason"]): void {
     const { caller, connection, transport } = output;
     this.#onCut({ reason, callerKey: caller?.key, heldBytes: connection.heldBytes });
     const isWhole = reason !== "stalled";
     for (const each of isWhole ? [...connection.outputs] : [output]) each.end();
     if (isWhole) transport.cutConnection();
-    else transport.cutAnswer();
+    else transport.cutResponse();
   }
 }
 

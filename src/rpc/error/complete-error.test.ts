@@ -40,7 +40,7 @@ const BAD = Uint8Array.of(0x0a, 0x03, 0x61);
 const READ_MAX_BYTES = 2_000;
 
 /** Runs one call through the protocol layer and what completes its errors, as the server does. */
-async function answerTo(
+async function responseTo(
   contentType: string,
   body: Uint8Array,
   behave: Behaviour = () => ({}),
@@ -137,12 +137,12 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
   const statusOf = (code: Code) => (contentType === "application/proto" ? codeToHttpStatus(code) : 200);
 
   test("an answer without an error stays as it is", async () => {
-    const outcome = await answerTo(contentType, carry(GOOD));
+    const outcome = await responseTo(contentType, carry(GOOD));
     expect(outcome).toMatchObject({ error: undefined, status: 200, code: undefined, faults: [] });
   });
 
   test("binary that cannot be parsed is the caller's fault", async () => {
-    const outcome = await answerTo(contentType, carry(BAD));
+    const outcome = await responseTo(contentType, carry(BAD));
     expect(outcome).toMatchObject({
       error: { code: Code.InvalidArgument },
       status: statusOf(Code.InvalidArgument),
@@ -155,7 +155,7 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
   });
 
   test("a message past the cap is told with the cap", async () => {
-    const outcome = await answerTo(contentType, carry(new Uint8Array(READ_MAX_BYTES + 1)));
+    const outcome = await responseTo(contentType, carry(new Uint8Array(READ_MAX_BYTES + 1)));
     expect(outcome).toMatchObject({
       status: statusOf(Code.ResourceExhausted),
       code: Code.ResourceExhausted,
@@ -179,26 +179,26 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
       () => gzipSync(Buffer.alloc(99)).map((byte, at) => (at === 14 ? byte ^ 0xff : byte)),
     ],
   ])("a compressed message that %s is the caller's fault", async (__, bytes) => {
-    const outcome = await answerTo(contentType, carry(bytes(), 1), undefined, { [encoding]: "gzip" });
+    const outcome = await responseTo(contentType, carry(bytes(), 1), undefined, { [encoding]: "gzip" });
     expect(outcome).toMatchObject({ code: Code.InvalidArgument, faults: [] });
     expect(reason(outcome)).toBe(ErrorReason.BODY_MALFORMED);
   });
 
   test("an unknown compression is a form that is not taken", async () => {
-    const outcome = await answerTo(contentType, carry(GOOD, 1), undefined, { [encoding]: "br" });
+    const outcome = await responseTo(contentType, carry(GOOD, 1), undefined, { [encoding]: "br" });
     expect(outcome).toMatchObject({ code: Code.Unimplemented, faults: [] });
     expect(reason(outcome)).toBe(ErrorReason.TRANSPORT_UNSUPPORTED);
   });
 
   test("a deadline that cannot be read is the caller's fault", async () => {
     const header = contentType.startsWith("application/grpc") ? "grpc-timeout" : "connect-timeout-ms";
-    const outcome = await answerTo(contentType, carry(GOOD), undefined, { [header]: "soon" });
+    const outcome = await responseTo(contentType, carry(GOOD), undefined, { [header]: "soon" });
     expect(outcome).toMatchObject({ code: Code.InvalidArgument, faults: [] });
     expect(reason(outcome)).toBe(ErrorReason.BODY_MALFORMED);
   });
 
   test("an error that says its reason stays as it is", async () => {
-    const outcome = await answerTo(contentType, carry(GOOD), () => {
+    const outcome = await responseTo(contentType, carry(GOOD), () => {
       throw new DomainError(ErrorReason.NOT_FOUND, "project not found", { resource: "project" });
     });
     expect(outcome).toMatchObject({
@@ -213,7 +213,7 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
 
   test("a fault of the operation leaves as an internal error and is reported once", async () => {
     const fault = new Error("a secret");
-    const outcome = await answerTo(contentType, carry(GOOD), () => {
+    const outcome = await responseTo(contentType, carry(GOOD), () => {
       throw fault;
     });
     expect(outcome).toMatchObject({
@@ -230,7 +230,7 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
     const unwritable = contentType.includes("connect+")
       ? { status: "secret" }
       : { project: { desiredPhase: "secret" } };
-    const outcome = await answerTo(contentType, carry(GOOD), () => unwritable);
+    const outcome = await responseTo(contentType, carry(GOOD), () => unwritable);
     expect(outcome).toMatchObject({
       error: { code: Code.Internal, rawMessage: "internal error" },
       status: statusOf(Code.Internal),
@@ -244,7 +244,7 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
 
 describe("in a unary answer of Connect in JSON", () => {
   const json = (text: string, headers?: Record<string, string>) =>
-    answerTo("application/json", Buffer.from(text), undefined, headers);
+    responseTo("application/json", Buffer.from(text), undefined, headers);
 
   test.each(["", "{", "[]", "null", '{"projectId": 1}', '{"projectID": "p"}', '{"projectId": "\\ud800'])(
     "a body of %j is the caller's fault",
@@ -266,7 +266,7 @@ describe("in a unary answer of Connect in JSON", () => {
     const behave = () => {
       throw new DomainError(ErrorReason.NOT_FOUND, "long".repeat(400), { resource: "project" });
     };
-    const outcome = await answerTo("application/json", Buffer.from("{}"), behave, {
+    const outcome = await responseTo("application/json", Buffer.from("{}"), behave, {
       "accept-encoding": "gzip",
     });
     expect(outcome).toMatchObject({ status: 404, code: Code.NotFound, faults: [] });

@@ -77,11 +77,11 @@ function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
 
 function newAgentReporter(lease: Lease, lastSequence: bigint): AgentReporter {
   const deliver = async (progress: AgentReport) => {
-    const answer = await lease.call((client, name, options) =>
+    const response = await lease.call((client, name, options) =>
       client.reportAgent({ ...progress, ...name }, options),
     );
-    lease.applyResponse(answer);
-    return answer.lastSequence;
+    lease.applyResponse(response);
+    return response.lastSequence;
   };
   return new AgentReporter(deliver, lastSequence);
 }

@@ -67,8 +67,8 @@ async function push(
   // An empty expectation means that the branch does not exist.
   const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
   const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
-  const answer = await tryGit(tools, args, call);
-  if (answer.exit !== 0) throw pushFailure(args, answer, call);
+  const result = await tryGit(tools, args, call);
+  if (result.exit !== 0) throw pushFailure(args, result, call);
   return outcome;
 }
 
@@ -125,8 +125,8 @@ async function decideOutcome(
   );
 }
 
-function pushFailure(args: readonly string[], answer: GitResult, call: GitCall): WorkFailure {
-  const line = answer.stdout.split("\n").find((line) => line.startsWith("!")) ?? "";
+function pushFailure(args: readonly string[], result: GitResult, call: GitCall): WorkFailure {
+  const line = result.stdout.split("\n").find((line) => line.startsWith("!")) ?? "";
   if (line.includes("[rejected]")) {
     return new WorkFailure(
       "branch_moved",
@@ -134,7 +134,7 @@ function pushFailure(args: readonly string[], answer: GitResult, call: GitCall):
       true,
     );
   }
-  const failure = gitFailureOf(args, answer, call);
+  const failure = gitFailureOf(args, result, call);
   return line.includes("[remote rejected]")
     ? new WorkFailure("push_refused", `the remote takes no such push: ${failure.message}`)
     : failure;

@@ -67,21 +67,21 @@ const MAX_STDERR_BYTES = 64 * 1_024;
  * @throws the reason of `signal` when that ended it
  */
 export async function git(tools: GitTools, args: readonly string[], call: GitCall): Promise<string> {
-  const answer = await tryGit(tools, args, call);
-  if (answer.exit !== 0) throw gitFailureOf(args, answer, call);
-  return answer.stdout;
+  const result = await tryGit(tools, args, call);
+  if (result.exit !== 0) throw gitFailureOf(args, result, call);
+  return result.stdout;
 }
 
 /** Runs git where a failure is a valid result. */
 export async function tryGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<GitResult> {
-  const answer = await runGit(tools, args, call);
-  return { ...answer, stdout: answer.stdout.toString() };
+  const result = await runGit(tools, args, call);
+  return { ...result, stdout: result.stdout.toString() };
 }
 
 /** Runs git as {@link git} does, for output that need not be UTF-8, such as paths. */
 export async function gitBytes(tools: GitTools, args: readonly string[], call: GitCall): Promise<Buffer> {
-  const { stdout, ...answer } = await runGit(tools, args, call);
-  if (answer.exit !== 0) throw gitFailureOf(args, { ...answer, stdout: "" }, call);
+  const { stdout, ...result } = await runGit(tools, args, call);
+  if (result.exit !== 0) throw gitFailureOf(args, { ...result, stdout: "" }, call);
   return stdout;
 }
 
@@ -109,10 +109,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     throw new WorkFailure("git_timed_out", `git ${commandOf(args)} took longer than ${timeoutMs} ms`, true);
   }
   if (result.outputTruncated) {
-    throw new WorkFailure(
-      "git_failed",
-      `git ${commandOf(args)} answered more than ${MAX_STDOUT_BYTES} bytes`,
-    );
+    throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${MAX_STDOUT_BYTES} bytes`);
   }
   return {
     exit: result.exit,

@@ -69,7 +69,7 @@ export async function insertStoredResponse(
   tx: WriteTransaction,
   scope: Scope,
   { callerId, operation, key }: ResponseKey,
-  answer: StoredResponse,
+  response: StoredResponse,
 ): Promise<void> {
   await upsertResponse(tx.db, {
     caller_id: callerId,
@@ -77,7 +77,7 @@ export async function insertStoredResponse(
     key,
     organization_id: scope.organizationId,
     created_at: tx.now,
-    ...answer,
+    ...response,
   });
 }
 

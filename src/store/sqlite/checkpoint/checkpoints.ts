@@ -81,9 +81,9 @@ export class Checkpoints {
 
   #pass(): Promise<void> {
     const before = this.#last;
-    this.#running = this.#upkeep.order({ checkpoint: true }).then((answer) => {
+    this.#running = this.#upkeep.order({ checkpoint: true }).then((result) => {
       this.#running = undefined;
-      this.#last = answer?.pass ?? { ...before, log: before.log + CHECKPOINT_PAGES };
+      this.#last = result?.pass ?? { ...before, log: before.log + CHECKPOINT_PAGES };
       // Otherwise somebody reads an older state, a backup perhaps: waiting would not help.
       this.#hasProgressed = this.#last.checkpointed > before.checkpointed;
     });

@@ -60,7 +60,7 @@ export class Maintenance {
     // The next write may wait for this, and the process for nothing else.
     thread.ref();
     this.#isBusy = true;
-    const answer = await new Promise<MaintenanceResult | undefined>((resolve) => {
+    const result = await new Promise<MaintenanceResult | undefined>((resolve) => {
       const onEnd = () => resolve(undefined);
       thread.once("exit", onEnd);
       thread.once("message", (message: MaintenanceResult) => {
@@ -71,11 +71,11 @@ export class Maintenance {
     });
     this.#isBusy = false;
     thread.unref();
-    if ("checkpoint" in order && answer?.failure && isSyncFailure(answer.failure)) {
-      exitOnSyncFailure(answer.failure.message);
+    if ("checkpoint" in order && result?.failure && isSyncFailure(result.failure)) {
+      exitOnSyncFailure(result.failure.message);
       return new Promise(() => {});
     }
-    return answer?.failure ? undefined : answer;
+    return result?.failure ? undefined : result;
   }
 
   /** Nothing may be under way. */

@@ -51,7 +51,7 @@ export interface SearchOrder {
   readonly parameters: SearchParameters<SearchName>;
 }
 
-export type SearchAnswer = { readonly number: number } & (
+export type SearchReply = { readonly number: number } & (
   | { readonly result: unknown }
   | { readonly ended: "late" | "cancelled" | "crowded" }
   /** The error with its stack, for the log. */
@@ -202,7 +202,7 @@ class Lane {
       resourceLimits: MEMORY,
     });
     thread.unref();
-    thread.on("message", (answer: SearchAnswer) => this.#settle(answer));
+    thread.on("message", (reply: SearchReply) => this.#settle(reply));
     let cause: unknown;
     thread.on("error", (error) => {
       cause = error;
@@ -217,13 +217,13 @@ class Lane {
     return thread;
   }
 
-  #settle(answer: SearchAnswer): void {
+  #settle(reply: SearchReply): void {
     const done = this.#running;
     this.#running = undefined;
-    if ("result" in answer) done?.resolve(answer.result as never);
-    else if ("failure" in answer) done?.reject(new Error(`a search failed: ${answer.failure}`));
-    else if (answer.ended === "late") done?.reject(new SearchTooLong(this.#data.limitMs));
-    else if (answer.ended === "cancelled" || this.#closed) {
+    if ("result" in reply) done?.resolve(reply.result as never);
+    else if ("failure" in reply) done?.reject(new Error(`a search failed: ${reply.failure}`));
+    else if (reply.ended === "late") done?.reject(new SearchTooLong(this.#data.limitMs));
+    else if (reply.ended === "cancelled" || this.#closed) {
       done?.reject(new StoreUnavailable("the store is closed"));
     } else if (done && !this.#next?.add(done)) {
       done.reject(new StoreUnavailable("too many searches that take long are waiting"));

@@ -2,7 +2,7 @@ import { constants, getPriority, platform, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { ROWS_PER_CHECK } from "../../expressions.ts";
 import { openConnection } from "../connection.ts";
-import { type SearchAnswer, type SearchOrder, type SearchThreadData, SHARED } from "./search-thread.ts";
+import { type SearchOrder, type SearchReply, type SearchThreadData, SHARED } from "./search-thread.ts";
 import { SEARCHES, type SearchLimit } from "./searches.ts";
 
 // The thread of Searches: one request at a time, each answered once.
@@ -76,7 +76,7 @@ const limit: SearchLimit = {
   },
 };
 
-async function answer({ number, name, scope, parameters }: SearchOrder): Promise<SearchAnswer> {
+async function answer({ number, name, scope, parameters }: SearchOrder): Promise<SearchReply> {
   running = number;
   const now = performance.now();
   endsAt = now + limitMs;

@@ -60,8 +60,8 @@ export class TextIndex {
   async merge(): Promise<void> {
     if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
     if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
-    const answer = await this.#upkeep.order({ mergePages: PAGES_PER_MERGE });
-    if (!answer) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;
-    else if (!answer.hasMerged) this.#segments = 0;
+    const result = await this.#upkeep.order({ mergePages: PAGES_PER_MERGE });
+    if (!result) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;
+    else if (!result.hasMerged) this.#segments = 0;
   }
 }

@@ -41,7 +41,7 @@ function oneBuffer(body: Body): Uint8Array<ArrayBuffer> {
  *   gone
  * @param output counts the body until the client has received it
  */
-export async function writeAnswer(
+export async function writeResponse(
   res: HttpResponse,
   setHead: (lengthBytes: number) => void,
   body: Body,

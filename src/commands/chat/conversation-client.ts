@@ -22,7 +22,7 @@ const MAX_PAUSE_MS = 5_000;
 /** Receives the state of the connection, in a sentence. */
 export type Notify = (text: string) => void;
 
-export interface TalkOptions {
+export interface ConversationOptions {
   readonly server: string;
   readonly token: string;
   readonly agentExecutionId: string;
@@ -40,7 +40,7 @@ export class ConversationClient {
   readonly #retryForMs: number;
   isUnreachable = false;
 
-  constructor({ server, token, agentExecutionId, retryForMs }: TalkOptions) {
+  constructor({ server, token, agentExecutionId, retryForMs }: ConversationOptions) {
     this.#client = createClient(AgentService, createHttpTransport(server));
     this.#agentExecutionId = agentExecutionId;
     this.#headers = { authorization: `Bearer ${token}` };
@@ -135,14 +135,14 @@ export class ConversationClient {
     for (let failures = 2; !signal.aborted; failures++) {
       const asked = { agentExecutionId: this.#agentExecutionId, afterSequence };
       try {
-        for await (const { news } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
+        for await (const { news: event } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
           failures = 0;
           reachedAt = performance.now();
           if (this.isUnreachable) note(`the server ${this.#server} is back`);
           this.isUnreachable = false;
-          if (news.case === "block") afterSequence = news.value.sequence;
-          if (news.case === "agentExecution") hasStopped = news.value.status?.phase === Phase.STOPPED;
-          yield news;
+          if (event.case === "block") afterSequence = event.value.sequence;
+          if (event.case === "agentExecution") hasStopped = event.value.status?.phase === Phase.STOPPED;
+          yield event;
         }
         // A server that shuts down ends its streams as well.
         if (hasStopped) return;

@@ -52,7 +52,7 @@ export function writeStreamHead(res: HttpResponse, contentType: string): void {
  */
 export async function writeStream(
   res: HttpResponse,
-  answer: UniversalServerResponse,
+  response: UniversalServerResponse,
   output: OutputAccount | undefined,
   large?: LargeMessages,
 ): Promise<void> {
@@ -61,23 +61,23 @@ export async function writeStream(
     if (begun) return;
     begun = true;
     if (res.headersSent) return;
-    res.statusCode = answer.status;
-    if (answer.header) setHeaders(res, answer.header);
+    res.statusCode = response.status;
+    if (response.header) setHeaders(res, response.header);
   };
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of response.body ?? []) {
     begin();
     const left = chunk[0] === 0 ? large?.take() : undefined;
     const { lengthBytes, pieces } = left
-      ? await encodedEnvelope(left, !JSON_STREAM.test(answer.header?.get("content-type") ?? ""))
+      ? await encodedEnvelope(left, !JSON_STREAM.test(response.header?.get("content-type") ?? ""))
       : { lengthBytes: chunk.length, pieces: piecesOf(chunk) };
     output?.hold(lengthBytes);
     if (!(await writePieces(res, pieces, output))) return;
   }
   begin();
-  if (answer.trailer) {
+  if (response.trailer) {
     // A response without a body would otherwise end with its headers, and lose the trailers on HTTP/2.
-    if (!res.headersSent) writeHead(res, answer.status);
-    res.addTrailers(Object.fromEntries(answer.trailer));
+    if (!res.headersSent) writeHead(res, response.status);
+    res.addTrailers(Object.fromEntries(response.trailer));
   }
   res.end();
 }
