@@ -21,6 +21,11 @@ export interface JobContext {
   readonly log: Log;
   readonly scm: SourceControl;
   readonly revocationMonitor: RevocationMonitor;
+  /** The responses that wait for their readers. */
+  readonly output: {
+    /** Advances the clock of the waits by `elapsedMs` and cuts off readers that are too slow. */
+    pass(elapsedMs: number): void;
+  };
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Aborted when the server begins to shut down. */

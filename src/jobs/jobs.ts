@@ -5,13 +5,13 @@ import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
 import { eventPruningJob } from "./event-pruning.ts";
 import { executionExpansionJob } from "./execution-expansion.ts";
-import type { JobFactory } from "./job.ts";
+import type { Job, JobContext, JobFactory } from "./job.ts";
 import { leaseExpiryJob } from "./lease-expiry.ts";
+import { revokedStreamsJob, slowReadersJob } from "./open-responses.ts";
 import { popularityJob } from "./popularity.ts";
 import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
-import { revokedStreamsJob } from "./revoked-streams.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
 import { storageCheckJob } from "./storage-check.ts";
@@ -20,8 +20,7 @@ import { tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
 import { workflowRemovalJob } from "./workflow-removal.ts";
 
-/** All jobs of a server. */
-export const JOBS: readonly JobFactory[] = [
+const JOBS: readonly JobFactory[] = [
   actionTimeoutJob,
   agentTimersJob,
   responseExpiryJob,
@@ -37,6 +36,7 @@ export const JOBS: readonly JobFactory[] = [
   projectRemovalJob,
   revokedStreamsJob,
   runnerInactivityJob,
+  slowReadersJob,
   timeTriggersJob,
   stopsJob,
   storageCheckJob,
@@ -44,3 +44,8 @@ export const JOBS: readonly JobFactory[] = [
   triggerPruningJob,
   workflowRemovalJob,
 ];
+
+/** Creates all jobs of a server. */
+export function createJobs(context: JobContext): Job[] {
+  return JOBS.map((make) => make(context));
+}

@@ -1,11 +1,28 @@
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.js";
 
-/** The readiness of the server, with a notification of changes. */
+/** The readiness of the server, with a notification of its end. */
 export interface Readiness {
-  isReady(): boolean;
+  /** Returns the reason why the server is not ready, in one sentence; undefined while it is. */
+  unreadiness(): string | undefined;
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;
+}
+
+/**
+ * Creates the readiness of a server that is ready while its database is, until it is drained.
+ *
+ * @param storageProblem returns why the database cannot be used; undefined while it can
+ */
+export function createReadiness(
+  storageProblem: () => string | undefined,
+): Readiness & { readonly drain: () => void } {
+  const draining = new AbortController();
+  return {
+    unreadiness: () => (draining.signal.aborted ? "the server is shutting down" : storageProblem()),
+    draining: draining.signal,
+    drain: () => draining.abort(),
+  };
 }
 
 /**
@@ -17,7 +34,9 @@ export function healthService(
   isService: (name: string) => boolean,
 ): ServiceImpl<typeof Health> {
   const knows = (service: string) => service === "" || isService(service);
-  const present = () => ({ status: readiness.isReady() ? Status.SERVING : Status.NOT_SERVING });
+  const present = () => ({
+    status: readiness.unreadiness() === undefined ? Status.SERVING : Status.NOT_SERVING,
+  });
   return {
     check({ service }) {
       if (!knows(service)) throw new ConnectError("the server has no such service", Code.NotFound);

@@ -19,12 +19,13 @@ import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { leaseLost } from "../domain/error.ts";
 import { UNKNOWN } from "../services/call/authenticated-caller.ts";
 import { callerOf } from "../services/call/call.ts";
+import { createAdmission } from "./access/admission.ts";
 import { errorInterceptor } from "./error/error-interceptor.ts";
 import { createInMemoryTransport } from "./in-memory.ts";
 import { createRoutes } from "./routes.ts";
 
 const draining = new AbortController();
-const readiness = { isReady: () => true, draining: draining.signal };
+const readiness = { unreadiness: () => undefined, draining: draining.signal };
 const asked = Promise.withResolvers<AbortSignal>();
 const implementation = {
   heartbeat: (_: unknown, ctx: HandlerContext) => {
@@ -69,21 +70,23 @@ const transport = createInMemoryTransport({
     readiness,
     allowUnknownFields: false,
   }),
-  authenticate: async (authorization) =>
-    authorization === "Bearer good"
-      ? {
-          kind: "known",
-          caller: {
-            organizationId: "organization-1",
-            subject: create(SubjectSchema, { id: "runner-1", principal: Principal.RUNNER }),
-            role: "runner",
-            accountId: "",
-            tokenId: "token-1",
-            readOnly: false,
-          },
-        }
-      : UNKNOWN,
-  readiness,
+  admission: createAdmission(
+    async (authorization) =>
+      authorization === "Bearer good"
+        ? {
+            kind: "known",
+            caller: {
+              organizationId: "organization-1",
+              subject: create(SubjectSchema, { id: "runner-1", principal: Principal.RUNNER }),
+              role: "runner",
+              accountId: "",
+              tokenId: "token-1",
+              readOnly: false,
+            },
+          }
+        : UNKNOWN,
+    readiness,
+  ),
   newId: () => "request-1",
 });
 const work = createClient(WorkService, transport);

@@ -1,34 +1,30 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { createContextValues, type Interceptor, type Transport } from "@connectrpc/connect";
+import type { Interceptor, Transport } from "@connectrpc/connect";
 import {
   createUniversalHandlerClient,
   type UniversalHandler,
   type UniversalServerRequest,
 } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
-import { callerKey } from "../services/call/call.ts";
-import { type Authentication, authError } from "./access/authentication.ts";
-import { authErrorKey, shuttingDown } from "./access/authorization.ts";
-import { callRecordKey } from "./access/call-record.ts";
-import type { Readiness } from "./health.ts";
+import type { Admission } from "./access/admission.ts";
+import type { CallRecord } from "./access/call-record.ts";
 import { LargeMessages, largeMessagesKey } from "./large-message.ts";
 import type { Route } from "./routes.ts";
 
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly authenticate: Authentication;
-  readonly readiness: Readiness;
+  readonly admission: Admission;
   /** Creates the ids that name requests in the log of faults. */
   readonly newId: () => string;
 }
 
 /**
  * Creates a transport for calls of this process to the operations without a
- * socket: through the same authentication, interceptors and limits as all others.
+ * socket: through the same admission, interceptors and limits as all others.
  * The access log does not contain them.
  */
 export function createInMemoryTransport(options: InMemoryOptions): Transport {
-  const handlers = [...options.routes.values()].map((route) => withAuthentication(route, options));
+  const handlers = [...options.routes.values()].map((route) => withAdmission(route, options));
   return createTransport({
     httpClient: createUniversalHandlerClient(handlers),
     baseUrl: "https://in-memory",
@@ -56,23 +52,15 @@ async function* withLarge<T>(messages: AsyncIterable<T>, large: LargeMessages): 
   for await (const message of messages) yield (large.take()?.message as T | undefined) ?? message;
 }
 
-function withAuthentication(
-  { handle, requiresToken }: Route,
-  { authenticate, readiness, newId }: InMemoryOptions,
-): UniversalHandler {
-  const handleAuthenticated = async (req: UniversalServerRequest) => {
-    const authentication = requiresToken
-      ? await authenticate(req.header.get("authorization") ?? undefined)
-      : undefined;
-    const caller = authentication?.kind === "known" ? authentication.caller : undefined;
-    const operation = `${handle.service.typeName}/${handle.method.name}`;
-    const draining = requiresToken && readiness.draining.aborted ? shuttingDown() : undefined;
-    const contextValues = createContextValues()
-      .set(callRecordKey, { requestId: newId(), operation, ...(caller && { caller }) })
-      .set(callerKey, caller)
-      .set(largeMessagesKey, largeMessages.getStore())
-      .set(authErrorKey, (authentication && authError(authentication)) ?? draining);
+function withAdmission(route: Route, { admission, newId }: InMemoryOptions): UniversalHandler {
+  const { handle, operation } = route;
+  const handleAdmitted = async (req: UniversalServerRequest) => {
+    const record: CallRecord = { requestId: newId(), operation };
+    const rejected = await admission.admit(route, req.header.get("authorization") ?? undefined, record);
+    const contextValues = admission
+      .contextValues(route, record, rejected)
+      .set(largeMessagesKey, largeMessages.getStore());
     return handle({ ...req, contextValues });
   };
-  return Object.assign(handleAuthenticated, { ...handle });
+  return Object.assign(handleAdmitted, { ...handle });
 }

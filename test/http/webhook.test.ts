@@ -4,7 +4,9 @@ import type { AccessLine } from "../../src/http/dispatch/middleware.ts";
 import { createMiddleware } from "../../src/http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "../../src/http/dispatch/webhook.ts";
 import { OutputBudget } from "../../src/http/output/output-budget.ts";
+import { createAdmission } from "../../src/rpc/access/admission.ts";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
+import { createReadiness } from "../../src/rpc/health.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { REPOSITORY, triggeredWorkflows } from "../services/workflow/triggered-workflow.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
@@ -36,12 +38,15 @@ beforeAll(async () => {
   ledger = () => own.ledger(workflowId);
   const now = () => clock.now;
   const report = (error: unknown) => void faults.push(error);
+  const readiness = createReadiness(() => undefined);
   const webhook = createWebhookDispatch({
     store,
     keys,
     now,
-    authenticate: createAuthentication({ store, keys, now, onUpdateFailure: report }),
-    readiness: { isReady: () => true, draining: new AbortController().signal },
+    admission: createAdmission(
+      createAuthentication({ store, keys, now, onUpdateFailure: report }),
+      readiness,
+    ),
     report,
     onRecordFailure: report,
     maxHeldBytes: MOST_HELD_BYTES,
@@ -53,7 +58,7 @@ beforeAll(async () => {
     handle: createMiddleware({
       dispatch: () => Promise.reject(new Error("an operation was called")),
       webhook,
-      unreadiness: () => undefined,
+      readiness,
       corsOrigins: new Set(),
       newId,
       budget: new OutputBudget(WIDE, () => {}),

@@ -38,6 +38,8 @@ export interface ListenerLimits {
   readonly discardBytes: number;
   /** Maximum time to send the refusal of a body that came too slowly. */
   readonly flushMs: number;
+  /** Time for accepted requests to finish when the server is stopped. */
+  readonly drainMs: number;
   /** Interval at which all of these times are checked; they are exact to this much. */
   readonly checkIntervalMs: number;
   /** Returns the time in milliseconds from any fixed moment, never going back. */
@@ -58,6 +60,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
   discardMs: 400,
   discardBytes: 262_144,
   flushMs: 1_000,
+  drainMs: 10_000,
   checkIntervalMs: 500,
   now: () => performance.now(),
 };

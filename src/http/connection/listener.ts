@@ -33,8 +33,12 @@ export interface ListenerOptions {
 }
 
 export interface Listener {
-  /** Starts to listen; rejects when the address is not available. */
-  listen(): Promise<{ host: string; port: number }>;
+  /**
+   * Starts to listen; rejects when the address is not available.
+   *
+   * @returns the address that it listens on, and the URL of that, without a trailing slash
+   */
+  listen(): Promise<{ host: string; port: number; url: string }>;
   /** The number of requests whose response has not been fully written. */
   readonly active: number;
   /**
@@ -43,9 +47,10 @@ export interface Listener {
    * the server shuts down; in the last quarter of the time no new connection is
    * accepted, so that clients that never pause do not delay others' responses.
    *
-   * @returns whether all requests were answered within `graceMs`
+   * @param graceMs by default the `drainMs` of the limits
+   * @returns whether all requests were answered within that time
    */
-  drain(graceMs: number): Promise<boolean>;
+  drain(graceMs?: number): Promise<boolean>;
   /** Destroys all connections and stops listening, at once. */
   close(): Promise<void>;
 }
@@ -120,12 +125,13 @@ export function createListener(options: ListenerOptions): Listener {
       server.off("error", reject);
       checks = setInterval(check, limits.checkIntervalMs).unref();
       const { address, port } = server.address() as AddressInfo;
-      return { host: address, port };
+      const host = address.includes(":") ? `[${address}]` : address;
+      return { host: address, port, url: `${options.tls ? "https" : "http"}://${host}:${port}` };
     },
     get active() {
       return connections.active;
     },
-    async drain(graceMs) {
+    async drain(graceMs = limits.drainMs) {
       drain ??= startDrain(server, connections, limits, graceMs);
       http1.drain();
       const isDone = await drain.done;

@@ -1,7 +1,17 @@
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import tls from "node:tls";
 import type { Connection } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
+
+/**
+ * Reads the private key and the certificate chain.
+ *
+ * @throws the system's error when a file cannot be read
+ */
+export function readTlsFiles(certFile: string, keyFile: string): TlsFiles {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}
 
 /** The private key and the certificate chain, in PEM. */
 export interface TlsFiles {

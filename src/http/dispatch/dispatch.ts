@@ -1,4 +1,4 @@
-import { ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { ConnectError, type ContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
@@ -7,19 +7,13 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { type Authentication, authError } from "../../rpc/access/authentication.ts";
-import {
-  authErrorKey,
-  type RoutingError,
-  routingError,
-  shuttingDown,
-} from "../../rpc/access/authorization.ts";
-import { type CallRecord, callRecordKey } from "../../rpc/access/call-record.ts";
+import type { Admission } from "../../rpc/access/admission.ts";
+import { type RoutingError, routingError } from "../../rpc/access/authorization.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { capDeadline, deadlineMs } from "../../rpc/deadline.ts";
 import { completeError, completeUnaryError } from "../../rpc/error/complete-error.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import { type Suggest, suggestions } from "../../rpc/error/suggestion.ts";
-import type { Readiness } from "../../rpc/health.ts";
 import { LargeMessages, largeMessagesKey } from "../../rpc/large-message.ts";
 import { waitForOutputSpace } from "../../rpc/output-limit.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
@@ -27,7 +21,7 @@ import { type ParseElsewhere, parsedRequestKey, turnOf } from "../../rpc/request
 import { queryKey } from "../../rpc/request/query-pagination.ts";
 import { deadlinePassed } from "../../rpc/request/request-failure.ts";
 import type { Route } from "../../rpc/routes.ts";
-import { callerKey, streamBegunKey } from "../../services/call/call.ts";
+import { streamBegunKey } from "../../services/call/call.ts";
 import { isEligible } from "../../unary/eligibility.ts";
 import { isGone } from "../../unary/unary-call.ts";
 import type { UnaryPath } from "../../unary/unary-path.ts";
@@ -55,8 +49,7 @@ const EMPTY = new Uint8Array();
 
 export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
-  readonly authenticate: Authentication;
-  readonly readiness: Readiness;
+  readonly admission: Admission;
   /** Handles the requests that it supports; without it everything goes through the protocol layer. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
@@ -113,12 +106,9 @@ async function authenticateAndDispatch(
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
-  const authentication =
-    route?.requiresToken === false ? undefined : await options.authenticate(req.headers.authorization);
-  if (authentication?.kind === "known") record.caller = authentication.caller;
-  let rejected = authentication && authError(authentication);
+  let rejected = await options.admission.admit(route, req.headers.authorization, record);
   capDeadline(req.headers, options.maxTimeoutMs);
-  const { accountId, subject } = authentication?.kind === "known" ? authentication.caller : ANONYMOUS;
+  const { accountId, subject } = record.caller ?? ANONYMOUS;
   const callerId = accountId || subject.id;
   if (route && record.caller) {
     record.output?.charge(callerId);
@@ -143,7 +133,7 @@ async function authenticateAndDispatch(
  */
 async function waitBeforeBody(
   room: Promise<void>,
-  { maxTimeoutMs, readiness }: DispatchOptions,
+  { maxTimeoutMs, admission }: DispatchOptions,
   req: HttpRequest,
   res: HttpResponse,
   record: CallRecord,
@@ -156,7 +146,7 @@ async function waitBeforeBody(
   const leave = () => over.abort();
   res.once("close", leave);
   try {
-    if (record.output) await waitForOutputSpace(record.output, room, over.signal, readiness.draining);
+    if (record.output) await waitForOutputSpace(record.output, room, over.signal, admission.draining);
     if (timeoutMs === undefined) return undefined;
     capDeadline(req.headers, Math.max(0, Math.ceil(timeoutMs - (performance.now() - began))));
     return undefined;
@@ -261,19 +251,17 @@ function pathOf(url: string): string {
   return url.slice(begin, query === -1 ? undefined : query);
 }
 
-/** Returns the context values for the interceptors and the operation. */
+/** Returns the context values of a call, with the query of its URL. */
 function contextValuesOf(
-  { readiness }: DispatchOptions,
+  { admission }: DispatchOptions,
   route: Route,
   { url = "" }: HttpRequest,
   record: CallRecord,
   rejected: ConnectError | undefined,
 ): ContextValues {
-  const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
+  const values = admission.contextValues(route, record, rejected);
   const query = url.indexOf("?");
   if (query !== -1) values.set(queryKey, url.slice(query + 1));
-  if (rejected) values.set(authErrorKey, rejected);
-  else if (route.requiresToken && readiness.draining.aborted) values.set(authErrorKey, shuttingDown());
   return values;
 }
 

@@ -1,6 +1,7 @@
 import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
+import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
@@ -25,11 +26,8 @@ export interface MiddlewareOptions {
   readonly dispatch: Dispatch;
   /** Handles requests that are posted to workflows; see isWebhook. */
   readonly webhook: Dispatch;
-  /**
-   * Returns the reason why the server is not ready, which /readyz answers with
-   * 503; undefined while it is.
-   */
-  readonly unreadiness: () => string | undefined;
+  /** While it has a reason why the server is not ready, /readyz responds with 503 and that reason. */
+  readonly readiness: Pick<Readiness, "unreadiness">;
   readonly corsOrigins: ReadonlySet<string>;
   readonly newId: () => string;
   /** Counts the bytes of responses that wait for their clients. */
@@ -43,7 +41,7 @@ export interface MiddlewareOptions {
  */
 export function createMiddleware(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
   return (req, res) => {
-    if (handleProbe(req, res, options.unreadiness)) return;
+    if (handleProbe(req, res, options.readiness)) return;
     if (handleCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
     const output = openOutput(options.budget, req, res);
@@ -86,9 +84,13 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
  * Answers probes. /healthz reports that the process runs; /readyz that it accepts
  * requests, or why not. Neither needs a token.
  */
-function handleProbe(req: HttpRequest, res: HttpResponse, unreadiness: () => string | undefined): boolean {
+function handleProbe(
+  req: HttpRequest,
+  res: HttpResponse,
+  readiness: Pick<Readiness, "unreadiness">,
+): boolean {
   if (req.url !== "/healthz" && req.url !== "/readyz") return false;
-  const reason = req.url === "/healthz" ? undefined : unreadiness();
+  const reason = req.url === "/healthz" ? undefined : readiness.unreadiness();
   res.statusCode = reason === undefined ? 200 : 503;
   res.setHeader("content-type", "application/json");
   res.setHeader("cache-control", "no-store");

@@ -6,11 +6,11 @@ import {
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
 import { equalBytes } from "../../keys.ts";
-import { type Authentication, authError } from "../../rpc/access/authentication.ts";
-import { authorize, shuttingDown } from "../../rpc/access/authorization.ts";
+import type { Admission } from "../../rpc/access/admission.ts";
+import { authError } from "../../rpc/access/authentication.ts";
+import { authorize } from "../../rpc/access/authorization.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
-import type { Readiness } from "../../rpc/health.ts";
 import {
   createWebhookReceiver,
   type ReceiveDelivery,
@@ -35,8 +35,7 @@ const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
 const OPERATION = "webhook";
 
 export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
-  readonly authenticate: Authentication;
-  readonly readiness: Readiness;
+  readonly admission: Admission;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
   /** Maximum of all deliveries in memory, in bytes; 64 MiB when absent. */
@@ -74,7 +73,7 @@ interface WebhookParts extends WebhookOptions {
 }
 
 async function receiveDelivery(
-  { authenticate, readiness, receive, bodies }: WebhookParts,
+  { admission, receive, bodies }: WebhookParts,
   ...[req, res, record]: Parameters<Dispatch>
 ): Promise<void> {
   record.operation = OPERATION;
@@ -84,13 +83,13 @@ async function receiveDelivery(
     });
     return writeError(res, record, error, 405, { allow: "POST" });
   }
-  if (readiness.draining.aborted) throw shuttingDown();
+  admission.requireOpen();
   const events = await bodies.hold(req, (body) =>
     receive({
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
       headers: req.headers as WebhookDelivery["headers"],
       body,
-      identify: () => callerOf(authenticate, req, record),
+      identify: () => callerOf(admission, req, record),
     }),
   );
   if (!events) {
@@ -107,12 +106,12 @@ async function receiveDelivery(
   await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
 }
 
-async function callerOf(authenticate: Authentication, req: HttpRequest, record: CallRecord) {
-  const authentication = await authenticate(req.headers.authorization);
+/** Authenticates the sender of a delivery that is not signed: only such a one needs a token. */
+async function callerOf(admission: Admission, req: HttpRequest, record: CallRecord) {
+  const authentication = await admission.identify(req.headers.authorization, record);
   if (authentication.kind === "unknown") return undefined;
   if (authentication.kind === "blocked") throw authError(authentication);
   const { caller } = authentication;
-  record.caller = caller;
   const error = authorize(START_WORKFLOW, caller, true);
   if (error) throw error;
   return caller;

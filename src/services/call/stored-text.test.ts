@@ -8,6 +8,7 @@ import {
   ListProjectsResponseSchema,
   ProjectService,
 } from "#gen/service/v1/project_service_pb.js";
+import { createAdmission } from "../../rpc/access/admission.ts";
 import { createInMemoryTransport } from "../../rpc/in-memory.ts";
 import { createRoutes } from "../../rpc/routes.ts";
 import { toBody } from "../../store/json.ts";
@@ -60,7 +61,7 @@ test("every kind of copy has the messages", () => {
 
 test("a handler that does not know stored texts sends the messages", async () => {
   const draining = new AbortController();
-  const readiness = { isReady: () => true, draining: draining.signal };
+  const readiness = { unreadiness: () => undefined, draining: draining.signal };
   const transport = createInMemoryTransport({
     routes: createRoutes({
       implementations: [
@@ -73,18 +74,20 @@ test("a handler that does not know stored texts sends the messages", async () =>
       readiness,
       allowUnknownFields: false,
     }),
-    authenticate: async () => ({
-      kind: "known",
-      caller: {
-        organizationId: "organization-1",
-        subject: create(SubjectSchema, { id: "member-1", principal: Principal.USER }),
-        role: "member",
-        accountId: "",
-        tokenId: "token-1",
-        readOnly: false,
-      },
-    }),
-    readiness,
+    admission: createAdmission(
+      async () => ({
+        kind: "known",
+        caller: {
+          organizationId: "organization-1",
+          subject: create(SubjectSchema, { id: "member-1", principal: Principal.USER }),
+          role: "member",
+          accountId: "",
+          tokenId: "token-1",
+          readOnly: false,
+        },
+      }),
+      readiness,
+    ),
     newId: () => "request-1",
   });
   const projects = createClient(ProjectService, transport);

@@ -1,0 +1,21 @@
+import { CHECK_EVERY_MS } from "../services/call/revocation-monitor.ts";
+import type { JobFactory } from "./job.ts";
+
+/** Interval of the checks for slow readers, in milliseconds: one is cut off at most this much late. */
+const SLOW_READERS_EVERY_MS = 500;
+
+/** Ends the streams of callers whose access was revoked. */
+export const revokedStreamsJob: JobFactory = ({ revocationMonitor }) => ({
+  name: "revoked-streams",
+  everyMs: CHECK_EVERY_MS,
+  isLocal: true,
+  run: () => revocationMonitor.check(),
+});
+
+/** Cuts off readers that take nothing of what waits for them. */
+export const slowReadersJob: JobFactory = ({ output }) => ({
+  name: "slow-readers",
+  everyMs: SLOW_READERS_EVERY_MS,
+  isLocal: true,
+  run: async () => output.pass(SLOW_READERS_EVERY_MS),
+});

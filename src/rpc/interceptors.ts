@@ -1,0 +1,40 @@
+import type { Interceptor } from "@connectrpc/connect";
+import type { RevocationMonitor } from "../services/call/revocation-monitor.ts";
+import type { StreamSlots } from "../services/call/stream-slots.ts";
+import { revokeStreams } from "./access/revoked-streams.ts";
+import { type Check, checkRequests } from "./check.ts";
+import type { ReportFault } from "./error/error.ts";
+import { errorInterceptor } from "./error/error-interceptor.ts";
+import { idempotencyKeys } from "./idempotency-key.ts";
+import { outputLimit } from "./output-limit.ts";
+import { lowerCaseIds } from "./request/lower-case-ids.ts";
+import { queryPagination } from "./request/query-pagination.ts";
+import { requireKnownFields } from "./request/unknown-fields.ts";
+
+export interface InterceptorOptions {
+  readonly report: ReportFault;
+  /** Aborted when the server begins to shut down. */
+  readonly draining: AbortSignal;
+  readonly revocationMonitor: RevocationMonitor;
+  readonly streamSlots: StreamSlots;
+  readonly check: Check;
+  readonly beginRequestMacs: Parameters<typeof idempotencyKeys>[0];
+}
+
+/**
+ * Creates the interceptors of every operation, the outermost first: errors, so that errors of all
+ * others are reported too; ids in lower case before their form is checked; innermost the
+ * idempotency key, which must hash every request in its last form.
+ */
+export function createInterceptors(options: InterceptorOptions): readonly Interceptor[] {
+  return [
+    errorInterceptor(options.report),
+    outputLimit(options.draining),
+    revokeStreams(options.revocationMonitor, options.streamSlots),
+    queryPagination,
+    requireKnownFields,
+    lowerCaseIds,
+    checkRequests(options.check),
+    idempotencyKeys(options.beginRequestMacs),
+  ];
+}
