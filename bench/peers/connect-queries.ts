@@ -5,6 +5,7 @@ import { Kysely, SqliteDialect, sql } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import { searchTables } from "../../src/store/sqlite/search/search-tables.ts";
 import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import type { PeerCaller } from "./project-queries.ts";
 
@@ -54,7 +55,7 @@ export function openConnectQueries(dataDir: string) {
     },
     /** By popularity, highest first. */
     async listProjects(organizationId: string, search: string, limit: number) {
-      let query = db
+      let query = searchTables(db)
         .selectFrom("project")
         .select(["id", "popularity", "body", "used_by"])
         .where("project.organization_id", "=", organizationId);

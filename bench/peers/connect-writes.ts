@@ -14,6 +14,7 @@ import {
 import { auditBytes } from "../../src/domain/record/audit-chain.ts";
 import { toBody } from "../../src/store/json.ts";
 import type { Schema } from "../../src/store/schema.ts";
+import { searchTables } from "../../src/store/sqlite/search/search-tables.ts";
 import { searchTrigrams } from "../../src/store/sqlite/search/trigrams.ts";
 import type { PeerCaller } from "./project-queries.ts";
 import type { openKeys } from "./token-hash.ts";
@@ -100,13 +101,13 @@ export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof op
 
 /** Enters a search text in the full-text index; its row, the next of the organization's. */
 async function enterSearchText(tx: Tx, { organizationId }: PeerCaller, text: string): Promise<number> {
-  const { last_row } = await tx
+  const { last_row } = await searchTables(tx)
     .updateTable("project_search_range")
     .set((eb) => ({ last_row: eb("last_row", "+", 1) }))
     .where("organization_id", "=", organizationId)
     .returning("last_row")
     .executeTakeFirstOrThrow();
-  await tx
+  await searchTables(tx)
     .insertInto("project_search")
     .values({ rowid: last_row, grams: searchTrigrams(text) })
     .execute();

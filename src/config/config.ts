@@ -6,7 +6,6 @@ import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { STORAGE_SETTINGS } from "./storage-settings.ts";
-import { STREAM_SETTINGS } from "./stream-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";
@@ -136,7 +135,7 @@ export const SETTINGS = {
     help: "pages of lists end here before they are full, with at least one element",
     read: integer(1, PAGE_BYTES),
   }),
-  ...STREAM_SETTINGS,
+  ...TRAFFIC_SETTINGS,
   maxTimeout: setting({
     flag: "--max-timeout",
     argument: "seconds",
@@ -145,7 +144,6 @@ export const SETTINGS = {
     help: "longest deadline of a call; one that asks for more gets this",
     read: integer(1, 86_400),
   }),
-  ...TRAFFIC_SETTINGS,
   ...STORAGE_SETTINGS,
   fastPath: setting({
     flag: "--fast-path",

@@ -43,8 +43,39 @@ const OUTPUT_SETTINGS = {
  */
 const MIN_BODY_MIB = 128;
 
-/** The limits on requests and responses that the server holds at the same time. */
+const streamCount = integer(1, 1_000_000);
+
+/** The limits on streams of service.v1 that are open at the same time, counted by each server process. */
+const STREAM_SETTINGS = {
+  streamsPerToken: setting({
+    flag: "--streams-per-token",
+    argument: "number",
+    env: "CHARTROOM_STREAMS_PER_TOKEN",
+    default: "64",
+    help: "streams that one token may have open at the same time",
+    read: streamCount,
+  }),
+  streamsPerOrganization: setting({
+    flag: "--streams-per-organization",
+    argument: "number",
+    env: "CHARTROOM_STREAMS_PER_ORGANIZATION",
+    default: "1024",
+    help: "streams that one organization may have open at the same time",
+    read: streamCount,
+  }),
+  streams: setting({
+    flag: "--streams",
+    argument: "number",
+    env: "CHARTROOM_STREAMS",
+    default: "8192",
+    help: "streams that the server keeps open at the same time; those of runners are not counted",
+    read: streamCount,
+  }),
+} as const;
+
+/** The limits on streams, requests and responses that the server holds at the same time. */
 export const TRAFFIC_SETTINGS = {
+  ...STREAM_SETTINGS,
   ...OUTPUT_SETTINGS,
   callerBodyBytes: setting({
     flag: "--caller-body-bytes",

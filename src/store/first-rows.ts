@@ -40,9 +40,7 @@ export async function firstRows<T extends keyof Schema, O>(
   limit: number,
   rowsAtOnce = ROWS_PER_PIECE,
 ): Promise<O[]> {
-  const whole = await unlessTooLong(() =>
-    ordered(afterPosition(fitting, order), order).limit(limit).execute(),
-  );
+  const whole = await unlessTooLong(() => firstOfFew(fitting, order, limit));
   if (whole) return whole;
   const rows: O[] = [];
   for await (const piece of pieces(own, fitting, order, rowsAtOnce)) {
@@ -116,6 +114,18 @@ export async function firstRowsInPhases<T extends PhasedTable, O extends { reado
   ids.sort();
   if (direction === "desc") ids.reverse();
   return ordered(own.where(id, "in", ids.slice(0, limit)), order).execute();
+}
+
+/**
+ * Returns the first rows in their order, of a list that is always short enough to be searched at once,
+ * such as the tokens of one user.
+ */
+export function firstOfFew<T extends keyof Schema, O>(
+  rows: Rows<T, O>,
+  order: RowOrder,
+  limit: number,
+): Promise<O[]> {
+  return ordered(afterPosition(rows, order), order).limit(limit).execute();
 }
 
 async function unlessTooLong<R>(search: () => Promise<R>): Promise<R | undefined> {

@@ -25,8 +25,6 @@ import type {
   ProjectAnnotationTable,
   ProjectEnvironmentClassTable,
   ProjectRemoteTable,
-  ProjectSearchRangeTable,
-  ProjectSearchTable,
   ProjectTable,
   ProjectUseTable,
 } from "./project/project-schema.ts";
@@ -75,8 +73,6 @@ export interface Schema {
   project_remote: ProjectRemoteTable;
   project_annotation: ProjectAnnotationTable;
   project_use: ProjectUseTable;
-  project_search: ProjectSearchTable;
-  project_search_range: ProjectSearchRangeTable;
   environment: EnvironmentTable;
   service_account: ServiceAccountTable;
   organization_policies: OrganizationPoliciesTable;

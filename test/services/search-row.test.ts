@@ -4,6 +4,7 @@ import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { insertProject, updateProject } from "../../src/store/project/project.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
+import { searchTables } from "../../src/store/sqlite/search/search-tables.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { servicesOf } from "./services.ts";
@@ -36,7 +37,7 @@ async function rowsOf({ organizationId }: Caller) {
     .where("organization_id", "=", organizationId)
     .orderBy("id")
     .execute();
-  const range = await builderOf(reader)
+  const range = await searchTables(reader)
     .selectFrom("project_search_range")
     .select(["number", "last_row"])
     .where("organization_id", "=", organizationId)

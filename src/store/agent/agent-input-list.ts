@@ -1,6 +1,7 @@
 import { type AgentInput, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
+import { firstOfFew } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -29,8 +30,12 @@ export async function findInputPage(
     .where(checkDeadline())
     .where("execution_id", "=", executionId);
   if (!includePast) query = query.where("receipt", "=", Receipt.QUEUED);
-  if (after !== undefined) query = query.where(key, ">", after);
-  const rows = await query.orderBy(key).limit(limit).execute();
+  const order = {
+    columns: [`agent_input.${key}`],
+    direction: "asc",
+    after: after === undefined ? undefined : [after],
+  } as const;
+  const rows = await firstOfFew(query, order, limit);
   // Inputs of one execution differ by their key; the id only completes the form of the token.
   return rows.map((row) =>
     listedRow(

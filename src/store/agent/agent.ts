@@ -2,6 +2,7 @@ import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
+import { firstOfFew } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -70,7 +71,7 @@ export async function findAgentPage(
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<Agent>[]> {
-  let query = builderOf(db)
+  const all = builderOf(db)
     .selectFrom("agent")
     .select(["id", "name", "organization_id", ...bodyColumns("agent")])
     .where(checkDeadline())
@@ -78,8 +79,8 @@ export async function findAgentPage(
       eb.or([eb("organization_id", "is", null), eb("organization_id", "=", scope.organizationId)]),
     );
   // No two agents that an organization sees have the same name.
-  if (after) query = query.where("name", ">", after.text ?? "");
-  const rows = await query.orderBy("name").limit(limit).execute();
+  const order = { columns: ["agent.name"], direction: "asc", after: after && [after.text ?? ""] } as const;
+  const rows = await firstOfFew(all, order, limit);
   return listedRows(db, "agent", rows, ({ id, name }) => ({ key: 0, text: name, id }), ownedAgent);
 }
 

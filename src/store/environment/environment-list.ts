@@ -1,9 +1,10 @@
 import type { SelectQueryBuilder } from "kysely";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
-import { checkDeadline, contains } from "../expressions.ts";
+import { checkDeadline } from "../expressions.ts";
 import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
 
@@ -138,10 +139,7 @@ function matching(own: Rows, filter: EnvironmentFilter): Rows {
   if (filter.createdBefore !== undefined) {
     query = query.where("environment.created_at", "<", filter.createdBefore);
   }
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("environment.search_text", filter.search));
+  if (filter.search !== "") query = query.where(matchesSearch("environment", filter.search));
   if (filter.runnerKinds.length > 0) {
     query = query.where((eb) =>
       eb.exists(

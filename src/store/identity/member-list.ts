@@ -5,6 +5,7 @@ import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { checkDeadline, contains } from "../expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
 import type { AccountTable, MemberTable } from "./identity-schema.ts";
@@ -113,11 +114,8 @@ function matching(own: ReturnType<typeof membersOf>, filter: MemberFilter) {
   if (filter.roles.length > 0) query = query.where("member.role", "in", filter.roles);
   if (filter.userIds.length > 0) query = query.where("member.id", "in", filter.userIds);
   const { search } = filter;
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (search.includes("\n")) return query.where((eb) => eb.lit(false));
   if (search === "") return query;
-  return query.where((eb) => eb.or([contains("account.search_text", search), contains("member.id", search)]));
+  return query.where((eb) => eb.or([matchesSearch("account", search), contains("member.id", search)]));
 }
 
 /**

@@ -2,6 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
+import { firstOfFew } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -27,8 +28,8 @@ export async function findPersonalTokenPage(
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "=", "personal")
     .where("subject_id", "=", userId);
-  const rest = after ? all.where("id", ">", after.id) : all;
-  const rows = await rest.orderBy("id").limit(limit).execute();
+  const order = { columns: ["token.id"], direction: "asc", after: after && [after.id] } as const;
+  const rows = await firstOfFew(all, order, limit);
   return listedRows(db, "token", rows, positionById, tokenOfRow);
 }
 

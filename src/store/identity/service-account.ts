@@ -2,11 +2,12 @@ import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/servi
 import { fold } from "../../domain/fold.ts";
 import { isServiceAccountSuspended } from "../../domain/identity/service-account.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
-import { checkDeadline, contains } from "../expressions.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTable } from "./identity-schema.ts";
 
@@ -38,10 +39,7 @@ export async function findServiceAccountPage(
   let query = own;
   if (!filter.includeSuspended) query = query.where("valid_until", ">", now).where("suspended", "=", 0);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("service_account.search_text", filter.search));
+  if (filter.search !== "") query = query.where(matchesSearch("service_account", filter.search));
   const order: RowOrder = { columns: ["service_account.id"], direction: "asc", after: after && [after.id] };
   const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "service_account", rows, positionById, (row) => serviceAccountOfRow(row, now));

@@ -1,12 +1,13 @@
 import { type SecurityPolicy, SecurityPolicySchema } from "#gen/service/v1/security_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { securityPolicySearchText } from "../../domain/policy/security-policy.ts";
-import { checkDeadline, contains } from "../expressions.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const selectSecurityPolicy = prepared<{ id: string; organizationId: string }, { body: string }>(
@@ -66,10 +67,7 @@ export async function findSecurityPolicyPage(
     .where("security_policy.organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.ids.length > 0) query = query.where("security_policy.id", "in", filter.ids);
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("security_policy.search_text", filter.search));
+  if (filter.search !== "") query = query.where(matchesSearch("security_policy", filter.search));
   const order: RowOrder = { columns: ["security_policy.id"], direction: "asc", after: after && [after.id] };
   const rows = await firstRows(own, query, order, limit);
   return listedRows(db, "security_policy", rows, positionById, ({ body }) =>

@@ -3,13 +3,17 @@ import {
   type DatabaseConnection,
   type Driver,
   Kysely,
+  type OperationNode,
   PostgresAdapter,
   PostgresIntrospector,
+  PostgresQueryCompiler,
+  type PrimitiveValueListNode,
   type QueryResult,
+  type RawNode,
 } from "kysely";
 import pg from "pg";
+import { postgresForm } from "../expressions.ts";
 import type { Schema } from "../schema.ts";
-import { EngineQueryCompiler } from "./dialect.ts";
 import { fromStored, toStored } from "./text.ts";
 
 /** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
@@ -170,4 +174,21 @@ export function builderOfClient(client: pg.PoolClient): Kysely<Schema> {
   const made = builderOver((query) => client.query(query));
   builders.set(client, made);
   return made;
+}
+
+/**
+ * Compiles queries for PostgreSQL: where an expression differs between the engines, its form for this one, and an empty
+ * list of values as one that SQL knows.
+ */
+class EngineQueryCompiler extends PostgresQueryCompiler {
+  protected override visitRaw(node: RawNode): void {
+    const form: OperationNode | undefined = postgresForm(node);
+    if (form) this.visitNode(form);
+    else super.visitRaw(node);
+  }
+
+  protected override visitPrimitiveValueList(node: PrimitiveValueListNode): void {
+    if (node.values.length === 0) this.append("(select null where false)");
+    else super.visitPrimitiveValueList(node);
+  }
 }

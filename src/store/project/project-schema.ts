@@ -10,7 +10,7 @@ export interface ProjectTable {
   popularity: number;
   /** Folded name, id and repository names, one per line. */
   search_text: string;
-  /** Row of the search text in project_search; each text has a row of its own. */
+  /** Row of the search text in the index of an engine that numbers texts; null where it does not. */
   search_row: number | null;
   /** Hidden from reads by default, so no part of the body. */
   technical_description: string;
@@ -19,21 +19,6 @@ export interface ProjectTable {
   body: string;
   /** Last setters of its initializer, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
-}
-
-/** The full-text index of search texts: it returns row numbers, not texts. */
-export interface ProjectSearchTable {
-  rowid: number;
-  /** Trigrams of the search text, see searchTrigrams. */
-  grams: string;
-}
-
-/** The ranges of rows in project_search by organization. */
-export interface ProjectSearchRangeTable {
-  organization_id: string;
-  number: number;
-  /** Cached during a commit, see WriteBackRow. */
-  last_row: number;
 }
 
 /** The environment classes that projects use, and their runners; the body holds the list itself. */

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import { deleteOwned, type Reference, type TableMap } from "../owned-rows.ts";
 import type { Schema } from "../schema.ts";
+import { searchTables } from "./search/search-tables.ts";
 
 /**
  * Removes an organization and every row that it owns, in the open transaction.
@@ -13,7 +14,7 @@ export async function deleteOwnedRows(
 ): Promise<void> {
   const tables = { carriers: await findTablesWithOrganization(db), references: await findReferences(db) };
   await sql`pragma defer_foreign_keys = on`.execute(db);
-  const range = await db
+  const range = await searchTables(db)
     .selectFrom("project_search_range")
     .select("number")
     .where("organization_id", "=", organizationId)

@@ -6,12 +6,13 @@ import {
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { withSteps } from "../../domain/workflow/execution/workflow-action.ts";
 import { withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
-import { checkDeadline, contains, octets, shortText } from "../expressions.ts";
+import { checkDeadline, octets, shortText } from "../expressions.ts";
 import { firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRow, listedRows, SHORT_BYTES, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Reader, Scope } from "../store.ts";
 import { actionOfRow } from "./workflow-action.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
@@ -66,12 +67,7 @@ export async function findExecutionPage(
     const isFailed = filter.hasFailedActions ? ">" : "=";
     query = query.where((eb) => eb("failed_count", isFailed, eb.lit(0)));
   }
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") {
-    query = query.where(contains("workflow_execution.search_text", filter.search));
-  }
+  if (filter.search !== "") query = query.where(matchesSearch("workflow_execution", filter.search));
   const order = { direction, after };
   const rows = await firstRowsInPhases("workflow_execution", own, query, filter.phases, order, limit);
   // The response includes the errors of its actions.

@@ -2,11 +2,12 @@ import type { SelectQueryBuilder } from "kysely";
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import type { WorkflowOrder } from "../../domain/workflow/workflow-order.ts";
-import { checkDeadline, contains } from "../expressions.ts";
+import { checkDeadline } from "../expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { type BodyRow, bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
 
@@ -123,10 +124,7 @@ function matching(own: Rows, filter: WorkflowFilter): Rows {
   if (filter.workflowIds.length > 0) query = query.where("workflow.id", "in", filter.workflowIds);
   if (filter.creatorIds.length > 0) query = query.where("workflow.creator_id", "in", filter.creatorIds);
   if (filter.disabled !== undefined) query = query.where("workflow.disabled", "=", filter.disabled ? 1 : 0);
-  // The text holds one value per line; a search across lines would find texts that no value
-  // contains.
-  if (filter.search.includes("\n")) query = query.where((eb) => eb.lit(false));
-  else if (filter.search !== "") query = query.where(contains("workflow.search_text", filter.search));
+  if (filter.search !== "") query = query.where(matchesSearch("workflow", filter.search));
   if (filter.phases.length > 0) {
     query = query.where((eb) =>
       eb(

@@ -6,6 +6,7 @@ import type { Schema } from "../../schema.ts";
 import type { Reader, Scope } from "../../store.ts";
 import { listAsRows, listOf } from "./json-lists.ts";
 import { hasTrigrams, type RowRange } from "./project-texts.ts";
+import { searchTables } from "./search-tables.ts";
 import { everyTrigramQuery, isShort, queryTrigrams, trigramQuery } from "./trigrams.ts";
 
 /**
@@ -70,7 +71,7 @@ export async function textCandidates(
 }
 
 function trigramCandidates(db: Reader, query: string, [first, last]: RowRange): CandidateSource {
-  const rows = builderOf(db)
+  const rows = searchTables(db)
     .selectFrom("project_search")
     .where(hasTrigrams(query, [first, last]));
   const projects = rows.crossJoin("project").whereRef("project.search_row", "=", "project_search.rowid");
@@ -115,7 +116,7 @@ const listTexts = prepared<UpTo, { count: number; rows: string }>((db, texts) =>
 );
 
 function textRows(db: Reader, { query, first, last, most }: UpTo) {
-  return builderOf(db)
+  return searchTables(db)
     .selectFrom("project_search")
     .where(hasTrigrams(query, [first, last]))
     .select("project_search.rowid as row")

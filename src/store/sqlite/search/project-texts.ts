@@ -1,9 +1,8 @@
 import { type Expression, type SqlBool, sql } from "kysely";
 import { prepared } from "../../prepared.ts";
-import type { ProjectSearchTable } from "../../project/project-schema.ts";
-import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { WriteBackRow } from "../../write-back-row.ts";
+import { searchTables } from "./search-tables.ts";
 import { searchTrigrams } from "./trigrams.ts";
 
 /**
@@ -14,11 +13,14 @@ import { searchTrigrams } from "./trigrams.ts";
 export const RANGE_ROWS = 2 ** 30;
 
 const selectLastRow = prepared<Scope, { last_row: number }>((db, { organizationId }) =>
-  db.selectFrom("project_search_range").select("last_row").where("organization_id", "=", organizationId),
+  searchTables(db)
+    .selectFrom("project_search_range")
+    .select("last_row")
+    .where("organization_id", "=", organizationId),
 );
 
 const setLastRow = prepared<Scope & { lastRow: number }, unknown>((db, { organizationId, lastRow }) =>
-  db
+  searchTables(db)
     .updateTable("project_search_range")
     .set({ last_row: lastRow })
     .where("organization_id", "=", organizationId),
@@ -33,8 +35,8 @@ const LAST_ROW: WriteBackRow<string, number> = {
   write: (db, organizationId, lastRow) => setLastRow(db, { organizationId, lastRow }),
 };
 
-const insertTrigrams = prepared<ProjectSearchTable, unknown>((db, row) =>
-  db.insertInto("project_search").values({ rowid: row.rowid, grams: row.grams }),
+const insertTrigrams = prepared<{ rowid: number; grams: string }, unknown>((db, row) =>
+  searchTables(db).insertInto("project_search").values({ rowid: row.rowid, grams: row.grams }),
 );
 
 /**
@@ -63,13 +65,13 @@ export async function insertSearchText(db: Reader, row: number, text: string): P
 
 /** Returns the first row of an organization that has had no project so far. */
 async function createRange(db: Reader, scope: Scope): Promise<number> {
-  const { last } = await builderOf(db)
+  const { last } = await searchTables(db)
     .selectFrom("project_search_range")
     .select((eb) => eb.fn.max("number").as("last"))
     .executeTakeFirstOrThrow();
   const number = (last ?? 0) + 1;
   const last_row = number * RANGE_ROWS + 1;
-  await builderOf(db)
+  await searchTables(db)
     .insertInto("project_search_range")
     .values({ organization_id: scope.organizationId, number, last_row })
     .execute();
@@ -77,7 +79,10 @@ async function createRange(db: Reader, scope: Scope): Promise<number> {
 }
 
 const selectRange = prepared<Scope, { number: number }>((db, { organizationId }) =>
-  db.selectFrom("project_search_range").select("number").where("organization_id", "=", organizationId),
+  searchTables(db)
+    .selectFrom("project_search_range")
+    .select("number")
+    .where("organization_id", "=", organizationId),
 );
 
 /**
