@@ -10,6 +10,8 @@ export default {
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
   extensionsToTreatAsEsm: [".ts"],
   transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
+  globalSetup: "<rootDir>/test/harness/setup.ts",
+  globalTeardown: "<rootDir>/test/harness/teardown.ts",
   // Ends what hangs, and nothing that is slow because the machine is.
   testTimeout: 180_000,
   // Tests wait for servers of their own much of the time: three workers for two processors keep the machine at work.

@@ -27,6 +27,7 @@ import { connectStore } from "../../src/store/postgres/open.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { createDatabase, postgresUrl } from "./postgres-database.ts";
+import { copyTemplate } from "./sqlite-template.ts";
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 3600 * 1000;
@@ -49,6 +50,8 @@ export function openTestStore(
   const keys = keysFrom(new Uint8Array(32).fill(7));
   const settings = { now: () => clock.now, newId, audit: keys.audit, ...options };
   const url = postgresUrl();
+  // A test that names a folder gave it its content.
+  if (!url && options.dataDir === undefined) copyTemplate(dataDir);
   const store: Store = url
     ? connectStore({ url: createDatabase(url), connections: 3, ...settings })
     : openStore({ dataDir, ...settings });
