@@ -8,7 +8,7 @@ import {
 import { createTransport } from "@connectrpc/connect/protocol-connect";
 import type { Admission } from "./access/admission.ts";
 import type { CallRecord } from "./access/call-record.ts";
-import { LargeMessages, largeMessagesKey } from "./large-message.ts";
+import { LargeMessages, largeMessagesKey } from "./response/large-message.ts";
 import type { Route } from "./routes.ts";
 
 export interface InMemoryOptions {

@@ -6,10 +6,10 @@ import { type Check, checkRequests } from "./check.ts";
 import type { ReportFault } from "./error/error.ts";
 import { errorInterceptor } from "./error/error-interceptor.ts";
 import { idempotencyKeys } from "./idempotency-key.ts";
-import { outputLimit } from "./output-limit.ts";
 import { lowerCaseIds } from "./request/lower-case-ids.ts";
 import { queryPagination } from "./request/query-pagination.ts";
 import { requireKnownFields } from "./request/unknown-fields.ts";
+import { outputLimit } from "./response/output-limit.ts";
 
 export interface InterceptorOptions {
   readonly report: ReportFault;

@@ -21,11 +21,11 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { runAuthentication } from "./access/authorization.ts";
 import { CONTRACT } from "./contract.ts";
 import { healthService, type Readiness } from "./health.ts";
-import { passLargeMessages } from "./large-message.ts";
 import { reflectionService } from "./reflection.ts";
 import { JSON_OPTIONS } from "./request/json-options.ts";
 import { useParsedRequest } from "./request/parsed-request.ts";
 import { type RequestReading, requestReading } from "./request/request-reading.ts";
+import { passLargeMessages } from "./response/large-message.ts";
 
 export { CONTRACT };
 

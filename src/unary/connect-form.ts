@@ -1,4 +1,4 @@
-import { create, type DescMessage, toJson, toJsonString } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import {
@@ -10,11 +10,11 @@ import {
 import type { OutputAccount } from "../rpc/access/call-record.ts";
 import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
+import { responseJson } from "../rpc/response/response-json.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { type StoredTexts, storedTexts } from "../services/call/stored-text.ts";
 import { requestBody } from "./request-body.ts";
 import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
-import type { Init, UnaryForm, WholeResponse } from "./unary-form.ts";
+import type { UnaryForm, WholeResponse } from "./unary-form.ts";
 import { bytesOf } from "./write-pieces.ts";
 import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
 
@@ -39,14 +39,12 @@ export class ConnectForm implements UnaryForm {
     return requestBody(req, this.lengthBytes, call, body);
   }
 
-  success({ method: { output }, serialization }: UnaryOperation, call: UnaryCall, response: object) {
+  success({ method: { output }, serialization }: UnaryOperation, call: UnaryCall, response: Message) {
     return {
       error: undefined,
       header: call.responseHeaderIfAny,
       trailer: call.responseTrailerIfAny,
-      body: this.isBinary
-        ? serialization.getO(true).serialize(create(output, response as Init))
-        : responseJson(output, response),
+      body: this.isBinary ? serialization.getO(true).serialize(response) : responseJson(output, response),
       mayCompress: true,
     };
   }
@@ -88,58 +86,4 @@ export class ConnectForm implements UnaryForm {
     };
     await writeResponse(res, setHead, body, output);
   }
-}
-
-/**
- * Returns the JSON of a response, in the form of all responses. This is the one
- * place that copies the text of stored resources instead of writing it from
- * messages; both are equal, as the text was written in this form when it was
- * stored.
- *
- * @param response a message of the schema, or one that {@link storedTexts} knows
- */
-export function responseJson(schema: DescMessage, response: object): string {
-  const stored = storedTexts(response);
-  if (!stored) return toJsonString(schema, response as never, JSON_OPTIONS);
-  const { field, rest } = stored;
-  const parts = partsOf(schema);
-  if (!parts.some(({ localName }) => localName === field)) throw new Error(`${schema} has no field ${field}`);
-  const json =
-    parts.length === 1 ? {} : (toJson(schema, create(schema, rest as Init), JSON_OPTIONS) as JsonObject);
-  let text = "";
-  for (const { jsonName, localName, opening } of parts) {
-    const value = localName === field ? copied(stored) : JSON.stringify(json[jsonName]);
-    if (value !== undefined) text += (text === "" ? "{" : ",") + opening + value;
-  }
-  return `${text}}`;
-}
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-function copied({ texts }: StoredTexts): string {
-  return typeof texts === "string" ? texts : `[${texts.join(",")}]`;
-}
-
-interface Part {
-  readonly localName: string;
-  readonly jsonName: string;
-  /** The name as JSON text, with its colon. */
-  readonly opening: string;
-}
-
-const known = new Map<DescMessage, readonly Part[]>();
-
-/** Returns the fields in the order in which toJson writes them. */
-function partsOf(schema: DescMessage): readonly Part[] {
-  let parts = known.get(schema);
-  if (!parts) {
-    const sorted = schema.fields.toSorted((one, other) => one.number - other.number);
-    parts = sorted.map(({ localName, jsonName }) => ({
-      localName,
-      jsonName,
-      opening: `${JSON.stringify(jsonName)}:`,
-    }));
-    known.set(schema, parts);
-  }
-  return parts;
 }

@@ -1,9 +1,8 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import { create } from "@bufbuild/protobuf";
 import { contentTypeProto, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { COMPRESSED_FLAG, enveloped } from "../rpc/request/envelope.ts";
 import { grpcMessage } from "./grpc-message.ts";
-import type { Init, UnaryForm } from "./unary-form.ts";
+import type { UnaryForm } from "./unary-form.ts";
 import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
 
 const STATUS_OK = { "grpc-status": grpcStatusOk };
@@ -20,12 +19,12 @@ export const GRPC_FORM: UnaryForm = {
   read: ({ requests }, req, call, body) =>
     grpcMessage(req as Http2ServerRequest, requests.limitBytes, call, body),
 
-  success({ method: { output }, serialization }, call, response) {
+  success({ serialization }, call, response) {
     return {
       error: undefined,
       header: call.responseHeaderIfAny,
       trailer: call.responseTrailerIfAny,
-      body: serialization.getO(true).serialize(create(output, response as Init)),
+      body: serialization.getO(true).serialize(response),
       mayCompress: true,
     };
   },

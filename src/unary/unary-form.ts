@@ -1,4 +1,4 @@
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
 import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
@@ -39,11 +39,10 @@ export interface UnaryForm {
     body: BodyAccount,
   ): Uint8Array | Promise<Uint8Array>;
   /**
-   * @param response a message of the operation's output, or one that `storedTexts`
-   *   knows
+   * @param response of the operation's output
    * @throws when the response cannot be written
    */
-  success(operation: UnaryOperation, call: UnaryCall, response: object): WholeResponse;
+  success(operation: UnaryOperation, call: UnaryCall, response: Message): WholeResponse;
   /** @param isOwn true for an error of the catalogue, which was thrown as it is */
   failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeResponse;
   /**

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type Message } from "@bufbuild/protobuf";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { runAuthentication } from "../rpc/access/authorization.ts";
 import type { CallRecord } from "../rpc/access/call-record.ts";
@@ -6,7 +6,6 @@ import { hasReason, type ReportFault, toConnectError } from "../rpc/error/error.
 import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { type ParseElsewhere, parsedRequestKey, turnOf } from "../rpc/request/parsed-request.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
-import { storedTexts } from "../services/call/stored-text.ts";
 import type { Eligibility } from "./eligibility.ts";
 import { type HttpRequest, type HttpResponse, UnaryCall } from "./unary-call.ts";
 import type { Init, WholeResponse } from "./unary-form.ts";
@@ -71,33 +70,27 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
 /** The function that interceptors wrap; the package has no name for it. */
 type AnyFn = ReturnType<Interceptor>;
 
-/**
- * Runs an operation behind its interceptors. The result is a message of the
- * operation's output, or a response of stored resources whose texts may be copied.
- */
-type RunOperation = (call: UnaryCall) => Promise<object>;
+/** Runs an operation behind its interceptors. */
+type RunOperation = (call: UnaryCall) => Promise<Message>;
 
 /** Wraps an operation in its interceptors, once for all of its calls. */
 export function wrapOperation({ method, implementation, interceptors }: UnaryOperation): RunOperation {
   const innermost: AnyFn = async (req) => {
     if (!(req instanceof UnaryCall)) throw new Error("an interceptor handed on a copy of the call");
     const response = await implementation(req.message, req);
-    return new CallResponse(
-      req,
-      storedTexts(response) ? response : create(method.output, response as Init),
-    ) as never;
+    return new CallResponse(req, create(method.output, response as Init)) as never;
   };
   const outermost = interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
-  return async (call) => (await outermost(call)).message;
+  return async (call) => (await outermost(call)).message as Message;
 }
 
 /** The interceptors' view of the response. */
 class CallResponse {
   readonly stream = false;
-  readonly message: object;
+  readonly message: Message;
   readonly #call: UnaryCall;
 
-  constructor(call: UnaryCall, message: object) {
+  constructor(call: UnaryCall, message: Message) {
     this.#call = call;
     this.message = message;
   }

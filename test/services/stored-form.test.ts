@@ -3,16 +3,17 @@ import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { afterAll, expect, test } from "@jest/globals";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { findEnvironment, findEnvironmentText } from "../../src/store/environment/environment.ts";
+import { findEnvironment, findStoredEnvironment } from "../../src/store/environment/environment.ts";
 import { JSON_FORM } from "../../src/store/json.ts";
 import {
   findProject,
-  findProjectText,
+  findStoredProject,
   findWholeProject,
   insertProject,
   updateProject,
 } from "../../src/store/project/project.ts";
 import { SYSTEM } from "../../src/store/store.ts";
+import { storedTextOf } from "../../src/store/stored-message.ts";
 import { openTestStore } from "../harness/test-store.ts";
 import { servicesOf } from "./services.ts";
 
@@ -32,24 +33,24 @@ test("what reads copy is what would be written of the message", async () => {
   });
   const id = project?.id ?? "";
   const db = made.store.reader;
-  const before = JSON.parse((await findProjectText(db, caller, id)) ?? "");
+  const before = JSON.parse(storedTextOf(await findStoredProject(db, caller, id)) ?? "");
   expect(before).toMatchObject({ technicalDescription: "", usedBy: { totalSubjects: 0, subjects: [] } });
   const environmentId = await own.use(id);
 
   const found = await findProject(db, caller, id);
-  const text = JSON.parse((await findProjectText(db, caller, id)) ?? "");
+  const text = JSON.parse(storedTextOf(await findStoredProject(db, caller, id)) ?? "");
   expect(text).toEqual(found && toJson(ProjectSchema, found, JSON_FORM));
   expect(text.usedBy.totalSubjects).toBe(1);
 
   const environment = await findEnvironment(db, caller, environmentId);
-  const row = await findEnvironmentText(db, caller, environmentId);
-  expect(JSON.parse(row?.text ?? "")).toEqual(
+  const row = await findStoredEnvironment(db, caller, environmentId);
+  expect(JSON.parse(storedTextOf(row?.environment) ?? "")).toEqual(
     environment && toJson(EnvironmentSchema, environment, JSON_FORM),
   );
   expect(row?.runnerId ?? "").toBe(environment?.metadata?.runnerId);
   const other = await made.createOrganization("other");
-  expect(await findProjectText(db, other, id)).toBeUndefined();
-  expect(await findEnvironmentText(db, other, environmentId)).toBeUndefined();
+  expect(await findStoredProject(db, other, id)).toBeUndefined();
+  expect(await findStoredEnvironment(db, other, environmentId)).toBeUndefined();
 });
 
 /** Fields that appear in JSON although nobody set them, of a message and of all in it. */
@@ -111,14 +112,14 @@ test("what a created or changed project is answered with is what would be writte
     technicalDescription: "told by what creates and changes",
   });
   const written = await made.store.write(SYSTEM, "test", (tx) => insertProject(tx, caller, project));
-  expect(JSON.stringify(written)).toBe(toJsonString(ProjectSchema, project, JSON_FORM));
+  expect(storedTextOf(written)).toBe(toJsonString(ProjectSchema, project, JSON_FORM));
 
   await servicesOf(made, caller).use(id);
   await made.store.write(SYSTEM, "test", async (tx) => {
     const before = await findWholeProject(tx.db, caller, id);
     if (!before) throw new Error("the project is not there");
     const after = create(ProjectSchema, { ...before, automationsFilePath: "a.yaml" });
-    const text = JSON.stringify(await updateProject(tx, caller, before, after));
+    const text = storedTextOf(await updateProject(tx, caller, before, after)) ?? "";
     expect(text).toBe(toJsonString(ProjectSchema, after, JSON_FORM));
     const told = JSON.parse(text);
     expect(told.technicalDescription).toBe("told by what creates and changes");

@@ -1,7 +1,7 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { OutputAccount } from "../../rpc/access/call-record.ts";
-import { encodeLarge, type LargeMessage, type LargeMessages } from "../../rpc/large-message.ts";
 import { ENVELOPE_BYTES, envelopeHead } from "../../rpc/request/envelope.ts";
+import { encodeLarge, type LargeMessage, type LargeMessages } from "../../rpc/response/large-message.ts";
 import { inTurns } from "../../rpc/turns.ts";
 import { endWith, piecesOf, writePieces } from "../../unary/write-pieces.ts";
 import type { HttpResponse } from "../connection/listener.ts";

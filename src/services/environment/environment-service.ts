@@ -1,6 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type {
   EnvironmentService as Contract,
   CreateEnvironmentFromProjectRequest,
@@ -29,7 +29,7 @@ import type { Grant } from "../../domain/identity/permissions.ts";
 import { requireTimestampInRange, roundedUpMs } from "../../domain/timestamp-range.ts";
 import {
   findEnvironment,
-  findEnvironmentText,
+  findStoredEnvironment,
   insertEnvironment,
 } from "../../store/environment/environment.ts";
 import {
@@ -45,7 +45,6 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { withStoredText } from "../call/stored-text.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
@@ -64,14 +63,14 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     listEnvironments(this.#deps, callerOf(ctx), req, grantOf(ctx));
 
   async getEnvironment({ environmentId }: GetEnvironmentRequest, ctx: HandlerContext) {
-    const found = await findEnvironmentText(this.#deps.store.reader, callerOf(ctx), environmentId);
+    const found = await findStoredEnvironment(this.#deps.store.reader, callerOf(ctx), environmentId);
     if (!found) throw notFound("environment");
     requireOwnership(
       ctx,
       { id: environmentId, principal: Principal.ENVIRONMENT },
       { id: found.runnerId ?? "", principal: Principal.RUNNER },
     );
-    return withStoredText({}, "environment", { schema: EnvironmentSchema, texts: found.text });
+    return { environment: found.environment };
   }
 
   createEnvironment(req: CreateEnvironmentRequest, ctx: HandlerContext) {
@@ -180,7 +179,7 @@ export async function listEnvironments(
     find: (db, after, limit) => findEnvironmentPage(db, caller, filter, order, after, limit),
     count: req.count?.include ? (db, limit) => countEnvironments(db, caller, filter, limit) : undefined,
   });
-  return withStoredText(page, "environments", { schema: EnvironmentSchema, texts: rows });
+  return { ...page, environments: rows };
 }
 
 function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilter {

@@ -1,6 +1,5 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { ProjectSchema } from "#gen/service/v1/project_pb.js";
 import {
   type ListProjectEnvironmentClassesRequest,
   type ListProjectsRequest,
@@ -16,7 +15,6 @@ import { findProjectPage } from "../../store/project/project-list.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { withStoredText } from "../call/stored-text.ts";
 
 /** Returns one page of the caller's projects, and on the first page their count if requested. */
 export async function listProjects(deps: ServiceDependencies, ctx: HandlerContext, req: ListProjectsRequest) {
@@ -42,7 +40,7 @@ export async function listProjects(deps: ServiceDependencies, ctx: HandlerContex
     // Found with the page, by the same search.
     count: isCounted ? async () => counted : undefined,
   });
-  return withStoredText(page, "projects", { schema: ProjectSchema, texts: rows });
+  return { ...page, projects: rows };
 }
 
 /** An upper bound of the size of an entry in JSON: an id, an order or a flag, and their names. */

@@ -1,7 +1,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
 import {
   type ProjectService as Contract,
   type CreateProjectFromEnvironmentRequest,
@@ -38,7 +38,7 @@ import {
 } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
-  findProjectText,
+  findStoredProject,
   findWholeProject,
   insertProject,
   updateProject,
@@ -48,7 +48,6 @@ import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
-import { withStoredText } from "../call/stored-text.ts";
 import { writeEachAsCaller } from "../call/write-each.ts";
 import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
@@ -75,16 +74,16 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
     const db = this.#deps.store.reader;
     const caller = callerOf(ctx);
-    const text = await findProjectText(db, caller, projectId);
-    if (text === undefined) throw notFound("project");
+    const project = await findStoredProject(db, caller, projectId);
+    if (!project) throw notFound("project");
     if (!(await this.#isProjectOfEnvironment(caller, projectId))) requireOwnership(ctx);
-    return toResponse(text);
+    return { project };
   }
 
   createProject(req: CreateProjectRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
-      toResponse(await createProject(tx, caller, req)),
-    );
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
+      project: await createProject(tx, caller, req),
+    }));
   }
 
   createProjectFromEnvironment(req: CreateProjectFromEnvironmentRequest, ctx: HandlerContext) {
@@ -97,7 +96,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       // A copied source keeps its setters: those who chose it for the environment.
       const setters = await findSourceSetters(tx.db, caller, "environment", environment);
       const withName = name === undefined ? template : { ...template, name };
-      return toResponse(await createProject(tx, caller, withName, setters));
+      return { project: await createProject(tx, caller, withName, setters) };
     });
   }
 
@@ -111,18 +110,14 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         requireChecked(element);
         return tx.attempt(() => withinQuota(tx, caller, () => createProject(tx, caller, element)));
       },
-      respond: (succeeded, failed) =>
-        withStoredText(
-          {
-            failedProjects: failed.map(({ element, index, error }) => ({
-              index,
-              name: element.name ?? "",
-              error,
-            })),
-          },
-          "createdProjects",
-          { schema: ProjectSchema, texts: succeeded },
-        ),
+      respond: (createdProjects, failed) => ({
+        createdProjects,
+        failedProjects: failed.map(({ element, index, error }) => ({
+          index,
+          name: element.name ?? "",
+          error,
+        })),
+      }),
       count: (response) => {
         const { createdProjects, failedProjects } = response as CreateProjectsResponse;
         return createdProjects.length + failedProjects.length;
@@ -131,9 +126,9 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 
   updateProject(req: UpdateProjectRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) =>
-      toResponse(await changeProject(tx, ctx, caller, req)),
-    );
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
+      project: await changeProject(tx, ctx, caller, req),
+    }));
   }
 
   async updateProjects({ projects }: UpdateProjectsRequest, ctx: HandlerContext) {
@@ -146,18 +141,14 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
         requireChecked(element);
         return tx.attempt(() => withinQuota(tx, caller, () => changeProject(tx, ctx, caller, element)));
       },
-      respond: (succeeded, failed) =>
-        withStoredText(
-          {
-            failedProjects: failed.map(({ element: { projectId }, index, error }) => ({
-              index,
-              projectId,
-              error,
-            })),
-          },
-          "updatedProjects",
-          { schema: ProjectSchema, texts: succeeded },
-        ),
+      respond: (updatedProjects, failed) => ({
+        updatedProjects,
+        failedProjects: failed.map(({ element: { projectId }, index, error }) => ({
+          index,
+          projectId,
+          error,
+        })),
+      }),
       count: (response) => {
         const { updatedProjects, failedProjects } = response as UpdateProjectsResponse;
         return updatedProjects.length + failedProjects.length;
@@ -196,18 +187,12 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 }
 
-/** Returns the response with a project. @param text the project as stored JSON */
-function toResponse(text: string) {
-  return withStoredText({}, "project", { schema: ProjectSchema, texts: text });
-}
-
-/** @returns the project as stored JSON */
 async function createProject(
   tx: WriteTransaction,
   caller: Caller,
   template: ProjectTemplate,
   sourceSetBy: readonly Subject[] = [caller.subject],
-): Promise<string> {
+): Promise<Project> {
   requireProjectCreationAllowed(await findPolicies(tx.db, caller), caller.role);
   const project = newProject(template, {
     id: tx.newId(),
@@ -217,18 +202,17 @@ async function createProject(
   });
   await checkProjectReferences(tx.db, caller, project);
   requireMayPrebuildAs(undefined, project, caller);
-  const json = await insertProject(tx, caller, project);
+  const stored = await insertProject(tx, caller, project);
   await insertSourceSetters(tx, caller, "project", project, sourceSetBy);
-  return JSON.stringify(json);
+  return stored;
 }
 
-/** @returns the project as stored JSON */
 async function changeProject(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   req: UpdateProjectRequest,
-): Promise<string> {
+): Promise<Project> {
   const before = await getOwnedProject(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
@@ -238,7 +222,7 @@ async function changeProject(
   const setBy = becomesSourceSetter(before, req, caller)
     ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
     : undefined;
-  return JSON.stringify(await updateProject(tx, caller, before, after, setBy));
+  return updateProject(tx, caller, before, after, setBy);
 }
 
 /** Returns a project that the caller may change. */

@@ -1,4 +1,5 @@
 import type { SelectQueryBuilder } from "kysely";
+import { type Environment, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
 import { countRows, firstRows, firstRowsInPhases, type RowOrder } from "../first-rows.ts";
@@ -7,6 +8,7 @@ import { builderOf } from "../query-builder.ts";
 import { matchesSearch } from "../scanned-search.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
+import { storedMessage } from "../stored-message.ts";
 
 /**
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
@@ -33,7 +35,7 @@ export interface EnvironmentOrder {
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Returns up to `limit` environments in JSON after `after`. In the order of archival, equal times
+ * Returns up to `limit` environments after `after`. In the order of archival, equal times
  * are ordered by id in the same direction, and environments that are not archived come last when
  * the order ascends and first when it descends.
  */
@@ -44,7 +46,7 @@ export async function findEnvironmentPage(
   order: EnvironmentOrder,
   after: PagePosition | undefined,
   limit: number,
-): Promise<ListedRow<string>[]> {
+): Promise<ListedRow<Environment>[]> {
   const rows =
     order.field === "archivedAt"
       ? await byArchival(db, scope, filter, order, after, limit)
@@ -53,7 +55,9 @@ export async function findEnvironmentPage(
     key: order.field === "id" ? 0 : (row.archived_at ?? NEVER),
     id: row.id,
   });
-  return listedRows(db, "environment", rows, positionOf, ({ body }) => body);
+  return listedRows(db, "environment", rows, positionOf, ({ body }) =>
+    storedMessage(EnvironmentSchema, body),
+  );
 }
 
 /** Returns the number of matching environments, counted up to `limit`. */

@@ -6,6 +6,7 @@ import { prepared } from "../prepared.ts";
 import { countRemovedEnvironment } from "../project/popularity.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import { storedMessage } from "../stored-message.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   queueEnvironmentWork,
@@ -15,23 +16,23 @@ import {
 
 const selectEnvironment = prepared<
   { id: string; organizationId: string },
-  { text: string; runnerId: string | null }
+  { body: string; runnerId: string | null }
 >((db, { id, organizationId }) =>
   db
     .selectFrom("environment")
-    .select(["body as text", "runner_id as runnerId"])
+    .select(["body", "runner_id as runnerId"])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
 );
 
-/** Returns the environment in JSON, and the id of its runner. */
-export async function findEnvironmentText(
+/** Returns the environment, decoded when it is read: to be sent; and the id of its runner. */
+export async function findStoredEnvironment(
   db: Reader,
   scope: Scope,
   id: string,
-): Promise<{ readonly text: string; readonly runnerId: string | null } | undefined> {
+): Promise<{ readonly environment: Environment; readonly runnerId: string | null } | undefined> {
   const [row] = await selectEnvironment(db, { id, organizationId: scope.organizationId });
-  return row;
+  return row && { environment: storedMessage(EnvironmentSchema, row.body), runnerId: row.runnerId };
 }
 
 export async function findEnvironment(
@@ -39,8 +40,8 @@ export async function findEnvironment(
   scope: Scope,
   id: string,
 ): Promise<Environment | undefined> {
-  const found = await findEnvironmentText(db, scope, id);
-  return found && fromBody(EnvironmentSchema, found.text);
+  const [row] = await selectEnvironment(db, { id, organizationId: scope.organizationId });
+  return row && fromBody(EnvironmentSchema, row.body);
 }
 
 /** Returns the number of environments that are bound to a runner, in any phase; `limit` for more. */

@@ -1,8 +1,9 @@
+import type { Project } from "#gen/service/v1/project_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
 import { listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope, Store } from "../store.ts";
-import { projectText } from "./project.ts";
+import { storedProject } from "./project.ts";
 import { isEmptyFilter } from "./project-filter.ts";
 import {
   directions,
@@ -13,7 +14,7 @@ import {
 } from "./project-page.ts";
 
 /**
- * Returns up to `limit` projects in JSON, as reads return them, after `after`, and the number of
+ * Returns up to `limit` projects, as reads return them, after `after`, and the number of
  * matches, counted up to `countLimit`. In the order of popularity, ties are ordered by ascending id
  * when the score descends, and exactly mirrored when it ascends. With a filter it is a search, and
  * fails as one.
@@ -23,7 +24,7 @@ export async function findProjectPage(
   scope: Scope,
   page: ProjectPage,
   signal: () => AbortSignal,
-): Promise<{ projects: ListedRow<string>[]; count: number | undefined }> {
+): Promise<{ projects: ListedRow<Project>[]; count: number | undefined }> {
   const { rows, count } = isEmptyFilter(page.filter)
     ? await unfilteredPage(store.reader, scope, page)
     : await store.projectSearch.find(scope, page, signal());
@@ -31,7 +32,7 @@ export async function findProjectPage(
     key: page.order.field === "id" ? 0 : popularity,
     id,
   });
-  const projects = listedRows(store.reader, "project", rows, positionOf, projectText);
+  const projects = listedRows(store.reader, "project", rows, positionOf, storedProject);
   return { projects, count };
 }
 

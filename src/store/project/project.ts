@@ -12,21 +12,20 @@ import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import { storedMessage } from "../stored-message.ts";
 import { syncPrebuildSchedule } from "./prebuild-schedule.ts";
 import { replaceProjectIndex } from "./project-index.ts";
 import type { ProjectTable } from "./project-schema.ts";
 
 /**
- * Returns a project as reads return it, in JSON: the body, which is never an empty object, with the
- * users at its end.
+ * Returns a project as reads return it: with its users, without its technical description. The body
+ * is never an empty object.
  */
-export function projectText({ body, used_by }: Pick<ProjectTable, "body" | "used_by">): string {
-  return `${body.slice(0, -1)},"usedBy":${used_by}}`;
+export function storedProject({ body, used_by }: Pick<ProjectTable, "body" | "used_by">): Project {
+  return storedMessage(ProjectSchema, () => `${body.slice(0, -1)},"usedBy":${used_by}}`);
 }
 
-/**
- * Returns the message of {@link projectText}: with its users, without its technical description.
- */
+/** Returns the same project, to be read or changed. */
 function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
   const project = fromBody(ProjectSchema, row.body);
   project.usedBy = fromBody(Project_UsedBySchema, row.used_by);
@@ -53,7 +52,7 @@ export async function findProject(db: Reader, scope: Scope, id: string): Promise
   return row && projectOfRow(row);
 }
 
-const selectProjectText = prepared<
+const selectStoredProject = prepared<
   { id: string; organizationId: string },
   Pick<ProjectTable, "body" | "used_by">
 >((db, { id, organizationId }) =>
@@ -64,10 +63,10 @@ const selectProjectText = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** Returns the result of {@link findProject} as {@link projectText}. */
-export async function findProjectText(db: Reader, scope: Scope, id: string): Promise<string | undefined> {
-  const [row] = await selectProjectText(db, { id, organizationId: scope.organizationId });
-  return row && projectText(row);
+/** Returns the result of {@link findProject}, decoded when it is read: to be sent. */
+export async function findStoredProject(db: Reader, scope: Scope, id: string): Promise<Project | undefined> {
+  const [row] = await selectStoredProject(db, { id, organizationId: scope.organizationId });
+  return row && storedProject(row);
 }
 
 /**
@@ -129,13 +128,9 @@ const insertRow = prepared<ProjectTable, unknown>((db, row) =>
 
 /**
  * Adds a project.
- * @returns the project in the form of {@link toJsonObject}, with the technical description
+ * @returns the project as it was stored, with the technical description
  */
-export async function insertProject(
-  tx: WriteTransaction,
-  scope: Scope,
-  project: Project,
-): Promise<JsonObject> {
+export async function insertProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<Project> {
   const json = toJsonObject(ProjectSchema, project);
   const columns = changingColumns(project, json);
   await insertRow(tx.db, {
@@ -158,7 +153,7 @@ export async function insertProject(
     kind: "created",
     after: json,
   });
-  return json;
+  return storedMessage(ProjectSchema, () => JSON.stringify(json));
 }
 
 const updateRow = prepared<
@@ -204,7 +199,7 @@ const selectSearchText = prepared<
  * Replaces a project; `before` and `after` contain the technical description.
  * @param setBy the setters of the source before and after, where they were replaced too: for the
  * audit row
- * @returns `after` in the form of {@link toJsonObject}, with the technical description
+ * @returns `after` as it was stored, with the technical description
  */
 export async function updateProject(
   tx: WriteTransaction,
@@ -212,7 +207,7 @@ export async function updateProject(
   before: Project,
   after: Project,
   setBy?: SourceSetterChange,
-): Promise<JsonObject> {
+): Promise<Project> {
   const json = toJsonObject(ProjectSchema, after);
   const columns = changingColumns(after, json);
   const place = { id: after.id, organization_id: scope.organizationId };
@@ -234,7 +229,7 @@ export async function updateProject(
     before: { ...toJsonObject(ProjectSchema, before), ...(setBy && { sourceSetBy: setBy.before }) },
     after: setBy ? { ...json, sourceSetBy: setBy.after } : json,
   });
-  return json;
+  return storedMessage(ProjectSchema, () => JSON.stringify(json));
 }
 
 /**

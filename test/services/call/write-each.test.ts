@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { ProjectSchema } from "#gen/service/v1/project_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
 import {
   CreateProjectRequestSchema,
   type CreateProjectsResponse,
@@ -12,7 +12,6 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { newProject } from "../../../src/domain/project/project.ts";
 import { PART_MS } from "../../../src/services/call/call.ts";
 import { repeatableKey } from "../../../src/services/call/idempotency.ts";
-import { withStoredText } from "../../../src/services/call/stored-text.ts";
 import { writeEachAsCaller } from "../../../src/services/call/write-each.ts";
 import { insertProject } from "../../../src/store/project/project.ts";
 import type { WriteTransaction } from "../../../src/store/store.ts";
@@ -48,22 +47,20 @@ async function write(tx: WriteTransaction, { organizationId, subject: creator }:
       now: tx.now,
     },
   );
-  return JSON.stringify(await insertProject(tx, caller, project));
+  return insertProject(tx, caller, project);
 }
 
 /** Creates the projects under a key, unless that is undefined. */
 async function createAll(key: string | undefined, hash = HASH) {
   const ctx = contextOf(method, caller, leaving.signal);
   if (key !== undefined) ctx.values.set(repeatableKey, { key, hashes: [hash] });
-  const response = await writeEachAsCaller<string, string>(opened.store, ctx, {
+  const response = await writeEachAsCaller<string, Project>(opened.store, ctx, {
     elements: NAMES,
     write,
-    respond: (succeeded, failed) =>
-      withStoredText(
-        { failedProjects: failed.map(({ element: name, index, error }) => ({ index, name, error })) },
-        "createdProjects",
-        { schema: ProjectSchema, texts: succeeded },
-      ),
+    respond: (createdProjects, failed) => ({
+      createdProjects,
+      failedProjects: failed.map(({ element: name, index, error }) => ({ index, name, error })),
+    }),
     count(response) {
       const { createdProjects, failedProjects } = response as CreateProjectsResponse;
       return createdProjects.length + failedProjects.length;

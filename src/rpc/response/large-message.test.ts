@@ -1,8 +1,8 @@
 import { create, fromBinary, fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { StreamInputsResponseSchema } from "#gen/runner/v1/agent_work_service_pb.js";
+import { JSON_OPTIONS } from "../request/json-options.ts";
 import { encodeLarge } from "./large-message.ts";
-import { JSON_OPTIONS } from "./request/json-options.ts";
 
 const image = (length: number, fill: number) => ({
   input: {

@@ -1,9 +1,9 @@
 import { create, type DescMessage, type MessageShape, ScalarType, toJsonString } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey, type Interceptor } from "@connectrpc/connect";
-import { deterministicPieces } from "./deterministic-pieces.ts";
-import { exchangeBytes } from "./request/byte-fields.ts";
-import { JSON_OPTIONS } from "./request/json-options.ts";
-import { runInTurns } from "./turns.ts";
+import { deterministicPieces } from "../deterministic-pieces.ts";
+import { exchangeBytes } from "../request/byte-fields.ts";
+import { JSON_OPTIONS } from "../request/json-options.ts";
+import { runInTurns } from "../turns.ts";
 
 /** Size of the bytes fields of a message above which it is passed around the protocol layer. */
 const LARGE_BYTES = 1024 * 1024;

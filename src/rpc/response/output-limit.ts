@@ -1,7 +1,7 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { shuttingDown } from "./access/authorization.ts";
-import { callRecordKey, type OutputAccount } from "./access/call-record.ts";
+import { shuttingDown } from "../access/authorization.ts";
+import { callRecordKey, type OutputAccount } from "../access/call-record.ts";
 
 /**
  * Makes reads wait until their responses may be produced. By then their bodies

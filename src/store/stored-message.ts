@@ -1,0 +1,78 @@
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
+import { fromBody } from "./json.ts";
+
+/** The key under which a stored message has its text; no field has a symbol as its name. */
+const TEXT = Symbol("stored text");
+
+/** The behaviour of a message that is decoded when something of it but its type is read. */
+class Decoding implements ProxyHandler<Message> {
+  readonly #schema: DescMessage;
+  #text: string | (() => string);
+  #decoded: Message | undefined;
+
+  constructor(schema: DescMessage, text: string | (() => string)) {
+    this.#schema = schema;
+    this.#text = text;
+  }
+
+  /** Whoever has the message may change it, so that its text counts no longer. */
+  #message(): Message {
+    this.#decoded ??= fromBody(this.#schema, this.#textNow());
+    return this.#decoded;
+  }
+
+  #textNow(): string {
+    if (typeof this.#text !== "string") this.#text = this.#text();
+    return this.#text;
+  }
+
+  get(_: Message, key: string | symbol): unknown {
+    if (key === TEXT) return this.#decoded ? undefined : this.#textNow();
+    // Asked for by every promise that resolves to the message.
+    if (key === "then") return undefined;
+    return key === "$typeName" ? this.#schema.typeName : Reflect.get(this.#message(), key);
+  }
+
+  has(_: Message, key: string | symbol): boolean {
+    return key === "$typeName" || Reflect.has(this.#message(), key);
+  }
+
+  set(_: Message, key: string | symbol, value: unknown): boolean {
+    return Reflect.set(this.#message(), key, value);
+  }
+
+  deleteProperty(_: Message, key: string | symbol): boolean {
+    return Reflect.deleteProperty(this.#message(), key);
+  }
+
+  ownKeys(): (string | symbol)[] {
+    return Reflect.ownKeys(this.#message());
+  }
+
+  getOwnPropertyDescriptor(_: Message, key: string | symbol): PropertyDescriptor | undefined {
+    const descriptor = Reflect.getOwnPropertyDescriptor(this.#message(), key);
+    return descriptor && { ...descriptor, configurable: true };
+  }
+
+  getPrototypeOf(): object | null {
+    return Reflect.getPrototypeOf(this.#message());
+  }
+}
+
+/**
+ * Returns a resource as the message that its stored text says. It is decoded when one of its fields is first read: most
+ * are only sent, and a writer of JSON copies the text instead (see {@link storedTextOf}).
+ *
+ * @param text in the form of toBody, or a function that returns it
+ */
+export function storedMessage<D extends DescMessage>(
+  schema: D,
+  text: string | (() => string),
+): MessageShape<D> {
+  return new Proxy({} as MessageShape<D>, new Decoding(schema, text) as ProxyHandler<MessageShape<D>>);
+}
+
+/** Returns the text of a stored message that nobody has read or changed; undefined for any other value. */
+export function storedTextOf(message: unknown): string | undefined {
+  return (message as { readonly [TEXT]?: string } | undefined)?.[TEXT];
+}
