@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { keysFrom } from "../../src/keys.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 
-/** Names the folder of the run's template. */
-const VARIABLE = "CHARTROOM_TEST_TEMPLATE";
+/** Names the folder of the run's template; not as a setting is named, since commands reject settings that they do not know. */
+const VARIABLE = "TEST_DATABASE_TEMPLATE";
 
 /** Creates an empty database of the newest schema, for all tests of a run: to migrate one takes 40 ms, to copy it 1. */
 export async function createTemplate(): Promise<void> {
