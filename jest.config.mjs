@@ -14,8 +14,9 @@ export default {
   globalTeardown: "<rootDir>/test/harness/teardown.ts",
   // Ends what hangs, and nothing that is slow because the machine is.
   testTimeout: 180_000,
-  // Tests wait for servers of their own much of the time: three workers for two processors keep the machine at work.
-  maxWorkers: Math.ceil(1.5 * availableParallelism()),
+  // Tests wait for servers of their own much of the time: two workers a processor keep the machine at work.
+  maxWorkers: 2 * availableParallelism(),
+  testSequencer: "<rootDir>/jest.sequencer.mjs",
   // The modules of ended test files are freed late: a worker grew to 2 GB, and then took too long to end.
   workerIdleMemoryLimit: "700MB",
 };

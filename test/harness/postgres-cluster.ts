@@ -9,6 +9,10 @@ export interface PostgresCluster {
   /** `postgres://…` without a database. */
   readonly url: string;
   readonly folder: string;
+  /** Ends the server at once, as if its machine had lost power, and keeps its folder. */
+  crash(): Promise<void>;
+  /** Starts it again after {@link crash}, at the same address. */
+  restart(): Promise<void>;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -74,19 +78,30 @@ export async function startPostgres(
     ...settings,
   ];
   const args = ["-D", data, ...all.flatMap((setting) => ["-c", setting])];
-  const child = spawn(join(bin, "postgres"), args, {
-    ...as,
-    env,
-    cwd: folder,
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  await untilReady(child);
+  const start = async () => {
+    const started = spawn(join(bin, "postgres"), args, {
+      ...as,
+      env,
+      cwd: folder,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    await untilReady(started);
+    return started;
+  };
+  let child = await start();
+  const end = async (signal: NodeJS.Signals) => {
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    if (child.exitCode === null && child.kill(signal)) await ended;
+  };
   return {
     url: `postgres://postgres@127.0.0.1:${port}`,
     folder,
+    crash: () => end("SIGQUIT"),
+    async restart() {
+      child = await start();
+    },
     async stop(signal = "SIGINT") {
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      if (child.exitCode === null && child.kill(signal)) await ended;
+      await end(signal);
       rmSync(folder, { recursive: true, force: true });
     },
   };

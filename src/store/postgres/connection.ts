@@ -14,6 +14,8 @@ import {
 import pg from "pg";
 import { postgresForm } from "../expressions.ts";
 import type { Schema } from "../schema.ts";
+import { StoreUnavailable } from "../store.ts";
+import { isBroken, isEngineFailure, isTimeout, storageProblem } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
 
 /** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
@@ -34,11 +36,17 @@ const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   timezone: "UTC",
 };
 
-/** Settings of the connections that read: a query that takes longer than this ends with an error. */
+/** Time after which the engine ends a query that reads, in milliseconds. */
+const READ_LIMIT_MS = 10_000;
+
+/** Settings of the connections that read. */
 const READ_SETTINGS: Readonly<Record<string, string>> = {
   default_transaction_read_only: "on",
-  statement_timeout: "10000",
+  statement_timeout: String(READ_LIMIT_MS),
 };
+
+/** Settings of the connections that write: one that waits longer for its locks than this, in milliseconds, fails. */
+const WRITE_SETTINGS: Readonly<Record<string, string>> = { lock_timeout: "10000" };
 
 /** Settings of the session: it looks once a second, and a process that does not look any more loses it. */
 const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "8000" };
@@ -68,6 +76,7 @@ function clientConfig({ url, password }: DatabaseAddress, role: ConnectionRole):
   const settings = {
     ...SESSION_SETTINGS,
     ...(role === "read" && READ_SETTINGS),
+    ...(role === "write" && WRITE_SETTINGS),
     ...(role === "session" && HOLDING_SETTINGS),
   };
   return {
@@ -95,6 +104,28 @@ export function openPool(address: DatabaseAddress, role: "read" | "write", max: 
   // One that breaks while it is used fails its query as well; the event alone would end the process.
   pool.on("connect", (client) => void client.on("error", () => {}));
   return pool;
+}
+
+/**
+ * Returns the function that runs queries on any connection of a pool that reads. A query whose connection broke is run
+ * once more: the pool may have held it since before the engine was started again.
+ *
+ * @param tooLong returns the error for a query that took longer than the limit, which is its argument
+ * @throws StoreUnavailable when the engine cannot be reached or fails
+ */
+export function readFrom(pool: pg.Pool, tooLong: (limitMs: number) => Error): RunQuery {
+  return async (query) => {
+    try {
+      return await pool.query(query).catch((error) => {
+        if (isBroken(error)) return pool.query(query);
+        throw error;
+      });
+    } catch (cause) {
+      if (isTimeout(cause)) throw tooLong(READ_LIMIT_MS);
+      if (!isEngineFailure(cause)) throw cause;
+      throw new StoreUnavailable("the database did not answer", { problem: storageProblem(cause), cause });
+    }
+  };
 }
 
 /** Runs one query; prepared on its connection when it has a name. */

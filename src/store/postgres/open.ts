@@ -1,4 +1,5 @@
 import pg from "pg";
+import { SearchTooLong } from "../../domain/error.ts";
 import { Listeners } from "../listeners.ts";
 import type { AuditSeal } from "../record/record.ts";
 import {
@@ -7,10 +8,11 @@ import {
   type BookkeepingUpdate,
   OPERATOR,
   type Store,
+  StoreUnavailable,
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { builderOver, type DatabaseAddress, openPool, sessionConfig } from "./connection.ts";
+import { builderOver, type DatabaseAddress, openPool, readFrom, sessionConfig } from "./connection.ts";
 import { lockForMigration, type Presence, PresenceRefused } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
@@ -80,7 +82,8 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const reading = openPool(options, "read", connections);
   const writing = openPool(options, "write", connections);
   const session = new Session({ ...options, presence, listeners });
-  const reader = builderOver((query) => reading.query(query));
+  const reader = builderOver(readFrom(reading, () => new StoreUnavailable("the database is too slow")));
+  const lister = builderOver(readFrom(reading, (limitMs) => new SearchTooLong(limitMs)));
   const writer = new Writer({
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
@@ -105,9 +108,9 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
 
   const store: Store = {
     reader,
-    projectSearch: { find: (scope, page) => findProjects(reader, scope, page) },
-    searcher: () => reader,
-    lister: () => reader,
+    projectSearch: { find: (scope, page) => findProjects(lister, scope, page) },
+    searcher: () => lister,
+    lister: () => lister,
     write: <T>(
       actor: Actor,
       operation: string,

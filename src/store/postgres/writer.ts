@@ -125,9 +125,8 @@ export class Writer {
     return this.#problem;
   }
 
-  /** Tries an empty transaction that could write, while there is a problem. */
+  /** Tries an empty transaction that could write: a server that gets no writes finds out as well. */
   async probe(): Promise<void> {
-    if (this.#problem === undefined) return;
     await this.enqueue(async () => undefined, undefined).catch(() => {});
   }
 
