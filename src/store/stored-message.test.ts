@@ -28,6 +28,7 @@ test("it is the message of its text, in every form", () => {
 test("nothing is decoded while it is awaited and put into a response", async () => {
   const broken = await Promise.resolve(storedMessage(ProjectSchema, "no JSON"));
   expect(isMessage(broken, ProjectSchema)).toBe(true);
+  expect(broken).not.toBeInstanceOf(Promise);
   const response = create(GetProjectResponseSchema, { project: broken });
   expect(storedTextOf(response.project)).toBe("no JSON");
   expect(() => response.project?.id).toThrow();

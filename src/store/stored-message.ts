@@ -53,10 +53,6 @@ class Decoding implements ProxyHandler<Message> {
     const descriptor = Reflect.getOwnPropertyDescriptor(this.#message(), key);
     return descriptor && { ...descriptor, configurable: true };
   }
-
-  getPrototypeOf(): object | null {
-    return Reflect.getPrototypeOf(this.#message());
-  }
 }
 
 /**

@@ -126,3 +126,21 @@ test("what a created or changed project is answered with is what would be writte
     expect(told.usedBy.totalSubjects).toBe(1);
   });
 });
+
+test("responses with projects and environments carry the stored texts: nothing has read the messages on their way", async () => {
+  const own = servicesOf(made, await made.createOrganization("undecoded"));
+  const projectId = await own.project("pier");
+  await own.use(projectId);
+  const { environments } = await own.environments.listEnvironments({});
+  const responses = [
+    (await own.projects.createProject({ name: "quay" })).project,
+    (await own.projects.getProject({ projectId })).project,
+    (await own.projects.updateProject({ projectId, name: "mole" })).project,
+    ...(await own.projects.listProjects({})).projects,
+    ...(await own.projects.listProjects({ filter: { search: "mole" } })).projects,
+    (await own.environments.getEnvironment({ environmentId: environments[0]?.id ?? "" })).environment,
+    ...(await own.environments.listEnvironments({})).environments,
+  ];
+  expect(responses.length).toBe(3 + 2 + 1 + 1 + 1);
+  for (const message of responses) expect(storedTextOf(message)).toMatch(/^\{"id":/);
+});
