@@ -12,7 +12,7 @@ import { placeOf } from "./open-data.ts";
 import { addressOf, asDatabaseError, InUse } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
-/** Where data is moved from and to: each a data folder, or the URL of a database. */
+/** The two ends of a move: each a data folder, or the URL of a database. */
 export interface MoveOptions {
   readonly from: string;
   readonly to: string;

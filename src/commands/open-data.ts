@@ -26,7 +26,7 @@ export interface OpenData {
   readonly keys: Keys;
 }
 
-/** How a command opens the data. */
+/** The options with which a command opens the data. */
 export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> {
   /** Called for each migration that begins on data of an earlier release. */
   readonly onMigration?: (name: string) => void;

@@ -1,5 +1,5 @@
 import { type Config, ConfigError } from "../config/config.ts";
-import { quotaBytesOf } from "../config/storage-settings.ts";
+import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import { buildServer } from "../server.ts";

@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
-import { INTERVAL_SETTINGS } from "./interval-settings.ts";
+import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
-import { STORAGE_SETTINGS } from "./storage-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";

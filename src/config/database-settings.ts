@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** Where rows are stored when one machine is not enough. */
+/** The database of installations for which one machine is not enough. */
 export const DATABASE_SETTINGS = {
   databaseUrl: setting({
     flag: "--database-url",

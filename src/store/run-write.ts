@@ -14,7 +14,7 @@ export interface WriteSettings {
   readonly audit: AuditSeal;
 }
 
-/** What the engine contributes to a write. */
+/** The parts of a write that are the engine's. */
 export interface WriteEngine {
   readonly db: Kysely<Schema>;
   readonly group: Group;

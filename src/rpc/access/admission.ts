@@ -7,7 +7,7 @@ import { type Authentication, authError } from "./authentication.ts";
 import { authErrorKey, shuttingDown } from "./authorization.ts";
 import { type CallRecord, callRecordKey } from "./call-record.ts";
 
-/** What every call passes before its operation, whether it comes over a socket, as a delivery or from this process. */
+/** The checks that every call passes before its operation, over a socket, as a delivery or from this process. */
 export interface Admission {
   /** Authenticates the sender of a request, and names a known one in the record of the call. */
   identify(authorization: string | undefined, record: CallRecord): Promise<AuthenticatedCaller>;

@@ -53,7 +53,7 @@ export async function unlockMigration(client: pg.ClientBase): Promise<void> {
   ]);
 }
 
-/** How a process is there: as one of the servers, as the only process, or next to the servers. */
+/** The presence of a process at the database: as one of the servers, as the only process, or next to the servers. */
 export type Presence = "server" | "alone" | "beside";
 
 /** The error of a process that cannot be there as it asks, because of others. */

@@ -1,6 +1,6 @@
 /**
  * The rules that the database itself holds: audit rows are never changed, event rows only pruned, and the stored bytes
- * of each organization are counted in the transaction that changes a row, whoever changes it. The count covers what
+ * of each organization are counted in the transaction that changes a row, by any function. The count covers what
  * callers, runners and agents can make long: texts and blobs, not columns of a fixed size, indexes, or columns that
  * repeat others for a search. The audit trail and the events are not counted: nobody can remove them.
  */
