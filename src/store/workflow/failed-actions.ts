@@ -1,7 +1,7 @@
-import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { fromJson } from "@bufbuild/protobuf";
+import { type WorkflowExecutionAction, WorkflowExecutionActionSchema } from "#gen/service/v1/workflow_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope } from "../store.ts";
-import { actionOfRow } from "./workflow-action.ts";
 
 interface NextFailed {
   readonly executionId: string;
@@ -26,7 +26,10 @@ const selectFailed = prepared<NextFailed, { body: string }>(
 /** Number of actions that are read at a time: a write pauses only between its queries. */
 const ACTIONS_PER_READ = 50;
 
-/** Returns the failed actions of an execution, in their order, the report last. */
+/**
+ * Returns the failed actions of an execution, in their order, the report last; without their status,
+ * which a retry does not copy, and whose steps are most of what there is to decode.
+ */
 export async function findFailedActions(
   db: Reader,
   { organizationId }: Scope,
@@ -36,7 +39,12 @@ export async function findFailedActions(
   for (;;) {
     const next = { executionId, organizationId, afterId: failed.at(-1)?.id ?? "", limit: ACTIONS_PER_READ };
     const rows = await selectFailed(db, next);
-    failed.push(...rows.map(actionOfRow));
+    failed.push(...rows.map(({ body }) => withoutStatus(body)));
     if (rows.length < ACTIONS_PER_READ) return failed;
   }
+}
+
+function withoutStatus(body: string): WorkflowExecutionAction {
+  const { status: _, ...rest } = JSON.parse(body);
+  return fromJson(WorkflowExecutionActionSchema, rest);
 }
