@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { test } from "@jest/globals";
+import { testUnless } from "./program.ts";
 import { type SlowDisk, slowDisk } from "./slow-disk.ts";
 
 /** Without root, a user namespace lets a process mount file systems. */
@@ -23,16 +24,14 @@ export function onOwnDisk(folder: string, options: string): readonly string[] {
  */
 export function testWithOwnDisk(name: string, run: () => Promise<void>): void {
   const [program = "", ...args] = onOwnDisk("/mnt", "size=1m");
-  if (spawnSync(program, [...args, "true"]).status === 0) test(name, run);
-  else test.skip(`${name} (skipped: no process may mount here)`, run); // Mounting needs a user namespace.
+  const mayMount = spawnSync(program, [...args, "true"]).status === 0;
+  const define = mayMount ? test : test.skip; // The policy of the kernel, which no package that CI installs can change.
+  define(mayMount ? name : `${name} (skipped: no process may mount here)`, run);
 }
 
-/**
- * Defines a test with a disk that can be made to fail; where that cannot be built it is skipped and
- * its name says why.
- */
+/** Defines a test with a disk that can be made to fail, which needs a C compiler; see {@link testUnless}. */
 export function testWithSlowDisk(name: string, run: (disk: SlowDisk) => Promise<void>): void {
   const disk = slowDisk(0);
-  if (disk) test(name, () => run(disk));
-  else test.skip(`${name} (skipped: no C compiler or preloading loader)`, () => {}); // The disk is a preloaded C library.
+  const lack = "there is no C compiler, or no loader that preloads a library";
+  testUnless(disk ? undefined : lack)(name, async () => disk && run(disk));
 }

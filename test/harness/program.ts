@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
-import { test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 
 /** The root folder of the repository. */
 export const ROOT = join(import.meta.dirname, "../..");
@@ -77,10 +77,23 @@ export function hasProgram(name: string): boolean {
   );
 }
 
-/** Defines a test that needs these programs; where one is missing it is skipped and its name says why. */
-export function testWith(...programs: readonly string[]): (name: string, run: () => Promise<void>) => void {
+/** Defines one test. */
+export type DefineTest = (name: string, run: () => Promise<void>) => void;
+
+/** Defines tests that need these programs, which `.ci/run` installs; see {@link testUnless}. */
+export function testWith(...programs: readonly string[]): DefineTest {
   const missing = programs.filter((name) => !hasProgram(name));
-  if (missing.length === 0) return (name, run) => test(name, run);
-  const absent = missing.join(", no ");
-  return (name, run) => test.skip(`${name}: skipped, no ${absent} here`, run); // The test runs that program itself.
+  return testUnless(missing.length === 0 ? undefined : `there is no ${missing.join(", no ")}`);
+}
+
+/**
+ * Defines tests that need what `.ci/run` installs. Where that is missing they fail in CI; on another machine they are
+ * skipped, and their names say what is missing.
+ *
+ * @param lack what is missing, as a sentence; undefined where nothing is
+ */
+export function testUnless(lack: string | undefined): DefineTest {
+  if (lack !== undefined && process.env.CI) return (name) => test(name, () => expect(lack).toBeUndefined());
+  const define = lack === undefined ? test : test.skip; // Only CI can be sure to have what it has installed.
+  return (name, run) => define(lack === undefined ? name : `${name} (skipped: ${lack})`, run);
 }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import pg from "pg";
+import { SearchTooLong } from "../../src/domain/error.ts";
+import { openPool, readFrom } from "../../src/store/postgres/connection.ts";
 import { lockForWrite } from "../../src/store/postgres/locks.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Reader, type Store, SYSTEM, type WriteTransaction, within } from "../../src/store/store.ts";
@@ -244,6 +246,17 @@ describe("a caller", () => {
     expect(await nameOf(one.reader, scope)).toBe(scope.organizationId);
   });
 
+  test("waits for at most 10 s for a lock, and writes nothing then", async () => {
+    const scope = await organization();
+    const held = await holding([scope.organizationId]);
+    const late = one.write(SYSTEM, "test", (tx) => rename(tx, scope, "late"), within(scope));
+    await expect(late).rejects.toMatchObject({ name: "StoreUnavailable", cause: { code: "55P03" } });
+    await held.release();
+    expect(await nameOf(one.reader, scope)).toBe(scope.organizationId);
+    await one.write(SYSTEM, "test", (tx) => rename(tx, scope, "next"), within(scope));
+    expect(await nameOf(one.reader, scope)).toBe("next");
+  });
+
   test("whose connection breaks in the write is told that the database is unavailable; the next is served", async () => {
     const scope = await organization();
     const broken = one.write(
@@ -286,4 +299,25 @@ describe("a commit", () => {
     for (const end of ends) end();
     void neighbour;
   });
+});
+
+test("a query that reads for too long ends with the error of its kind, which names the limit", async () => {
+  const pool = openPool({ url }, "read", 1);
+  const query = readFrom(pool, (limitMs) => new SearchTooLong(limitMs))({ text: "select pg_sleep(3600)" });
+  const ended = expect(query).rejects.toThrow(
+    "the search takes longer than 10000 ms: search for a longer text",
+  );
+  // The engine ends it in the same way at its statement_timeout.
+  await until(
+    async () =>
+      (
+        await onCluster(
+          url,
+          "select pg_cancel_backend(pid) from pg_stat_activity where query = 'select pg_sleep(3600)'",
+        )
+      ).rowCount,
+    (cancelled) => cancelled === 1,
+  );
+  await ended;
+  await pool.end();
 });

@@ -18,12 +18,12 @@ import {
   type OutputValues,
   type StepTransition,
   stepErrors,
-  unbegunSteps,
+  stepStatusesIn,
 } from "./workflow-step.ts";
 import { type ActionEvent, isFinalAction, transitionAction } from "./workflow-transitions.ts";
 
 /** An attempt at an action, which begins when a runner leases it. */
-export interface BegunAttempt {
+export interface NewAttempt {
   readonly environmentId: string;
   /** From 1. */
   readonly attempt: number;
@@ -33,14 +33,14 @@ export interface BegunAttempt {
   readonly now: number;
 }
 
-/** Returns the action after the begin of an attempt. */
+/** Returns the action after an attempt at it has begun. */
 export function begunAction(
   present: WorkflowExecutionAction,
-  { environmentId, attempt, stepCount, now }: BegunAttempt,
+  { environmentId, attempt, stepCount, now }: NewAttempt,
 ): WorkflowExecutionAction {
   return transitionedAction(present, "begin", (action, status) => {
     if (status.stepStatuses.length === 0) {
-      status.stepStatuses = unbegunSteps(stepCount, StepPhase.PENDING);
+      status.stepStatuses = stepStatusesIn(StepPhase.PENDING, stepCount);
     }
     if (action.metadata) action.metadata.startedAt ??= timestampFromMs(now);
     status.environmentId = environmentId;

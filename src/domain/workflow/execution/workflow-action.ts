@@ -10,7 +10,7 @@ import {
   type WorkflowStep,
   WorkflowStepSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { unbegunSteps } from "./workflow-step.ts";
+import { stepStatusesIn } from "./workflow-step.ts";
 import { isFinalAction } from "./workflow-transitions.ts";
 
 /** The values that a new action gets from its execution. */
@@ -72,7 +72,7 @@ export function withSteps(
   const steps = stepsOf(execution, action);
   if (status.stepStatuses.length === 0) {
     const phase = isFinalAction(status.phase) ? StepPhase.CANCELLED : StepPhase.PENDING;
-    status.stepStatuses = unbegunSteps(steps.length, phase);
+    status.stepStatuses = stepStatusesIn(phase, steps.length);
   }
   for (const stepStatus of status.stepStatuses) {
     const step = steps[stepStatus.stepIndex];

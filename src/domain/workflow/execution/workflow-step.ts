@@ -32,8 +32,8 @@ export interface StepTransition {
 /** Values by the keys of a report's outputs. */
 export type OutputValues = Record<string, AgentExecution_Status_OutputValue>;
 
-/** Returns the statuses of an action's steps before the first of them begins: all in one phase. */
-export function unbegunSteps(count: number, phase: Phase.PENDING | Phase.CANCELLED): StepStatus[] {
+/** Returns the statuses of the steps of an action that has not begun, or never will: all in one phase. */
+export function stepStatusesIn(phase: Phase.PENDING | Phase.CANCELLED, count: number): StepStatus[] {
   return Array.from({ length: count }, (_, stepIndex) =>
     create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase }),
   );
