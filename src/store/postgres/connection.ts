@@ -15,7 +15,7 @@ import pg from "pg";
 import { postgresForm } from "../expressions.ts";
 import type { Schema } from "../schema.ts";
 import { StoreUnavailable } from "../store.ts";
-import { isBroken, isEngineFailure, isTimeout, storageProblem } from "./storage-problem.ts";
+import { isEngineFailure, isTimeout, storageProblem } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
 
 /** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
@@ -107,8 +107,7 @@ export function openPool(address: DatabaseAddress, role: "read" | "write", max: 
 }
 
 /**
- * Returns the function that runs queries on any connection of a pool that reads. A query whose connection broke is run
- * once more: the pool may have held it since before the engine was started again.
+ * Returns the function that runs queries on any connection of a pool that reads.
  *
  * @param tooLong returns the error for a query that took longer than the limit, which is its argument
  * @throws StoreUnavailable when the engine cannot be reached or fails
@@ -116,10 +115,7 @@ export function openPool(address: DatabaseAddress, role: "read" | "write", max: 
 export function readFrom(pool: pg.Pool, tooLong: (limitMs: number) => Error): RunQuery {
   return async (query) => {
     try {
-      return await pool.query(query).catch((error) => {
-        if (isBroken(error)) return pool.query(query);
-        throw error;
-      });
+      return await pool.query(query);
     } catch (cause) {
       if (isTimeout(cause)) throw tooLong(READ_LIMIT_MS);
       if (!isEngineFailure(cause)) throw cause;
