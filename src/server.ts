@@ -78,6 +78,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       revocationMonitor,
       draining,
       leaseMs: config.leaseDuration * 1000,
+      onPartFailure: (operation, err) => log.error({ operation, err }, "a part of a call failed"),
       onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
     }),
     interceptors: createInterceptors({

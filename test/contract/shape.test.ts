@@ -130,6 +130,7 @@ const AGENTS = [
 const WORK = [
   "AgentWorkService/GetStepAgent",
   "AgentWorkService/ReportAgent",
+  "AgentWorkService/ReportAgents",
   "AgentWorkService/StartStepAgent",
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",
@@ -139,7 +140,9 @@ const WORK = [
   "WorkService/LeaseWork",
   "WorkService/Register",
   "WorkService/RenewLease",
+  "WorkService/RenewLeases",
   "WorkService/ReportProgress",
+  "WorkService/ReportWorks",
 ];
 
 // What the Versioning part of the specification and the wire reference call deprecated.

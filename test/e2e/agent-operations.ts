@@ -82,6 +82,18 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       "interests[].environment.environmentId": "environment",
     },
   ),
+  "AgentWorkService/ReportAgents": asRunner(
+    (world) => ({
+      reports: [
+        { ...leased(world), state: "STATE_WAITING", interests: [{ id: "in a minute", timer: "60s" }] },
+      ],
+    }),
+    {
+      "reports[].leaseId": "agentLease",
+      "reports[].interests[].subAgentId": "agentExecution",
+      "reports[].interests[].environment.environmentId": "environment",
+    },
+  ),
   "AgentWorkService/StartSubagent": asRunner(
     (world) => ({ ...leased(world), name: "Helper", prompt: "look into the failing test", key: "helper" }),
     { leaseId: "agentLease", agentId: "agent" },

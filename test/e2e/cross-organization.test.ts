@@ -72,6 +72,17 @@ function expectNothing(path: string, kind: string, { status, body }: Pick<Answer
     expect([status, body]).toMatchObject([200, { operation: "RESOURCE_OPERATION_UNSPECIFIED", resourceId }]);
   } else if (path === "leaseId") {
     expect([status, body.code]).toEqual([409, "aborted"]);
+  } else if (path === "reports[].finish.leaseId") {
+    // Progress and end name the same lease.
+    expect([status, body.code]).toEqual([400, "invalid_argument"]);
+  } else if (path.endsWith("[].leaseId") || path === "reports[].progress.leaseId") {
+    const [{ error }] = body.results ?? body.renewals;
+    expect([status, error.detail.reason]).toEqual([200, "ERROR_REASON_LEASE_LOST"]);
+  } else if (path.startsWith("reports[].interests[].")) {
+    const [{ error }] = body.results;
+    expect(error.message).toMatch(/ names no (sub-agent of the run|environment of the organization)$/);
+  } else if (path === "lease.environmentClassIds[]") {
+    expect([status, body.works]).toEqual([200, []]);
   } else if (path === "environmentClassIds[]") {
     // Classes of nobody, or of another runner, are no work that this one could take.
     expect([status, body]).toEqual([200, { works: [] }]);

@@ -17,6 +17,9 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",
   "WorkService/Register": "the classes of one runner, each an id",
   "WorkService/LeaseWork": "32 works, of --page-bytes together",
+  "WorkService/ReportWorks": "32 works, of --page-bytes together",
+  "WorkService/RenewLeases": "64 leases, each a time and a flag",
+  "AgentWorkService/ReportAgents": "32 results, each a time, a flag and a number",
 };
 
 const isPaged = ({ input }: NamedOperation["method"]) =>

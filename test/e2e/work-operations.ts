@@ -39,6 +39,20 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ ...leased(world), outcome: "OUTCOME_DONE", warnings: [] }),
     LEASED,
   ),
+  "WorkService/ReportWorks": asRunner(
+    (world) => ({
+      reports: [{ progress: { ...leased(world), environment: { phase: "ENVIRONMENT_PHASE_STARTING" } } }],
+      lease: { maxLeases: 1, kinds: ["WORK_KIND_PREBUILD"], environmentClassIds: [world.environmentClass] },
+    }),
+    {
+      "reports[].progress.leaseId": "lease",
+      "reports[].finish.leaseId": "lease",
+      "lease.environmentClassIds[]": "environmentClass",
+    },
+  ),
+  "WorkService/RenewLeases": asRunner((world) => ({ leases: [leased(world)] }), {
+    "leases[].leaseId": "lease",
+  }),
   "WorkService/GetHostCredential": asRunner(
     (world) => ({ ...leased(world), host: "One.Example.org" }),
     LEASED,

@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { AgentExecution, AgentGoalStatus, AgentInput, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions } from "../../service/v1/agent_pb.js";
-import type { ReportProgressRequest_EnvironmentProgress } from "./work_service_pb.js";
+import type { ReportProgressRequest_EnvironmentProgress, WorkError } from "./work_service_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -393,6 +393,82 @@ export declare type ReportAgentResponse = Message<"runner.v1.ReportAgentResponse
 export declare const ReportAgentResponseSchema: GenMessage<ReportAgentResponse>;
 
 /**
+ * What has happened in several agent runs since their last reports.
+ *
+ * @generated from message runner.v1.ReportAgentsRequest
+ */
+export declare type ReportAgentsRequest = Message<"runner.v1.ReportAgentsRequest"> & {
+  /**
+   * The reports, each on another lease, applied in their order. 1 to 32.
+   *
+   * @generated from field: repeated runner.v1.ReportAgentRequest reports = 1;
+   */
+  reports: ReportAgentRequest[];
+};
+
+/**
+ * Describes the message runner.v1.ReportAgentsRequest.
+ * Use `create(ReportAgentsRequestSchema)` to create a new message.
+ */
+export declare const ReportAgentsRequestSchema: GenMessage<ReportAgentsRequest>;
+
+/**
+ * What has become of the reports.
+ *
+ * @generated from message runner.v1.ReportAgentsResponse
+ */
+export declare type ReportAgentsResponse = Message<"runner.v1.ReportAgentsResponse"> & {
+  /**
+   * One entry for each report, in the order of the request.
+   *
+   * @generated from field: repeated runner.v1.AgentReportResult results = 1;
+   */
+  results: AgentReportResult[];
+};
+
+/**
+ * Describes the message runner.v1.ReportAgentsResponse.
+ * Use `create(ReportAgentsResponseSchema)` to create a new message.
+ */
+export declare const ReportAgentsResponseSchema: GenMessage<ReportAgentsResponse>;
+
+/**
+ * What has become of one report on an agent run.
+ *
+ * @generated from message runner.v1.AgentReportResult
+ */
+export declare type AgentReportResult = Message<"runner.v1.AgentReportResult"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof runner.v1.AgentReportResult.result
+   */
+  result: {
+    /**
+     * The report was applied.
+     *
+     * @generated from field: runner.v1.ReportAgentResponse applied = 1;
+     */
+    value: ReportAgentResponse;
+    case: "applied";
+  } | {
+    /**
+     * Nothing of it was applied.
+     *
+     * @generated from field: runner.v1.WorkError error = 2;
+     */
+    value: WorkError;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.AgentReportResult.
+ * Use `create(AgentReportResultSchema)` to create a new message.
+ */
+export declare const AgentReportResultSchema: GenMessage<AgentReportResult>;
+
+/**
  * The sub-agent to start.
  *
  * @generated from message runner.v1.StartSubagentRequest
@@ -643,6 +719,19 @@ export declare const AgentWorkService: GenService<{
     methodKind: "unary";
     input: typeof ReportAgentRequestSchema;
     output: typeof ReportAgentResponseSchema;
+  },
+  /**
+   * Reports on up to 32 agent runs in one call. Each report is applied by itself, as
+   * ReportAgent does, and has its own entry in the answer: one that fails fails
+   * alone. Callable by runners, for the leases that they hold. Errors:
+   * resource_exhausted for a body of more than 4 MiB.
+   *
+   * @generated from rpc runner.v1.AgentWorkService.ReportAgents
+   */
+  reportAgents: {
+    methodKind: "unary";
+    input: typeof ReportAgentsRequestSchema;
+    output: typeof ReportAgentsResponseSchema;
   },
   /**
    * Starts a sub-agent of the run that the runner holds the lease of, in the same

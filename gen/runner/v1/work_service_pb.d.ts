@@ -8,6 +8,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Work, WorkKind } from "./work_pb.js";
 import type { EnvironmentPhase } from "../../service/v1/environment_pb.js";
 import type { HostAuthenticationTokenSource } from "../../service/v1/runner_configuration_pb.js";
+import type { ErrorDetail } from "../../service/v1/error_reason_pb.js";
 
 /**
  * Describes the file runner/v1/work_service.proto.
@@ -413,6 +414,16 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
    * @generated from field: map<string, bytes> outputs = 5;
    */
   outputs: { [key: string]: Uint8Array };
+
+  /**
+   * How long before the call the step moved, for reports that waited to be sent
+   * together; the times of the step are as much earlier, but never before those
+   * of an earlier move, and never before the attempt began. 0s to 30s. Unset:
+   * now.
+   *
+   * @generated from field: google.protobuf.Duration ago = 6;
+   */
+  ago?: Duration | undefined;
 };
 
 /**
@@ -741,6 +752,237 @@ export declare type GetHostCredentialResponse = Message<"runner.v1.GetHostCreden
 export declare const GetHostCredentialResponseSchema: GenMessage<GetHostCredentialResponse>;
 
 /**
+ * What to report, and whether to lease more.
+ *
+ * @generated from message runner.v1.ReportWorksRequest
+ */
+export declare type ReportWorksRequest = Message<"runner.v1.ReportWorksRequest"> & {
+  /**
+   * Reports and ends, each on another lease, applied in their order. At most 32.
+   *
+   * @generated from field: repeated runner.v1.WorkReport reports = 1;
+   */
+  reports: WorkReport[];
+
+  /**
+   * Work to lease once they are applied, without waiting for any: `wait` has no
+   * effect. Unset: none.
+   *
+   * @generated from field: runner.v1.LeaseWorkRequest lease = 2;
+   */
+  lease?: LeaseWorkRequest | undefined;
+};
+
+/**
+ * Describes the message runner.v1.ReportWorksRequest.
+ * Use `create(ReportWorksRequestSchema)` to create a new message.
+ */
+export declare const ReportWorksRequestSchema: GenMessage<ReportWorksRequest>;
+
+/**
+ * A report on one work, its end, or both.
+ *
+ * @generated from message runner.v1.WorkReport
+ */
+export declare type WorkReport = Message<"runner.v1.WorkReport"> & {
+  /**
+   * What has happened since the last report. Unset: nothing new.
+   *
+   * @generated from field: runner.v1.ReportProgressRequest progress = 1;
+   */
+  progress?: ReportProgressRequest | undefined;
+
+  /**
+   * How the work ended, after what `progress` says. Unset: it goes on.
+   *
+   * @generated from field: runner.v1.FinishWorkRequest finish = 2;
+   */
+  finish?: FinishWorkRequest | undefined;
+};
+
+/**
+ * Describes the message runner.v1.WorkReport.
+ * Use `create(WorkReportSchema)` to create a new message.
+ */
+export declare const WorkReportSchema: GenMessage<WorkReport>;
+
+/**
+ * What has become of the reports, and the new leases.
+ *
+ * @generated from message runner.v1.ReportWorksResponse
+ */
+export declare type ReportWorksResponse = Message<"runner.v1.ReportWorksResponse"> & {
+  /**
+   * One entry for each report, in the order of the request.
+   *
+   * @generated from field: repeated runner.v1.WorkReportResult results = 1;
+   */
+  results: WorkReportResult[];
+
+  /**
+   * The new leases, as in LeaseWorkResponse; empty when none were asked for or
+   * there was no work.
+   *
+   * @generated from field: repeated runner.v1.Work works = 2;
+   */
+  works: Work[];
+};
+
+/**
+ * Describes the message runner.v1.ReportWorksResponse.
+ * Use `create(ReportWorksResponseSchema)` to create a new message.
+ */
+export declare const ReportWorksResponseSchema: GenMessage<ReportWorksResponse>;
+
+/**
+ * What has become of one report.
+ *
+ * @generated from message runner.v1.WorkReportResult
+ */
+export declare type WorkReportResult = Message<"runner.v1.WorkReportResult"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof runner.v1.WorkReportResult.result
+   */
+  result: {
+    /**
+     * The report was applied, and the lease goes on.
+     *
+     * @generated from field: runner.v1.ReportProgressResponse progress = 1;
+     */
+    value: ReportProgressResponse;
+    case: "progress";
+  } | {
+    /**
+     * The work is finished.
+     *
+     * @generated from field: runner.v1.FinishWorkResponse finish = 2;
+     */
+    value: FinishWorkResponse;
+    case: "finish";
+  } | {
+    /**
+     * Nothing of it was applied.
+     *
+     * @generated from field: runner.v1.WorkError error = 3;
+     */
+    value: WorkError;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.WorkReportResult.
+ * Use `create(WorkReportResultSchema)` to create a new message.
+ */
+export declare const WorkReportResultSchema: GenMessage<WorkReportResult>;
+
+/**
+ * Why one entry of a call failed: what the call for it alone would have answered
+ * as its error.
+ *
+ * @generated from message runner.v1.WorkError
+ */
+export declare type WorkError = Message<"runner.v1.WorkError"> & {
+  /**
+   * The reason from the catalogue, which tells the code.
+   *
+   * @generated from field: service.v1.ErrorDetail detail = 1;
+   */
+  detail?: ErrorDetail | undefined;
+
+  /**
+   * What happened and what would help, to be read by people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message runner.v1.WorkError.
+ * Use `create(WorkErrorSchema)` to create a new message.
+ */
+export declare const WorkErrorSchema: GenMessage<WorkError>;
+
+/**
+ * Which leases to renew.
+ *
+ * @generated from message runner.v1.RenewLeasesRequest
+ */
+export declare type RenewLeasesRequest = Message<"runner.v1.RenewLeasesRequest"> & {
+  /**
+   * The leases, 1 to 64.
+   *
+   * @generated from field: repeated runner.v1.RenewLeaseRequest leases = 1;
+   */
+  leases: RenewLeaseRequest[];
+};
+
+/**
+ * Describes the message runner.v1.RenewLeasesRequest.
+ * Use `create(RenewLeasesRequestSchema)` to create a new message.
+ */
+export declare const RenewLeasesRequestSchema: GenMessage<RenewLeasesRequest>;
+
+/**
+ * How long each lease holds now.
+ *
+ * @generated from message runner.v1.RenewLeasesResponse
+ */
+export declare type RenewLeasesResponse = Message<"runner.v1.RenewLeasesResponse"> & {
+  /**
+   * One entry for each lease, in the order of the request.
+   *
+   * @generated from field: repeated runner.v1.LeaseRenewal renewals = 1;
+   */
+  renewals: LeaseRenewal[];
+};
+
+/**
+ * Describes the message runner.v1.RenewLeasesResponse.
+ * Use `create(RenewLeasesResponseSchema)` to create a new message.
+ */
+export declare const RenewLeasesResponseSchema: GenMessage<RenewLeasesResponse>;
+
+/**
+ * What has become of one lease.
+ *
+ * @generated from message runner.v1.LeaseRenewal
+ */
+export declare type LeaseRenewal = Message<"runner.v1.LeaseRenewal"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof runner.v1.LeaseRenewal.result
+   */
+  result: {
+    /**
+     * It was renewed.
+     *
+     * @generated from field: runner.v1.RenewLeaseResponse renewed = 1;
+     */
+    value: RenewLeaseResponse;
+    case: "renewed";
+  } | {
+    /**
+     * It was not: the work is to be dropped.
+     *
+     * @generated from field: runner.v1.WorkError error = 2;
+     */
+    value: WorkError;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.LeaseRenewal.
+ * Use `create(LeaseRenewalSchema)` to create a new message.
+ */
+export declare const LeaseRenewalSchema: GenMessage<LeaseRenewal>;
+
+/**
  * What runners call: they lease work for a limited time, renew the lease, report
  * progress and finish. The service decides what is to be done; runners do it. A
  * runner calls with the token that Register answered. Every operation answers
@@ -831,6 +1073,34 @@ export declare const WorkService: GenService<{
     methodKind: "unary";
     input: typeof FinishWorkRequestSchema;
     output: typeof FinishWorkResponseSchema;
+  },
+  /**
+   * Reports on up to 32 works and finishes those that have ended, then leases new
+   * work, in one call. Each entry of `reports` is applied by itself, all of it or
+   * nothing, and has its own entry in the answer: a lost lease or a refused move
+   * fails its entry alone. Saves calls to runners that do several works at once;
+   * it does nothing that ReportProgress, FinishWork and LeaseWork do not do. To
+   * repeat the reports is harmless; new leases are given out by each call. Callable
+   * by runners, for the leases that they hold. Errors: resource_exhausted for a
+   * body of more than 4 MiB.
+   *
+   * @generated from rpc runner.v1.WorkService.ReportWorks
+   */
+  reportWorks: {
+    methodKind: "unary";
+    input: typeof ReportWorksRequestSchema;
+    output: typeof ReportWorksResponseSchema;
+  },
+  /**
+   * Renews up to 64 leases in one call, each as RenewLease does, with its own entry
+   * in the answer. Callable by runners, for the leases that they hold.
+   *
+   * @generated from rpc runner.v1.WorkService.RenewLeases
+   */
+  renewLeases: {
+    methodKind: "unary";
+    input: typeof RenewLeasesRequestSchema;
+    output: typeof RenewLeasesResponseSchema;
   },
   /**
    * Returns the credential that the work's executor has for a source-control host

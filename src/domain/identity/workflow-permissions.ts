@@ -99,6 +99,8 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkService/RenewLease": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "WorkService/ReportProgress": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "WorkService/FinishWork": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "WorkService/ReportWorks": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "WorkService/RenewLeases": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "WorkService/GetHostCredential": {
     permission: "work",
     grants: EVERY_RUNNER,
@@ -106,6 +108,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
   "AgentWorkService/StreamInputs": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/ReportAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/ReportAgents": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/StartSubagent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/StartStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/GetStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },

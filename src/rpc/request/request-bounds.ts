@@ -1,6 +1,7 @@
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
-import { ScalarType } from "@bufbuild/protobuf";
+import { getOption, ScalarType } from "@bufbuild/protobuf";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { max_body_bytes as maxBodyBytes } from "#gen/runner/v1/options_pb.js";
 import { isId, rulesOf } from "../rules.ts";
 
 /**
@@ -59,15 +60,17 @@ export interface RequestBounds {
  * in JSON whose texts are all escapes, at most {@link MAX_BODY_BYTES}; no binary
  * form is larger. A message whose `bytes` fields alone are larger, such as ten
  * images of 4 MiB, keeps its whole size: each of them is one long text, and cheap
- * to read.
+ * to read. A message may state a lower bound for its body, `max_body_bytes`.
  *
  * @throws when a field has no upper bound, naming it
  */
 export function requestBounds(request: DescMessage): RequestBounds {
   const size = messageSize(request);
   const bytes = size.bytes + INDENTATION;
+  const stated = getOption(request, maxBodyBytes) || Number.POSITIVE_INFINITY;
+  const allowed = Math.min(bytes, stated);
   return {
-    bytes: size.base64 > MAX_BODY_BYTES ? bytes : Math.min(bytes, MAX_BODY_BYTES),
+    bytes: size.base64 > MAX_BODY_BYTES ? allowed : Math.min(allowed, MAX_BODY_BYTES),
     parts: Math.max(size.parts, MIN_PARTS),
     keys: Math.max(size.keys, MIN_PARTS),
     depth: Math.max(size.depth, MIN_DEPTH),

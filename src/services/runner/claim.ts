@@ -49,10 +49,14 @@ class ResponseFull extends Error {}
  */
 export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRequest): Promise<ClaimResult> {
   const works: Work[] = [];
+  let found: StoredWork[] = [];
   let candidates = 0;
   let bytes = 0;
   for (; candidates < MAX_CANDIDATES_PER_CLAIM && works.length < request.maxLeases; candidates += 1) {
-    const next = await findClaimable(tx.db, request.claimant, tx.now);
+    if (found.length === 0) {
+      found = await findClaimable(tx.db, request.claimant, tx.now, request.maxLeases - works.length);
+    }
+    const next = found.shift();
     if (!next) break;
     try {
       const work = await tx.attempt(async () => {
@@ -64,11 +68,14 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
         return assigned;
       });
       if (work) works.push(work);
+      // Its execution may have advanced, and other work have an earlier turn now.
+      else found = [];
     } catch (error) {
       if (error instanceof ResponseFull) break;
       // The work is not at fault: it is leased once the database is available.
       if (error instanceof StoreUnavailable) throw error;
       await failUnusableWork(tx, scope, next, error, request);
+      found = [];
     }
   }
   return { works, changed: candidates > 0 };

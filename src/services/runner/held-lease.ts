@@ -14,6 +14,8 @@ export const MAX_ATTEMPTS = 3;
 export interface LeaseDependencies extends StreamDependencies {
   /** Duration of a lease, from its start or last renewal. */
   readonly leaseMs: number;
+  /** Logs why one part of a call failed that is neither the caller's fault nor the answer of the whole call. */
+  readonly onPartFailure: (operation: string, cause: unknown) => void;
 }
 
 /** A runner's reference to the lease that it holds. */

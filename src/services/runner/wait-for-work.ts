@@ -11,10 +11,10 @@ import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
 import { readyWorkOf } from "../../store/runner/work.ts";
 import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
-import type { Reader } from "../../store/store.ts";
+import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
-import { claim } from "./claim.ts";
+import { type ClaimResult, claim } from "./claim.ts";
 import { recordHeartbeat } from "./heartbeat.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
 
@@ -44,7 +44,7 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
       ctx.signal.throwIfAborted();
       if (draining.aborted) return create(LeaseWorkResponseSchema);
       const claimant = await findClaimant(store.reader, caller, req);
-      if (claimant && (await findClaimable(store.reader, claimant, now()))) {
+      if (claimant && (await findClaimable(store.reader, claimant, now(), 1)).length > 0) {
         const response = await tryClaim(deps, req, ctx);
         if (response) return response;
       }
@@ -78,19 +78,10 @@ async function findClaimant(
 }
 
 /** Returns undefined when another runner was faster. */
-async function tryClaim(
-  { store, keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,
-  req: LeaseWorkRequest,
-  ctx: HandlerContext,
-) {
+async function tryClaim(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   try {
-    return await writeAsCaller(store, ctx, async (tx, caller) => {
-      const claimant = await findClaimant(tx.db, caller, req);
-      if (!claimant) throw new NoWorkLeft();
-      const runnerId = caller.subject.id;
-      const limits = { maxLeases: req.maxLeases, maxBytes: pageBytes };
-      const request = { claimant, runnerId, ...limits, leaseMs, keys, handlerOf, onUnusableWork };
-      const { works, changed } = await claim(tx, caller, request);
+    return await writeAsCaller(deps.store, ctx, async (tx, caller) => {
+      const { works, changed } = await claimAsCaller(deps, tx, caller, req);
       if (!changed) throw new NoWorkLeft();
       return create(LeaseWorkResponseSchema, { works });
     });
@@ -98,4 +89,18 @@ async function tryClaim(
     if (error instanceof NoWorkLeft) return undefined;
     throw error;
   }
+}
+
+/** Leases the work that there is for the runner that calls, in an open transaction. */
+export async function claimAsCaller(
+  { keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,
+  tx: WriteTransaction,
+  caller: Caller,
+  req: LeaseWorkRequest,
+): Promise<ClaimResult> {
+  const claimant = await findClaimant(tx.db, caller, req);
+  if (!claimant) return { works: [], changed: false };
+  const runnerId = caller.subject.id;
+  const limits = { maxLeases: req.maxLeases, maxBytes: pageBytes };
+  return claim(tx, caller, { claimant, runnerId, ...limits, leaseMs, keys, handlerOf, onUnusableWork });
 }

@@ -39,6 +39,12 @@ export interface CredentialUse {
   readonly namedBy?: Subject | undefined;
 }
 
+/** A report on the progress of work. */
+export interface WorkProgress extends ReportProgressRequest {
+  /** The earliest time that a move in it may have, in milliseconds since 1970 UTC. */
+  readonly since: number;
+}
+
 /** The end of a lease; `lost` means that another attempt is due. */
 export type LeaseEnd =
   | { readonly kind: "finished"; readonly outcome: FinishWorkRequest }
@@ -63,7 +69,7 @@ export interface WorkHandler {
     tx: WriteTransaction,
     scope: Scope,
     lease: StoredLease,
-    req: ReportProgressRequest,
+    req: WorkProgress,
   ): Promise<{ readonly stop: boolean }>;
   /** Ends the lease: the work leaves the queue, or goes back to it. */
   end(tx: WriteTransaction, scope: Scope, lease: StoredWork, end: LeaseEnd): Promise<void>;

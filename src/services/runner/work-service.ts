@@ -4,7 +4,6 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type WorkService as Contract,
   type FinishWorkRequest,
-  FinishWorkResponseSchema,
   type GetHostCredentialRequest,
   GetHostCredentialResponseSchema,
   type HeartbeatRequest,
@@ -12,8 +11,9 @@ import {
   type RegisterRequest,
   type RenewLeaseRequest,
   RenewLeaseResponseSchema,
+  type RenewLeasesRequest,
   type ReportProgressRequest,
-  ReportProgressResponseSchema,
+  type ReportWorksRequest,
 } from "#gen/runner/v1/work_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { requireHostOfWork } from "../../domain/runner/lease.ts";
@@ -23,16 +23,16 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
-import { type LeaseDependencies, writeUnderLease } from "./held-lease.ts";
+import { writeUnderLease } from "./held-lease.ts";
 import { readHostCredential } from "./host-token-secret.ts";
+import { applyEnd, applyReport, type ReportDependencies, renewLeases, reportWorks } from "./report-works.ts";
 import { registerRunner } from "./runner-registration.ts";
 import type { ReportUnusableWork } from "./unusable-work.ts";
 import { leaseWork } from "./wait-for-work.ts";
 import type { FindHandler } from "./work-handler.ts";
 
 /** The dependencies of the work service. */
-export interface WorkServiceDependencies extends LeaseDependencies {
-  readonly handlerOf: FindHandler;
+export interface WorkServiceDependencies extends ReportDependencies {
   /** Logs work whose assignment failed. */
   readonly onUnusableWork: ReportUnusableWork;
 }
@@ -63,23 +63,20 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 
   async reportProgress(req: ReportProgressRequest, ctx: HandlerContext) {
     await recordHeartbeat(this.#deps, ctx);
-    return writeUnderLease(this.#deps, req, ctx, async (tx, scope, lease) => {
-      const { stop } = await this.#deps.handlerOf(lease.kind).report(tx, scope, lease, req);
-      const expiresAt = tx.now + this.#deps.leaseMs;
-      await renewLease(tx, lease.id, expiresAt);
-      return create(ReportProgressResponseSchema, {
-        expiresAt: timestampFromMs(expiresAt),
-        stop: stop || lease.stop === 1,
-      });
-    });
+    return writeUnderLease(this.#deps, req, ctx, (tx, scope, lease) =>
+      applyReport(this.#deps, tx, scope, lease, req),
+    );
   }
 
   finishWork(outcome: FinishWorkRequest, ctx: HandlerContext) {
-    return writeUnderLease(this.#deps, outcome, ctx, async (tx, scope, lease) => {
-      await this.#deps.handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome });
-      return create(FinishWorkResponseSchema);
-    });
+    return writeUnderLease(this.#deps, outcome, ctx, (tx, scope, lease) =>
+      applyEnd(this.#deps, tx, scope, lease, outcome),
+    );
   }
+
+  reportWorks = (req: ReportWorksRequest, ctx: HandlerContext) => reportWorks(this.#deps, req, ctx);
+
+  renewLeases = (req: RenewLeasesRequest, ctx: HandlerContext) => renewLeases(this.#deps, req, ctx);
 
   getHostCredential = (req: GetHostCredentialRequest, ctx: HandlerContext) =>
     getHostCredential(this.#deps, req, ctx);

@@ -70,6 +70,7 @@ export async function openPrebuilt() {
         leaseMs: LEASE_MS,
         keys,
         handlerOf,
+        onPartFailure: () => undefined,
         onUnusableWork: () => undefined,
       };
       return (await claim(tx, caller, asked)).works[0];

@@ -6,7 +6,7 @@ import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_se
 import type { Caller, Role } from "../../../src/domain/identity/caller.ts";
 import { handlerOf } from "../../../src/services/access/work-handlers.ts";
 import type { ReportUnusableWork } from "../../../src/services/runner/unusable-work.ts";
-import { WorkService } from "../../../src/services/runner/work-service.ts";
+import { WorkService, type WorkServiceDependencies } from "../../../src/services/runner/work-service.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { operationsOf, type TestStore } from "../../harness/test-store.ts";
@@ -19,8 +19,11 @@ export function workDependencies(
   { deps }: TestStore,
   draining = new AbortController(),
   onUnusableWork: ReportUnusableWork = () => undefined,
+  onPartFailure: WorkServiceDependencies["onPartFailure"] = (_operation, cause) => {
+    throw cause;
+  },
 ) {
-  return { ...deps, handlerOf, draining: draining.signal, leaseMs: LEASE_MS, onUnusableWork };
+  return { ...deps, handlerOf, draining: draining.signal, leaseMs: LEASE_MS, onUnusableWork, onPartFailure };
 }
 
 /** A runner that has registered, and what it can call; the test says what it reports. */

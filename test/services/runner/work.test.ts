@@ -70,12 +70,12 @@ const queue = (subjectId: string, more: Partial<NewWork> = {}, scope: Scope = { 
   );
 
 const claimable = async (more?: Partial<Claimant>) =>
-  (await findClaimable(store.reader, claimant(more), made.clock.now))?.subject_id;
+  (await findClaimable(store.reader, claimant(more), made.clock.now, 1))[0]?.subject_id;
 
 /** Leases the next work to the runner; undefined without any. */
 const take = (more?: Partial<Claimant>) =>
   write(async (tx) => {
-    const next = await findClaimable(tx.db, claimant(more), tx.now);
+    const [next] = await findClaimable(tx.db, claimant(more), tx.now, 1);
     return next && claimWork(tx, next, { runnerId, leaseMs: LEASE_MS });
   });
 
@@ -95,6 +95,23 @@ describe("the queue of work", () => {
   test("gives out the work of groups in turn, however much each has given", async () => {
     for (const subject of ["a-1", "a-2", "a-3", "a-4", "b-1", "b-2", "c-1"]) await queue(subject);
     expect(await takeAll()).toEqual(["a-1", "b-1", "c-1", "a-2", "b-2", "a-3", "a-4"]);
+  });
+
+  test("is found many at once in the order in which it would be found one by one", async () => {
+    const classes = Array.from({ length: 25 }, (_, index) => `class ${index}`);
+    for (let index = 0; index < 40; index++) {
+      const environmentClassId = classes[index % 30] ?? null;
+      const kind = index % 3 === 0 ? WorkKind.ENVIRONMENT : WorkKind.ACTION;
+      await queue(`${"abc"[index % 4] ?? "d"}-${index}`, { environmentClassId, kind });
+    }
+    const all = claimant({ kinds: [], environmentClassIds: classes });
+    const found = await findClaimable(store.reader, all, made.clock.now, 32);
+    expect(found).toHaveLength(32);
+    const oneByOne: string[] = [];
+    for (let work = await take(all); work && oneByOne.length < 32; work = await take(all)) {
+      oneByOne.push(work.subject_id);
+    }
+    expect(found.map(({ subject_id }) => subject_id)).toEqual(oneByOne);
   });
 
   test("lets a group that comes late wait no longer than one turn of the others", async () => {
@@ -274,7 +291,7 @@ describe("a lease", () => {
 
   test("is given once, also when two find the same work", async () => {
     await queue("a-1");
-    const next = await findClaimable(store.reader, claimant(), made.clock.now);
+    const [next] = await findClaimable(store.reader, claimant(), made.clock.now, 1);
     if (!next) throw new Error("no work");
     const claim = () => write((tx) => claimWork(tx, next, { runnerId, leaseMs: LEASE_MS }));
     await claim();

@@ -109,11 +109,13 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
     tokenId,
     readOnly: false,
   };
+  const draining = new AbortController();
   const service = new WorkService({
     ...deps,
-    draining: new AbortController().signal,
+    draining: draining.signal,
     leaseMs: LEASE_MS,
     handlerOf,
+    onPartFailure: () => undefined,
     onUnusableWork: () => undefined,
   });
   const operations = operationsOf(WorkContract, service, caller);
@@ -126,6 +128,9 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
     runnerId,
     classId,
     operations,
+    caller,
+    service,
+    draining,
     /** Leases actions, at most as many; without waiting. */
     async lease(maxLeases = 1): Promise<Work[]> {
       const wait = { seconds: 0n };

@@ -15,6 +15,7 @@ import { addFailures, addWarnings, workflowError } from "./workflow-error.ts";
 import {
   advanceStep,
   cancelSteps,
+  lastMoveOf,
   type OutputValues,
   type StepTransition,
   stepErrors,
@@ -62,6 +63,7 @@ export interface SteppedAction {
  * Returns the action after the transitions of its steps that a runner reports. A failing step
  * cancels those after it.
  * @param steps those of the action
+ * @param now of transitions that do not say when they happened; none is later
  * @throws DomainError VALUE_UNUSABLE for a step that the action does not have; PHASE_UNSUITABLE for
  * a transition that a step cannot make
  */
@@ -82,11 +84,13 @@ export function steppedAction(
   let [began, ended] = [false, false];
   for (const transition of transitions) {
     const before = statuses[transition.stepIndex]?.phase;
-    Object.assign(values, advanceStep(statuses, steps, transition, now));
+    // Steps move one after the other, whatever the runner says of when.
+    const at = Math.max(lastMoveOf(statuses), Math.min(now, transition.at ?? now));
+    Object.assign(values, advanceStep(statuses, steps, transition, at));
     if (statuses[transition.stepIndex]?.phase === before) continue;
     if (transition.state === "running") began = true;
     else ended = true;
-    if (stepErrors(statuses).length > 0) cancelSteps(statuses, now);
+    if (stepErrors(statuses).length > 0) cancelSteps(statuses, at);
   }
   return { action, values, began, ended };
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { AgentExecution_Status_OutputValue } from "#gen/service/v1/agent_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import {
@@ -21,6 +21,8 @@ export interface StepTransition {
   /** Index of the step in its action, from 0. */
   readonly stepIndex: number;
   readonly state: "running" | "done" | "failed";
+  /** When it happened, in milliseconds since 1970 UTC; when it is reported, by default. */
+  readonly at?: number;
   /** Failure of the step; `step_failed` without one. */
   readonly error?: WorkflowError;
   /** Page of the pull request that it opened. */
@@ -104,6 +106,12 @@ export function resetSteps(statuses: readonly StepStatus[]): void {
 /** Returns the failures of steps, in their order. */
 export function stepErrors(statuses: readonly StepStatus[]): WorkflowError[] {
   return statuses.flatMap(({ error }) => error ?? []);
+}
+
+/** Returns the time of the last move of any step, in milliseconds since 1970 UTC; 0 when none has moved. */
+export function lastMoveOf(statuses: readonly StepStatus[]): number {
+  const times = statuses.flatMap(({ startedAt, finishedAt }) => [startedAt ?? [], finishedAt ?? []].flat());
+  return Math.max(0, ...times.map(timestampMs));
 }
 
 export function areAllDone(statuses: readonly StepStatus[]): boolean {

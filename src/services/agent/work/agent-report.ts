@@ -2,8 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
+  type AgentReportResult,
+  AgentReportResultSchema,
   type ReportAgentRequest,
+  type ReportAgentResponse,
   ReportAgentResponseSchema,
+  type ReportAgentsRequest,
+  ReportAgentsResponseSchema,
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
@@ -23,28 +28,63 @@ import { findLease, renewLease, resetAttempts, type StoredLease } from "../../..
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
-import { type LeaseDependencies, writeUnderLease } from "../../runner/held-lease.ts";
+import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
+import { type Part, type PartResult, writeParts } from "../../runner/write-parts.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
 
 /** Applies a runner's report on an agent execution, completely or not at all. A report on a stopped one is ignored. */
 export async function reportAgent(deps: LeaseDependencies, req: ReportAgentRequest, ctx: HandlerContext) {
   await recordHeartbeat(deps, ctx);
-  return writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
-    requireWorkKind(lease, WorkKind.AGENT, "an agent run");
-    const expiresAt = tx.now + deps.leaseMs;
-    await renewLease(tx, lease.id, expiresAt);
-    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
-    const isOver = !stored || hasStopped(stored.execution);
-    const lastSequence = isOver
-      ? (stored?.lastSequence ?? 0)
-      : await applyReport(tx, scope, lease, stored, req);
-    // The report itself may have stopped the environment, and the agent execution with it.
-    const stop = isOver || (await findLease(tx.db, scope, lease.id))?.stop === 1;
-    return create(ReportAgentResponseSchema, {
-      expiresAt: timestampFromMs(expiresAt),
-      stop,
-      lastSequence: BigInt(lastSequence),
-    });
+  return writeUnderLease(deps, req, ctx, (tx, scope, lease) => applyAgentReport(deps, tx, scope, lease, req));
+}
+
+/** Applies reports on several agent executions, each by itself. */
+export async function reportAgents(
+  deps: LeaseDependencies,
+  { reports }: ReportAgentsRequest,
+  ctx: HandlerContext,
+) {
+  await recordHeartbeat(deps, ctx);
+  const parts = reports.map(
+    (report): Part<ReportAgentResponse> =>
+      async (tx, caller) => {
+        const lease = await requireLease(tx.db, caller, report, tx.now);
+        return applyAgentReport(deps, tx, caller, lease, report);
+      },
+  );
+  return writeParts(deps, ctx, parts, (results) =>
+    create(ReportAgentsResponseSchema, { results: results.map(toResult) }),
+  );
+}
+
+function toResult(result: PartResult<ReportAgentResponse>): AgentReportResult {
+  return create(AgentReportResultSchema, {
+    result:
+      "value" in result ? { case: "applied", value: result.value } : { case: "error", value: result.error },
+  });
+}
+
+async function applyAgentReport(
+  { leaseMs }: LeaseDependencies,
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: StoredLease,
+  req: ReportAgentRequest,
+): Promise<ReportAgentResponse> {
+  requireWorkKind(lease, WorkKind.AGENT, "an agent run");
+  const expiresAt = tx.now + leaseMs;
+  await renewLease(tx, lease.id, expiresAt);
+  const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+  const isOver = !stored || hasStopped(stored.execution);
+  const lastSequence = isOver
+    ? (stored?.lastSequence ?? 0)
+    : await applyReport(tx, scope, lease, stored, req);
+  // The report itself may have stopped the environment, and the agent execution with it.
+  const stop = isOver || (await findLease(tx.db, scope, lease.id))?.stop === 1;
+  return create(ReportAgentResponseSchema, {
+    expiresAt: timestampFromMs(expiresAt),
+    stop,
+    lastSequence: BigInt(lastSequence),
   });
 }
 

@@ -3,6 +3,7 @@ import type {
   AgentWorkService as Contract,
   GetStepAgentRequest,
   ReportAgentRequest,
+  ReportAgentsRequest,
   StartStepAgentRequest,
   StartSubagentRequest,
   StreamInputsRequest,
@@ -10,7 +11,7 @@ import type {
 import type { LeaseDependencies } from "../../runner/held-lease.ts";
 import { createLeaseStreams } from "../../runner/lease-streams.ts";
 import { streamInputs } from "./agent-input-stream.ts";
-import { reportAgent } from "./agent-report.ts";
+import { reportAgent, reportAgents } from "./agent-report.ts";
 import { startStepAgent } from "./step-agent.ts";
 import { getStepAgent } from "./step-agent-state.ts";
 import { startSubagent } from "./subagent-start.ts";
@@ -29,6 +30,8 @@ export class AgentWorkService implements ServiceImpl<typeof Contract> {
     streamInputs(this.#deps, this.#streams, req, ctx);
 
   reportAgent = (req: ReportAgentRequest, ctx: HandlerContext) => reportAgent(this.#deps, req, ctx);
+
+  reportAgents = (req: ReportAgentsRequest, ctx: HandlerContext) => reportAgents(this.#deps, req, ctx);
 
   startSubagent = (req: StartSubagentRequest, ctx: HandlerContext) => startSubagent(this.#deps, req, ctx);
 

@@ -1,6 +1,6 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type {
   ReportProgressRequest_LogChunk as LogChunk,
-  ReportProgressRequest,
   ReportProgressRequest_StepProgress as StepProgress,
 } from "#gen/runner/v1/work_service_pb.js";
 import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
@@ -20,6 +20,7 @@ import { appendLog } from "../../../store/workflow/step-log.ts";
 import { type FoundAction, findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
+import type { WorkProgress } from "../../runner/work-handler.ts";
 import { advanceSteps } from "./action-progress.ts";
 
 /**
@@ -30,17 +31,12 @@ export async function reportAction(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,
-  req: ReportProgressRequest,
+  req: WorkProgress,
 ): Promise<{ readonly stop: boolean }> {
   const action = await findAction(tx.db, scope, lease.subject_id);
   if (!action || isFinalAction(phaseOf(action))) return { stop: true };
   await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
-  const progress = await advanceSteps(
-    tx,
-    scope,
-    action.id,
-    await toTransitions(tx, scope, action, req.steps),
-  );
+  const progress = await advanceSteps(tx, scope, action.id, await toTransitions(tx, scope, action, req));
   await appendLogs(tx, lease, action, req.logs);
   return progress;
 }
@@ -49,11 +45,14 @@ async function toTransitions(
   tx: WriteTransaction,
   scope: Scope,
   action: WorkflowExecutionAction,
-  reported: readonly StepProgress[],
+  { steps: reported, since }: WorkProgress,
 ): Promise<StepTransition[]> {
   const hasFailure = reported.some(({ state }) => state === State.FAILED);
   const steps = hasFailure ? await stepsOfAction(tx, scope, action) : [];
-  return reported.map((each, index) => toTransition(each, steps[each.stepIndex], `steps[${index}]`));
+  return reported.map((each, index) => ({
+    ...toTransition(each, steps[each.stepIndex], `steps[${index}]`),
+    ...(each.ago && { at: Math.max(since, tx.now - durationMs(each.ago)) }),
+  }));
 }
 
 async function stepsOfAction(

@@ -1,0 +1,143 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Work } from "#gen/runner/v1/work_pb.js";
+import {
+  type FinishWorkRequest,
+  FinishWorkResponseSchema,
+  type LeaseRenewalSchema,
+  type RenewLeasesRequest,
+  RenewLeasesResponseSchema,
+  type ReportProgressRequest,
+  ReportProgressResponseSchema,
+  type ReportWorksRequest,
+  ReportWorksResponseSchema,
+  type WorkReport,
+  type WorkReportResultSchema,
+} from "#gen/runner/v1/work_service_pb.js";
+import { DomainError, valueUnusable } from "../../domain/error.ts";
+import { renewLease, type StoredLease } from "../../store/runner/work-lease.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { writeAsCaller } from "../call/call.ts";
+import { recordHeartbeat } from "./heartbeat.ts";
+import { type LeaseDependencies, type LeaseReference, requireLease } from "./held-lease.ts";
+import { claimAsCaller } from "./wait-for-work.ts";
+import type { FindHandler } from "./work-handler.ts";
+import type { WorkServiceDependencies } from "./work-service.ts";
+import { type Part, type PartResult, workErrorOf, writeParts } from "./write-parts.ts";
+
+/** The dependencies of reports. */
+export interface ReportDependencies extends LeaseDependencies {
+  readonly handlerOf: FindHandler;
+}
+
+/** Applies a report on leased work and renews the lease. */
+export async function applyReport(
+  { handlerOf, leaseMs }: ReportDependencies,
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: StoredLease,
+  req: ReportProgressRequest,
+) {
+  // A move that waited to be reported came after the last renewal, which the runner was alive to make.
+  const since = Math.min(tx.now, (lease.expires_at ?? tx.now) - leaseMs);
+  const { stop } = await handlerOf(lease.kind).report(tx, scope, lease, { ...req, since });
+  const expiresAt = tx.now + leaseMs;
+  await renewLease(tx, lease.id, expiresAt);
+  return create(ReportProgressResponseSchema, {
+    expiresAt: timestampFromMs(expiresAt),
+    stop: stop || lease.stop === 1,
+  });
+}
+
+/** Ends leased work. */
+export async function applyEnd(
+  { handlerOf }: ReportDependencies,
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: StoredLease,
+  outcome: FinishWorkRequest,
+) {
+  await handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome });
+  return create(FinishWorkResponseSchema);
+}
+
+type Applied = NonNullable<MessageInitShape<typeof WorkReportResultSchema>["result"]>;
+
+/** Applies reports and ends of several leases, each by itself, and then leases new work without waiting. */
+export async function reportWorks(
+  deps: WorkServiceDependencies,
+  { reports, lease }: ReportWorksRequest,
+  ctx: HandlerContext,
+) {
+  await recordHeartbeat(deps, ctx);
+  const parts: Part<Applied | Work[]>[] = reports.map((report) => toPart(deps, report));
+  if (lease && !deps.draining.aborted) {
+    parts.push(async (tx, caller) => (await claimAsCaller(deps, tx, caller, lease)).works);
+  }
+  return writeParts(deps, ctx, parts, (results) => {
+    const claimed = results[reports.length];
+    return create(ReportWorksResponseSchema, {
+      results: results
+        .slice(0, reports.length)
+        .map((each) => ({ result: toResult(each as PartResult<Applied>) })),
+      works: claimed && "value" in claimed ? (claimed.value as Work[]) : [],
+    });
+  });
+}
+
+function toPart(deps: ReportDependencies, { progress, finish }: WorkReport): Part<Applied> {
+  return async (tx, caller) => {
+    const lease = await requireLease(tx.db, caller, referenceOf(progress ?? finish), tx.now);
+    const applied = progress && (await applyReport(deps, tx, caller, lease, progress));
+    if (finish) return { case: "finish", value: await applyEnd(deps, tx, caller, lease, finish) };
+    return { case: "progress", value: applied ?? {} };
+  };
+}
+
+function referenceOf(reference: LeaseReference | undefined): LeaseReference {
+  if (!reference) throw valueUnusable("reports[]", "a report must have progress, an end, or both");
+  return reference;
+}
+
+function toResult(result: PartResult<Applied>): Applied {
+  return "value" in result ? result.value : { case: "error", value: result.error };
+}
+
+type Renewal = MessageInitShape<typeof LeaseRenewalSchema>;
+
+/** Renews several leases; one that is lost fails alone. */
+export async function renewLeases(
+  deps: LeaseDependencies,
+  { leases }: RenewLeasesRequest,
+  ctx: HandlerContext,
+) {
+  await recordHeartbeat(deps, ctx);
+  return writeAsCaller(deps.store, ctx, async (tx, caller) => {
+    const expiresAt = tx.now + deps.leaseMs;
+    const renewals: Renewal[] = [];
+    for (const reference of leases) renewals.push(await renew(tx, caller, reference, expiresAt));
+    return create(RenewLeasesResponseSchema, { renewals });
+  });
+}
+
+async function renew(
+  tx: WriteTransaction,
+  caller: Parameters<typeof requireLease>[1],
+  reference: LeaseReference,
+  expiresAt: number,
+): Promise<Renewal> {
+  try {
+    const lease = await requireLease(tx.db, caller, reference, tx.now);
+    await renewLease(tx, lease.id, expiresAt);
+    return {
+      result: {
+        case: "renewed",
+        value: { expiresAt: timestampFromMs(expiresAt), stop: lease.stop === 1 },
+      },
+    };
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    return { result: { case: "error", value: workErrorOf(error) } };
+  }
+}

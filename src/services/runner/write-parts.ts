@@ -1,0 +1,70 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { type WorkError, WorkErrorSchema } from "#gen/runner/v1/work_service_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
+import { operationOf, writeAsCaller, writePartAsCaller } from "../call/call.ts";
+import { repeatableKey } from "../call/idempotency.ts";
+import type { LeaseDependencies } from "./held-lease.ts";
+
+/** One part of a call: it changes all that it says or nothing, whatever becomes of the others. */
+export type Part<T> = (tx: WriteTransaction, caller: Caller) => Promise<T>;
+
+/** The result of a part, or why it failed. */
+export type PartResult<T> = { readonly value: T } | { readonly error: WorkError };
+
+/**
+ * Writes the parts of a call, in their order. Each is a write of its own; they share commits, and the
+ * writes of other callers go on between them. With an idempotency key they are one transaction,
+ * since the response is stored with them.
+ *
+ * @param respond returns the response from the results of the parts
+ */
+export async function writeParts<T, R>(
+  deps: LeaseDependencies,
+  ctx: HandlerContext,
+  parts: readonly Part<T>[],
+  respond: (results: readonly PartResult<T>[]) => R,
+): Promise<R> {
+  if (ctx.values.get(repeatableKey)) {
+    return writeAsCaller(deps.store, ctx, async (tx, caller) => {
+      const results: PartResult<T>[] = [];
+      for (const part of parts) {
+        results.push(await settle(deps, ctx, () => tx.attempt(() => part(tx, caller))));
+      }
+      return respond(results);
+    });
+  }
+  const writes = parts.map((part) => settle(deps, ctx, () => writePartAsCaller(deps.store, ctx, part)));
+  return respond(await Promise.all(writes));
+}
+
+async function settle<T>(
+  { onPartFailure }: LeaseDependencies,
+  ctx: HandlerContext,
+  write: () => Promise<T>,
+): Promise<PartResult<T>> {
+  try {
+    return { value: await write() };
+  } catch (error) {
+    if (ctx.signal.aborted) throw error;
+    if (!(error instanceof DomainError)) onPartFailure(operationOf(ctx), error);
+    return { error: workErrorOf(error) };
+  }
+}
+
+/** Returns the error of a part as the call for it alone would answer it. */
+export function workErrorOf(error: unknown): WorkError {
+  const { reason, metadata, message } = toDomainError(error);
+  return create(WorkErrorSchema, { detail: { reason, metadata: { ...metadata } }, message });
+}
+
+function toDomainError(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  if (error instanceof StoreUnavailable) {
+    return new DomainError(ErrorReason.UNAVAILABLE, "the server cannot store changes now: try again");
+  }
+  return new DomainError(ErrorReason.INTERNAL, "the server failed; its log says why");
+}
