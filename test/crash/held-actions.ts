@@ -149,11 +149,21 @@ export async function holdReport(world: World): Promise<HeldRun> {
  * has not received the lease.
  */
 export async function holdLease(world: World): Promise<HeldRun> {
-  const { reached, release } = world.proxy.holdResponse("leaseWork", (_, { works }) => works.length > 0);
+  // Whichever call leases it: the one that asks for work, or one that ends other work.
+  const held = [
+    world.proxy.holdResponse("leaseWork", (_, { works }) => works.length > 0),
+    world.proxy.holdResponse("reportWorks", (_, { works }) => works.length > 0),
+  ];
   const repositories = serveRepositories(["lease-unheard"], world.host);
   const run = await startEditing(world, repositories);
-  await reached;
-  return { run, repositories, release };
+  await Promise.race(held.map(({ reached }) => reached));
+  return {
+    run,
+    repositories,
+    release() {
+      for (const { release } of held) release();
+    },
+  };
 }
 
 /** Starts an execution over so many repositories; none of its actions are held. */

@@ -1,4 +1,7 @@
-import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import {
+  ReportProgressRequest_StepProgress_State as State,
+  type WorkReport,
+} from "#gen/runner/v1/work_service_pb.js";
 import type { Gate } from "../harness/gate.ts";
 import type { ScmHost } from "../harness/scm-host.ts";
 import type { ServedRepository } from "../harness/served-repository.ts";
@@ -61,24 +64,24 @@ export const MOMENTS: readonly Moment[] = [
   {
     name: "last-step-unheard",
     isRetried: true,
-    hold: ({ proxy }, { leaseId }) =>
-      proxy.holdRequest("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
+    hold: ({ proxy }, action) =>
+      proxy.holdReport({ what: "progress", at: "request", fits: saysLastIsDone(action) }),
   },
   {
     name: "last-step-heard",
     isRetried: false,
-    hold: ({ proxy }, { leaseId }) =>
-      proxy.holdResponse("reportProgress", (req) => req.leaseId === leaseId && saysLastIsDone(req.steps)),
+    hold: ({ proxy }, action) =>
+      proxy.holdReport({ what: "progress", at: "answer", fits: saysLastIsDone(action) }),
   },
   {
     name: "end-unheard",
     isRetried: false,
-    hold: ({ proxy }, { leaseId }) => proxy.holdRequest("finishWork", (req) => req.leaseId === leaseId),
+    hold: ({ proxy }, action) => proxy.holdReport({ what: "finish", at: "request", fits: ends(action) }),
   },
   {
     name: "end-heard",
     isRetried: false,
-    hold: ({ proxy }, { leaseId }) => proxy.holdResponse("finishWork", (req) => req.leaseId === leaseId),
+    hold: ({ proxy }, action) => proxy.holdReport({ what: "finish", at: "answer", fits: ends(action) }),
   },
 ];
 
@@ -105,8 +108,16 @@ export const UNTOLD_BY_HOST: readonly Moment[] = [
   },
 ];
 
-const saysLastIsDone = (steps: readonly { stepIndex: number; state: State }[]) =>
-  steps.some(({ stepIndex, state }) => stepIndex === 2 && state === State.DONE);
+const saysLastIsDone =
+  ({ leaseId }: HeldAction) =>
+  ({ progress }: WorkReport) =>
+    progress?.leaseId === leaseId &&
+    progress.steps.some(({ stepIndex, state }) => stepIndex === 2 && state === State.DONE);
+
+const ends =
+  ({ leaseId }: HeldAction) =>
+  ({ finish }: WorkReport) =>
+    finish?.leaseId === leaseId;
 
 const happened = (isDone: () => boolean) => until(isDone, (done) => done).then(() => undefined);
 

@@ -9,6 +9,7 @@ import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { type Assignment, newAssignment, type RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { createWorkClient } from "../../src/runner/protocol/connection.ts";
 import { Lease } from "../../src/runner/protocol/lease.ts";
+import { createLeaseCalls } from "../../src/runner/protocol/lease-calls.ts";
 import { createSourceControl } from "../../src/scm/source-control.ts";
 import { realGit, realPrograms } from "./runner-git.ts";
 import { temporaryFolder } from "./server.ts";
@@ -45,5 +46,9 @@ export function leasedAssignment(
   });
   const expiresAt = timestampFromMs(Date.now() + LEASE_MS);
   const offered = create(WorkSchema, { leaseId: LEASE_ID, fence: 1n, expiresAt, ...work });
-  return newAssignment(tools, offered, new Lease(createWorkClient(transport, "cr_run_x"), offered));
+  return newAssignment(
+    tools,
+    offered,
+    new Lease(createLeaseCalls(createWorkClient(transport, "cr_run_x")), offered),
+  );
 }

@@ -2,8 +2,9 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { type DescMethodUnary, fromBinary, type MessageShape } from "@bufbuild/protobuf";
-import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { create, type DescMethodUnary, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { type WorkReport, WorkReportSchema, WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { type ReportHold, splitReports } from "./report-holds.ts";
 
 /** The operations of runner.v1 and their messages. */
 type Method = typeof WorkService.method;
@@ -38,6 +39,13 @@ export interface ServerProxy {
       answer: MessageShape<Method[Name]["output"]>,
     ) => boolean,
   ): HeldCall;
+  /**
+   * Holds the progress or the end of one work, in whichever call it comes, before the server receives
+   * it or after. The reports of other works in the same call pass.
+   */
+  holdReport(
+    hold: Pick<ReportHold, "what" | "at"> & { readonly fits: (report: WorkReport) => boolean },
+  ): HeldCall;
   /** Closes all connections of clients, as when a server goes down. */
   closeConnections(): void;
   stop(): Promise<void>;
@@ -59,6 +67,7 @@ export async function startServerProxy(server: { readonly url: string }): Promis
   let target = server.url;
   const agent = new Agent({ keepAlive: true });
   const holds: Hold[] = [];
+  const reportHolds: ReportHold[] = [];
   const proxy = createServer((req, res) => {
     pass(req, res).catch(() => res.destroy());
   });
@@ -69,6 +78,16 @@ export async function startServerProxy(server: { readonly url: string }): Promis
     const body = await buffer(req);
     await holdOne(operation, "request", body);
     if (req.socket.destroyed) return;
+    const split = operation === "ReportWorks" ? splitReports(body, reportHolds) : undefined;
+    if (split) {
+      const answer = await forwarded(req, res, split.request);
+      const { "content-length": _, ...headers } = answer.headers;
+      const answered = await buffer(answer);
+      const isTaken = answer.statusCode === 200;
+      if (isTaken) await holdOne(operation, "answer", body, answered);
+      res.writeHead(answer.statusCode ?? 502, headers).end(isTaken ? split.respond(answered) : answered);
+      return;
+    }
     const answer = await forwarded(req, res, body);
     const status = answer.statusCode ?? 502;
     if (holds.some((each) => each.operation === operation && each.at === "answer")) {
@@ -83,7 +102,8 @@ export async function startServerProxy(server: { readonly url: string }): Promis
 
   function forwarded(req: IncomingMessage, res: ServerResponse, body: Buffer): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const { "accept-encoding": _, host: _host, ...headers } = req.headers;
+      const { "accept-encoding": _, "transfer-encoding": _chunked, host: _host, ...rest } = req.headers;
+      const headers = { ...rest, "content-length": body.length };
       const call = request(`${target}${req.url}`, { method: req.method ?? "POST", headers, agent });
       // When the client disconnects, its call is cancelled, so that the server leases it no work.
       res.on("close", () => call.destroy());
@@ -142,6 +162,30 @@ export async function startServerProxy(server: { readonly url: string }): Promis
     holdResponse(operation, fits = () => true) {
       const { req, answer } = read(WorkService.method[operation]);
       return addHold(operation, "answer", (bytes, answered) => fits(req(bytes), answer(answered)));
+    },
+    holdReport({ what, at, fits }) {
+      const method = WorkService.method[what === "progress" ? "reportProgress" : "finishWork"];
+      // The same in a call for this work alone.
+      const alone = addHold(what === "progress" ? "reportProgress" : "finishWork", at, (bytes) =>
+        fits(create(WorkReportSchema, { [what]: fromBinary(method.input, bytes) })),
+      );
+      const reached = Promise.withResolvers<void>();
+      const inBatch: ReportHold = {
+        what,
+        at,
+        fits,
+        reached: reached.resolve,
+        isReleased: false,
+        isForwarded: false,
+      };
+      reportHolds.push(inBatch);
+      return {
+        reached: Promise.race([alone.reached, reached.promise]),
+        release() {
+          inBatch.isReleased = true;
+          alone.release();
+        },
+      };
     },
     closeConnections: () => proxy.closeAllConnections(),
     async stop() {

@@ -76,14 +76,7 @@ function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
 }
 
 function newAgentReporter(lease: Lease, lastSequence: bigint): AgentReporter {
-  const deliver = async (progress: AgentReport) => {
-    const response = await lease.call((client, name, options) =>
-      client.reportAgent({ ...progress, ...name }, options),
-    );
-    lease.applyResponse(response);
-    return response.lastSequence;
-  };
-  return new AgentReporter(deliver, lastSequence);
+  return new AgentReporter((progress: AgentReport) => lease.reportAgent(progress), lastSequence);
 }
 
 /** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */
@@ -106,11 +99,7 @@ async function prepareCheckouts(
   }).catch((error) => {
     throw error instanceof WorkFailure ? environmentFailed(error.message) : error;
   });
-  lease.applyResponse(
-    await lease.call((client, name, options) =>
-      client.reportAgent({ ...name, environment: { phase: EnvironmentPhase.RUNNING } }, options),
-    ),
-  );
+  await lease.reportAgent({ environment: { phase: EnvironmentPhase.RUNNING } });
   return made;
 }
 

@@ -1,7 +1,8 @@
+import { create } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
-import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { type WorkError, WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
@@ -10,9 +11,24 @@ export type WorkClient = Client<typeof WorkService> &
   Client<typeof AgentWorkService> &
   Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
-/** Opens the transport to a server by HTTP. `server` is its URL without `/api`. */
+/** Limit of one call; it is repeated while its lease is valid. */
+export const CALL_MS = 10_000;
+
+/**
+ * Opens the transport to a server by HTTP: in binary, over connections that are kept. `server` is its
+ * URL without `/api`. On the same machine nothing is compressed: it costs more time than it saves.
+ */
 export function createHttpTransport(server: string): Transport {
-  return createConnectTransport({ baseUrl: `${server}/api`, httpVersion: "1.1" });
+  return createConnectTransport({
+    baseUrl: `${server}/api`,
+    httpVersion: "1.1",
+    useBinaryFormat: true,
+    ...(isLoopback(new URL(server).hostname) && { acceptCompression: [] }),
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }
 
 /** Creates a client that calls the operations with a token. */
@@ -63,6 +79,42 @@ export function classifyFailure(error: unknown): CallFailure {
   if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
   if (reason === ErrorReason.UNAUTHENTICATED) return "unauthenticated";
   return reason !== undefined && REFUSED.includes(code) ? "refused" : "transient";
+}
+
+/**
+ * Returns whether a call for several leases failed for a reason that a call for each of them may not
+ * have: an older server does not know it, or one entry breaks a rule.
+ */
+export function isBatchRefused(error: unknown): boolean {
+  const { code, reason } = codeAndReasonOf(error);
+  return (
+    code === Code.Unimplemented ||
+    code === Code.InvalidArgument ||
+    reason === ErrorReason.OPERATION_UNKNOWN ||
+    reason === ErrorReason.BODY_TOO_LARGE
+  );
+}
+
+const TRANSIENT_REASONS: readonly ErrorReason[] = [
+  ErrorReason.UNAVAILABLE,
+  ErrorReason.INTERNAL,
+  ErrorReason.DEADLINE_EXCEEDED,
+];
+
+export function fulfilled<T>(value: T): PromiseFulfilledResult<T> {
+  return { status: "fulfilled", value };
+}
+
+/** Returns the failure of one entry of a call as the rejection of a call for it alone. */
+export function rejected(error: WorkError | undefined): PromiseRejectedResult {
+  const reason = error?.detail?.reason ?? ErrorReason.INTERNAL;
+  const code = TRANSIENT_REASONS.includes(reason) ? Code.Unavailable : Code.FailedPrecondition;
+  const value = create(ErrorDetailSchema, { reason, metadata: error?.detail?.metadata ?? {} });
+  const details = [{ desc: ErrorDetailSchema, value }];
+  return {
+    status: "rejected",
+    reason: new ConnectError(error?.message ?? "the server gave no result", code, undefined, details),
+  };
 }
 
 /** Returns whether the server reported that the resource does not exist. */

@@ -6,9 +6,10 @@ import { executeEnvironment } from "../steps/environment-work.ts";
 import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.ts";
 import { type Assignment, newAssignment, type RunnerTools } from "./assignment.ts";
 import { failureReportOf, isInternalError } from "./failure-report.ts";
-import { type Interruption, type Lease, type WorkEnd, WorkInterrupted } from "./lease.ts";
+import { type Interruption, type Lease, WorkInterrupted } from "./lease.ts";
 import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
+import type { WorkEnd } from "./work-reports.ts";
 
 /** Maximum of the contract for warnings at the end of work (FinishWorkRequest.warnings). */
 const MAX_WARNINGS = 10;
@@ -24,16 +25,27 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
   const end = await runToEnd(newAssignment(tools, work, lease), facts);
   const durationMs = Math.round(performance.now() - startedAt);
   try {
-    if (end) await lease.finish(end);
+    if (end) await finish(lease, end);
   } catch (error) {
     if (!lease.isLost) {
       tools.log.warn({ ...facts, problem: (error as Error).message }, "the end of work was refused");
+      lease.giveUp();
       return;
     }
   }
   const outcome = lease.isLost ? "lost" : Outcome[end?.outcome ?? Outcome.UNSPECIFIED].toLowerCase();
   const reason = end?.failure?.reason;
   tools.log.info({ ...facts, outcome, ...(reason && { reason }), durationMs }, "work ended");
+}
+
+/** Finishes the work; work that the service does not accept as done has failed, for its reason. */
+async function finish(lease: Lease, end: WorkEnd): Promise<void> {
+  try {
+    await lease.finish(end);
+  } catch (error) {
+    if (lease.isLost || end.outcome !== Outcome.DONE) throw error;
+    await lease.finish({ ...end, outcome: Outcome.FAILED, failure: failureReportOf(error) });
+  }
 }
 
 /** Returns the log fields of a piece of work. */

@@ -7,6 +7,7 @@ import { FinishWorkRequest_Outcome as Outcome, WorkService } from "#gen/runner/v
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { createWorkClient } from "./connection.ts";
 import { Lease, WorkInterrupted } from "./lease.ts";
+import { createLeaseCalls } from "./lease-calls.ts";
 
 const LEASE_ID = "01900000-0000-7000-8000-000000000001";
 const inMs = (ms: number) => timestampFromMs(Date.now() + ms);
@@ -19,7 +20,7 @@ const lost = refusal(Code.Aborted, ErrorReason.LEASE_LOST);
 /** A lease at a service that does as it is told; it holds for so long until the first answer. */
 function leaseAt(service: Partial<ServiceImpl<typeof WorkService>>, holdsMs: number): Lease {
   const transport = createRouterTransport(({ service: add }) => add(WorkService, service));
-  return new Lease(createWorkClient(transport, "cr_run_x"), {
+  return new Lease(createLeaseCalls(createWorkClient(transport, "cr_run_x")), {
     leaseId: LEASE_ID,
     fence: 7n,
     expiresAt: inMs(holdsMs),
@@ -195,7 +196,7 @@ async function followed(
     });
   });
   const name = { leaseId: LEASE_ID, fence: 7n, expiresAt: inMs(30_000) };
-  const lease = new Lease(createWorkClient(transport, "cr_run_x"), name);
+  const lease = new Lease(createLeaseCalls(createWorkClient(transport, "cr_run_x")), name);
   const read = async () => {
     const handed = lease.follow((client, held, options) => client.streamInputs(held, options), end.signal);
     for await (const { input } of handed) ids.push(input?.id);

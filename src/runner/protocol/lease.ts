@@ -1,17 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
+import type { ReportAgentRequestSchema, ReportAgentResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { Work } from "#gen/runner/v1/work_pb.js";
-import type {
-  FailureSchema,
-  FinishWorkRequest_Outcome,
-  GetHostCredentialResponse,
-  ReportProgressRequest_EnvironmentProgressSchema,
-  ReportProgressRequest_LogChunkSchema,
-  ReportProgressRequest_StepProgressSchema,
-} from "#gen/runner/v1/work_service_pb.js";
+import type { GetHostCredentialResponse, ReportProgressResponse } from "#gen/runner/v1/work_service_pb.js";
 import { backOffMs, pause } from "./back-off.ts";
-import { classifyFailure, isNotFound, type WorkClient, withheldReason } from "./connection.ts";
+import { CALL_MS, classifyFailure, isNotFound, type WorkClient, withheldReason } from "./connection.ts";
+import type { LeaseCalls } from "./lease-calls.ts";
+import type { LeaseReference, Progress, ReportChannel, WaitingReport, WorkEnd } from "./work-reports.ts";
 
 /**
  * The cause that interrupts work.
@@ -34,25 +30,6 @@ export class WorkInterrupted extends Error {
   }
 }
 
-/** The events since the last report. */
-export interface Progress {
-  readonly environment?: MessageInitShape<typeof ReportProgressRequest_EnvironmentProgressSchema>;
-  readonly steps?: MessageInitShape<typeof ReportProgressRequest_StepProgressSchema>[];
-  readonly logs?: MessageInitShape<typeof ReportProgressRequest_LogChunkSchema>[];
-}
-
-/** The end of a piece of work. */
-export interface WorkEnd {
-  readonly outcome: FinishWorkRequest_Outcome;
-  readonly failure?: MessageInitShape<typeof FailureSchema>;
-  readonly warnings?: MessageInitShape<typeof FailureSchema>[];
-}
-
-/** The lease that a call is about. */
-export type LeaseReference = Pick<Work, "leaseId" | "fence">;
-
-/** Limit of one call; it is repeated while the lease is valid. */
-const CALL_MS = 10_000;
 /** A stream is reopened after this time: it bounds how long a silently broken connection goes unnoticed. */
 const STREAM_MS = 120_000;
 /**
@@ -66,11 +43,14 @@ const MIN_LEASE_MS = 1_000;
 /**
  * The lease on one piece of work: renewed until the work is finished, or until
  * the lease is lost. Every call is repeated while the server is unreachable, as
- * long as the lease is valid.
+ * long as the lease is valid. Reports are sent in their order, together with
+ * those of other leases.
  */
 export class Lease {
-  readonly #client: WorkClient;
+  readonly #calls: LeaseCalls;
   readonly #name: LeaseReference;
+  readonly #channel: ReportChannel;
+  #sending: Promise<void> | undefined;
   readonly #interrupted = new AbortController();
   /** Aborted when the lease is finished or lost: no call is made any more. */
   readonly #over = new AbortController();
@@ -78,11 +58,12 @@ export class Lease {
   #validUntil = 0;
 
   constructor(
-    client: WorkClient,
+    calls: LeaseCalls,
     { leaseId, fence, expiresAt }: Pick<Work, "leaseId" | "fence" | "expiresAt">,
   ) {
-    this.#client = client;
+    this.#calls = calls;
     this.#name = { leaseId, fence };
+    this.#channel = { name: this.#name, waiting: [] };
     this.#extend(expiresAt);
     void this.#renewUntilOver();
   }
@@ -106,13 +87,27 @@ export class Lease {
   /**
    * Reports progress to the service, which may answer that the work must stop.
    *
+   * @param mayWait true for progress that may wait for the next report, 20 ms at most
    * @throws WorkInterrupted when the lease is lost
    * @throws ConnectError when the service refuses the report
    */
-  async report(progress: Progress): Promise<void> {
-    this.applyResponse(
-      await this.call((client, name, options) => client.reportProgress({ ...progress, ...name }, options)),
+  async report(progress: Progress, { mayWait = false } = {}): Promise<void> {
+    const response = await this.#send({ progress, mayWait });
+    if (response) this.applyResponse(response);
+  }
+
+  /**
+   * Reports on the agent's execution that the lease is on.
+   *
+   * @returns the number of the block that the service accepted last
+   * @throws as {@link report}
+   */
+  async reportAgent(report: MessageInitShape<typeof ReportAgentRequestSchema>): Promise<bigint> {
+    const response: ReportAgentResponse = await this.#repeat(() =>
+      this.#calls.agentReports.add({ ...report, ...this.#name }),
     );
+    this.applyResponse(response);
+    return response.lastSequence;
   }
 
   /** Applies a response about the lease: its new end, and a request to stop. */
@@ -128,18 +123,19 @@ export class Lease {
   }
 
   /**
-   * Gives the work back. The lease is over afterwards, whether the call succeeds
-   * or not.
+   * Gives the work back. The lease is over once the service has taken it.
    *
    * @throws WorkInterrupted when the lease was lost before
-   * @throws ConnectError when the service refuses the end
+   * @throws ConnectError when the service refuses the end: another one may be given
    */
   async finish(end: WorkEnd): Promise<void> {
-    try {
-      await this.call((client, name, options) => client.finishWork({ ...end, ...name }, options));
-    } finally {
-      this.#over.abort();
-    }
+    await this.#send({ end, mayWait: false });
+    this.#over.abort();
+  }
+
+  /** Ends the renewals of a lease that is given up: the service notices when it expires. */
+  giveUp(): void {
+    this.#over.abort();
   }
 
   /**
@@ -167,14 +163,17 @@ export class Lease {
    *
    * @throws as {@link report}
    */
-  async call<T>(
-    call: (client: WorkClient, name: LeaseReference, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
+  call<T>(call: (client: WorkClient, name: LeaseReference, options: CallOptions) => Promise<T>): Promise<T> {
+    const options = { signal: this.#over.signal, timeoutMs: CALL_MS };
+    return this.#repeat(() => call(this.#calls.client, this.#name, options));
+  }
+
+  async #repeat<T>(call: () => Promise<T>): Promise<T> {
     const over = this.#over.signal;
     for (let failures = 1; ; failures++) {
       over.throwIfAborted();
       try {
-        return await call(this.#client, this.#name, { signal: over, timeoutMs: CALL_MS });
+        return await call();
       } catch (error) {
         over.throwIfAborted();
         const failure = classifyFailure(error);
@@ -198,7 +197,10 @@ export class Lease {
     const end = AbortSignal.any([signal, this.#over.signal]);
     for (let failures = 1; !end.aborted; failures++) {
       try {
-        for await (const message of open(this.#client, this.#name, { signal: end, timeoutMs: STREAM_MS })) {
+        for await (const message of open(this.#calls.client, this.#name, {
+          signal: end,
+          timeoutMs: STREAM_MS,
+        })) {
           failures = 0;
           yield message;
         }
@@ -214,8 +216,34 @@ export class Lease {
     }
   }
 
+  #send(
+    report: Pick<WaitingReport, "progress" | "end" | "mayWait">,
+  ): Promise<ReportProgressResponse | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#channel.waiting.push({ ...report, at: performance.now(), resolve, reject });
+      this.#sending ??= this.#sendWaiting();
+      if (!report.mayWait) this.#calls.reports.hurry();
+    });
+  }
+
+  async #sendWaiting(): Promise<void> {
+    const { waiting } = this.#channel;
+    try {
+      while (waiting.length > 0) {
+        await this.#repeat(() => {
+          const mayWait = waiting.every((report) => report.mayWait);
+          return this.#calls.reports.add(this.#channel, { mayWait });
+        });
+      }
+    } catch (cause) {
+      for (const { reject } of waiting.splice(0)) reject(cause);
+    } finally {
+      this.#sending = undefined;
+    }
+  }
+
   async #renew(): Promise<void> {
-    this.applyResponse(await this.call((client, name, options) => client.renewLease(name, options)));
+    this.applyResponse(await this.#repeat(() => this.#calls.renewals.add(this.#name, { mayWait: true })));
   }
 
   #extend(expiresAt: Timestamp | undefined): void {

@@ -1,8 +1,10 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { classifyFailure, type WorkClient } from "./connection.ts";
 import { Lease } from "./lease.ts";
+import { createLeaseCalls } from "./lease-calls.ts";
 import { invalidTokenError } from "./registration.ts";
 
 export interface WorkLoopOptions {
@@ -57,7 +59,27 @@ async function fillSlots(
     changed = Promise.withResolvers();
   };
   draining.addEventListener("abort", change);
+  const start = (work: Work) => {
+    const lease = new Lease(calls, work);
+    const execution = execute(work, lease).then(() => {
+      running.delete(lease);
+      change();
+    });
+    running.set(lease, execution);
+  };
+  // The slot of work that ends gets other work in the same call.
+  const calls = createLeaseCalls(client, {
+    request(ended) {
+      // Work whose end was not taken keeps its slot.
+      const maxLeases = Math.min(ended, slots - running.size - asked + ended);
+      if (maxLeases <= 0 || draining.aborted) return undefined;
+      return { kinds: [...kinds], maxLeases, wait: durationFromMs(0) };
+    },
+    take: (works) => works.forEach(start),
+  });
   let failures = 0;
+  /** Number of leases that a call under way may bring. */
+  let asked = 0;
   while (!draining.aborted) {
     if (running.size >= slots) {
       await changed.promise;
@@ -65,20 +87,16 @@ async function fillSlots(
     }
     const askedAt = performance.now();
     try {
-      const asked = { kinds: [...kinds], maxLeases: Math.min(slots - running.size, MAX_LEASES) };
-      const { works } = await client.leaseWork(asked, { signal: draining, timeoutMs: POLL_MS });
+      asked = Math.min(slots - running.size, MAX_LEASES);
+      const request = { kinds: [...kinds], maxLeases: asked };
+      const { works } = await client.leaseWork(request, { signal: draining, timeoutMs: POLL_MS });
+      asked = 0;
       failures = 0;
-      for (const work of works) {
-        const lease = new Lease(client, work);
-        const execution = execute(work, lease).then(() => {
-          running.delete(lease);
-          change();
-        });
-        running.set(lease, execution);
-      }
+      works.forEach(start);
       const tookMs = performance.now() - askedAt;
       if (works.length === 0 && tookMs < MIN_POLL_MS) await pause(MIN_POLL_MS, draining);
     } catch (error) {
+      asked = 0;
       if (draining.aborted) return;
       if (classifyFailure(error) === "unauthenticated") throw invalidTokenError();
       failures++;

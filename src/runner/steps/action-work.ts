@@ -6,6 +6,7 @@ import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
 import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
@@ -13,8 +14,9 @@ import { commandEnvironment } from "../process/command.ts";
 import { withTimeLimit } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
-import type { Progress } from "../protocol/lease.ts";
+import type { Lease } from "../protocol/lease.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import type { Progress } from "../protocol/work-reports.ts";
 import { runStep, type StepResult, type StepRun } from "./action-step.ts";
 import { namedFilesOf } from "./environment-work.ts";
 import { prepareWorkspace } from "./preparation.ts";
@@ -60,41 +62,70 @@ export async function executeAction(assignment: Assignment, action: ActionWork):
 type StepProgress = NonNullable<Progress["steps"]>[number];
 
 async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> {
-  const { assignment, action, signal } = run;
+  const { assignment, action } = run;
   const { lease } = assignment;
+  const reports = new StepReports(lease, run.signal);
+  const { signal } = reports;
   let environment: Progress["environment"] = { phase: EnvironmentPhase.RUNNING };
-  let ended: StepProgress[] = [];
   let agents: readonly string[] = [];
   for (const [stepIndex, step] of action.steps.entries()) {
     signal.throwIfAborted();
-    const began = { stepIndex, state: State.RUNNING };
-    await lease.report({ ...(environment && { environment }), steps: [...ended, began] });
+    const progress = { ...(environment && { environment }), steps: [{ stepIndex, state: State.RUNNING }] };
+    if (isReportedFirst(step)) await lease.report(progress);
+    else reports.send(progress, { mayWait: stepIndex > 0 });
     environment = undefined;
-    ended = [];
     const log = new StepLog(({ offset, data }) =>
-      lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }),
+      lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }, { mayWait: true }),
     );
     try {
-      const result = await runStep({ ...run, stepIndex, log }, step);
+      const result = await runStep({ ...run, signal, stepIndex, log }, step);
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
-      ended.push(toStepProgress(stepIndex, result));
       agents = result.agentExecutionIds ?? [];
+      const ended = { steps: [toStepProgress(stepIndex, result)] };
+      // Whether the values of a report are accepted decides whether the next step may begin.
+      const decides = step.step.case === "report" && stepIndex < action.steps.length - 1;
+      if (decides || agents.length > 0) await lease.report(ended);
+      else reports.send(ended, { mayWait: true });
     } catch (error) {
       // The step's last output is reported also when it was stopped.
       await log.close().catch(() => undefined);
       lease.signal.throwIfAborted();
       const failure = failureReportOf(error);
-      await lease.report({ steps: [{ stepIndex, state: State.FAILED, failure }] });
+      reports.send({ steps: [{ stepIndex, state: State.FAILED, failure }] }, { mayWait: true });
       throw error;
     }
-    // Whether the values of a report are accepted decides whether the next step may begin.
-    if (step.step.case === "report" || agents.length > 0) await lease.report({ steps: ended.splice(0) });
     // The next step works on the same files.
     await untilAgentsStopped(run, agents);
   }
-  if (ended.length > 0) await lease.report({ steps: ended });
   lease.signal.throwIfAborted();
+}
+
+/**
+ * Returns whether the service must know that a step runs before it does: the run of an agent is made
+ * for such a step only, and a pull request cannot be taken back.
+ */
+function isReportedFirst({ step }: WorkflowStep): boolean {
+  if (step.case === "report")
+    return step.value.outputs.some(({ extraction }) => extraction.case === "prompt");
+  return step.case !== "task";
+}
+
+/** The reports that steps do not wait for. One that is refused ends the steps. */
+class StepReports {
+  readonly #lease: Lease;
+  readonly #refused = new AbortController();
+  /** Ends the steps when aborted. */
+  readonly signal: AbortSignal;
+
+  constructor(lease: Lease, signal: AbortSignal) {
+    this.#lease = lease;
+    this.signal = AbortSignal.any([signal, this.#refused.signal]);
+  }
+
+  send(progress: Progress, options: { readonly mayWait: boolean }): void {
+    this.#lease.report(progress, options).catch((error) => this.#refused.abort(error));
+  }
 }
 
 function toStepProgress(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {
