@@ -41,6 +41,12 @@ export function requireWorkKind(lease: { readonly kind: WorkKind }, kind: WorkKi
   throw phaseUnsuitable("lease", WorkKind[lease.kind] ?? "", `the lease is not on ${of}`);
 }
 
+/** Requires that one of several reports has progress or an end. @throws DomainError VALUE_UNUSABLE */
+export function requireReported<T>(report: T | undefined): T {
+  if (report === undefined) throw valueUnusable("reports[]", "a report must have progress, an end, or both");
+  return report;
+}
+
 /** Requires that a report on work without steps names none, and no logs of them. @throws DomainError VALUE_UNUSABLE */
 export function requireNoSteps({ steps, logs }: Pick<ReportProgressRequest, "steps" | "logs">): void {
   if (steps.length > 0) throw valueUnusable("steps", "only actions have steps");

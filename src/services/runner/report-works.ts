@@ -15,7 +15,8 @@ import {
   type WorkReport,
   type WorkReportResultSchema,
 } from "#gen/runner/v1/work_service_pb.js";
-import { DomainError, valueUnusable } from "../../domain/error.ts";
+import { DomainError } from "../../domain/error.ts";
+import { requireReported } from "../../domain/runner/lease.ts";
 import { renewLease, type StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
@@ -88,16 +89,11 @@ export async function reportWorks(
 
 function toPart(deps: ReportDependencies, { progress, finish }: WorkReport): Part<Applied> {
   return async (tx, caller) => {
-    const lease = await requireLease(tx.db, caller, referenceOf(progress ?? finish), tx.now);
+    const lease = await requireLease(tx.db, caller, requireReported(progress ?? finish), tx.now);
     const applied = progress && (await applyReport(deps, tx, caller, lease, progress));
     if (finish) return { case: "finish", value: await applyEnd(deps, tx, caller, lease, finish) };
     return { case: "progress", value: applied ?? {} };
   };
-}
-
-function referenceOf(reference: LeaseReference | undefined): LeaseReference {
-  if (!reference) throw valueUnusable("reports[]", "a report must have progress, an end, or both");
-  return reference;
 }
 
 function toResult(result: PartResult<Applied>): Applied {

@@ -57,14 +57,14 @@ async function settle<T>(
 
 /** Returns the error of a part as the call for it alone would answer it. */
 export function workErrorOf(error: unknown): WorkError {
-  const { reason, metadata, message } = toDomainError(error);
+  const { reason, message, metadata = {} } = catalogueEntryOf(error);
   return create(WorkErrorSchema, { detail: { reason, metadata: { ...metadata } }, message });
 }
 
-function toDomainError(error: unknown): DomainError {
+function catalogueEntryOf(error: unknown): Pick<DomainError, "reason" | "message"> & Partial<DomainError> {
   if (error instanceof DomainError) return error;
   if (error instanceof StoreUnavailable) {
-    return new DomainError(ErrorReason.UNAVAILABLE, "the server cannot store changes now: try again");
+    return { reason: ErrorReason.UNAVAILABLE, message: "the server cannot store changes now: try again" };
   }
-  return new DomainError(ErrorReason.INTERNAL, "the server failed; its log says why");
+  return { reason: ErrorReason.INTERNAL, message: "the server failed; its log says why" };
 }
