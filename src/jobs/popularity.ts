@@ -1,6 +1,6 @@
 import { addToPopularity } from "../domain/project/popularity.ts";
 import { findProjectsToCount, findUncountedEnvironments } from "../store/project/popularity.ts";
-import type { BookkeepingUpdate, Store } from "../store/store.ts";
+import { type BookkeepingUpdate, type Reader, type Scope, type Store, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 /** Number of projects read at a time. */
@@ -21,15 +21,16 @@ const ENVIRONMENTS_PER_BATCH = 1_000;
 export async function refreshPopularity(store: Store): Promise<number> {
   let counted = 0;
   for (;;) {
-    const projectIds = await findProjectsToCount(store.reader, PROJECTS_PER_BATCH);
-    if (projectIds.length === 0) return counted;
-    for (const projectId of projectIds) counted += await countProject(store, projectId);
+    const projects = await findProjectsToCount(store.reader, PROJECTS_PER_BATCH);
+    if (projects.length === 0) return counted;
+    for (const { projectId, organizationId } of projects)
+      counted += await countProject(store, { organizationId }, projectId);
   }
 }
 
-async function countProject(store: Store, projectId: string): Promise<number> {
+async function countProject(store: Store, scope: Scope, projectId: string): Promise<number> {
   let counted = 0;
-  await store.touchAll(async (db): Promise<readonly BookkeepingUpdate[]> => {
+  const count = async (db: Reader): Promise<readonly BookkeepingUpdate[]> => {
     const { popularity, environments } = await findUncountedEnvironments(
       db,
       projectId,
@@ -45,7 +46,8 @@ async function countProject(store: Store, projectId: string): Promise<number> {
       { table: "project", id: projectId, values: { popularity: score } },
       ...environments.map(({ id }) => ({ table: "environment", id, values: { counted: 1 } }) as const),
     ];
-  });
+  };
+  await store.touchAll(count, within(scope));
   return counted;
 }
 

@@ -158,6 +158,9 @@ export interface WriteOptions {
   readonly asLeader?: boolean;
 }
 
+/** Options of a bookkeeping update. It locks nothing by default. */
+export type BookkeepingOptions = Pick<WriteOptions, "locks" | "asLeader">;
+
 /** Returns the options of a write that changes only rows of one organization. */
 export const within = ({ organizationId }: Scope): WriteOptions => ({ locks: [organizationId] });
 
@@ -200,10 +203,12 @@ export interface Store {
   ): Promise<void>;
   /**
    * Makes several bookkeeping updates atomically, such as a score and the rows that it counted. A
-   * function reads the values that they depend on in the same transaction.
+   * function reads the values that they depend on in the same transaction, under the locks of the
+   * options.
    */
   touchAll(
     notes: readonly BookkeepingUpdate[] | ((db: Reader) => Promise<readonly BookkeepingUpdate[]>),
+    options?: BookkeepingOptions,
   ): Promise<void>;
   /**
    * Returns why the database rejected the last change, in words for the operator; undefined after
@@ -239,6 +244,7 @@ export interface ReadOnlyStore {
 export const asLeader = (store: Store): Store => ({
   ...store,
   write: (actor, operation, fn, options) => store.write(actor, operation, fn, { ...options, asLeader: true }),
+  touchAll: (notes, options) => store.touchAll(notes, { ...options, asLeader: true }),
 });
 
 /** The columns that a bookkeeping update can change. */

@@ -95,8 +95,8 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   });
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
 
-  const touchAll: Store["touchAll"] = (notes) =>
-    writer.enqueue(async ({ db }) => {
+  const touchAll: Store["touchAll"] = (notes, options = {}) =>
+    writer.touch(async (db) => {
       for (const { table, id, values } of typeof notes === "function" ? await notes(db) : notes) {
         const allowed: readonly string[] = BOOKKEEPING_COLUMNS[table];
         const stray = Object.keys(values).find((column) => !allowed.includes(column));
@@ -104,7 +104,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
           throw new Error(`${table}.${stray} is no bookkeeping: change it through write`);
         await db.updateTable(table).set(values).where("id", "=", id).execute();
       }
-    }, undefined);
+    }, options);
 
   const store: Store = {
     reader,

@@ -7,6 +7,7 @@ import { runWrite, type WriteSettings } from "../run-write.ts";
 import type { Schema } from "../schema.ts";
 import {
   type Actor,
+  type BookkeepingOptions,
   type Change,
   StoreUnavailable,
   type WriteOptions,
@@ -100,6 +101,17 @@ export class Writer {
       locks,
       signal,
     );
+  }
+
+  /** Runs bookkeeping, which takes no lock unless what it writes depends on what it reads. */
+  touch(
+    run: (db: Kysely<Schema>) => Promise<void>,
+    { locks, asLeader = false }: BookkeepingOptions,
+  ): Promise<void> {
+    return this.enqueue(async ({ db, client }) => {
+      if (asLeader) await this.#requireLead(client);
+      await run(db);
+    }, locks);
   }
 
   /** Runs `run` in a savepoint of the next transaction with these locks; without any for bookkeeping. */

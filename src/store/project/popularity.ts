@@ -6,14 +6,17 @@ import type { Reader, Scope } from "../store.ts";
  * Returns up to `limit` projects that have uncounted environments. For the system, so without a
  * scope.
  */
-export async function findProjectsToCount(db: Reader, limit: number): Promise<string[]> {
+export async function findProjectsToCount(
+  db: Reader,
+  limit: number,
+): Promise<{ projectId: string; organizationId: string }[]> {
   const rows = await uncounted(db)
-    .select("environment.project_id as projectId")
+    .select(["environment.project_id as projectId", "environment.organization_id as organizationId"])
     .distinct()
     .orderBy("environment.project_id")
     .limit(limit)
     .execute();
-  return rows.flatMap(({ projectId }) => projectId ?? []);
+  return rows.map(({ projectId, organizationId }) => ({ projectId: projectId ?? "", organizationId }));
 }
 
 /**

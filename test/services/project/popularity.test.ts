@@ -135,6 +135,22 @@ describe("the popularity of projects", () => {
     expect(await popularity(projectId)).toBe(bruteForce([START_MS]));
   });
 
+  test("counts every use though others are removed while a run is under way", async () => {
+    for (let round = 0; round < 20; round++) {
+      const projectId = await own.project(`ship ${round}`);
+      const [kept, removed] = [3, 3];
+      for (let index = 0; index < kept; index++) await own.use(projectId);
+      const leaving = await Promise.all(Array.from({ length: removed }, () => own.use(projectId)));
+      await Promise.all([
+        ...leaving.map((environmentId) => own.environments.deleteEnvironment({ environmentId })),
+        refreshPopularity(testStore.store),
+      ]);
+      await refreshPopularity(testStore.store);
+      const expected = bruteForce(Array.from({ length: kept + removed }, () => START_MS));
+      expect(Math.abs((await popularity(projectId)) - expected)).toBeLessThan(1e-9);
+    }
+  });
+
   test("loses no use that is over before a run that is under way has written", async () => {
     const projectId = await own.project("ship");
     await own.use(projectId);
