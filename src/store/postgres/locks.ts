@@ -5,7 +5,14 @@ import type pg from "pg";
  * The advisory locks of the program. Those with two numbers and those with one are different to the engine, so that
  * the locks of the installation and of jobs can never be those of an organization.
  */
-const INSTALLATION = { space: 0x43_48_41_52, installation: 1, migration: 2, presence: 3, jobs: 4 } as const;
+const INSTALLATION = {
+  space: 0x43_48_41_52,
+  installation: 1,
+  migration: 2,
+  presence: 3,
+  jobs: 4,
+  jobWrites: 5,
+} as const;
 
 /** Organizations that a write locks, or all of them with what belongs to none. */
 export type LockSet = readonly string[] | "installation";
@@ -77,21 +84,38 @@ export async function holdPresence(client: pg.ClientBase, presence: Presence): P
   );
 }
 
-/** Takes the lock of the process that runs the jobs, for the session. @returns false while another has it */
+/**
+ * Takes the lock of the process that runs the jobs, for the session.
+ * @returns false while another has it, or while a job's write of the one before goes on
+ */
 export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
+  const { space, jobs, jobWrites } = INSTALLATION;
   const { rows } = await client.query<{ held: boolean }>({
     name: "lead",
     text: "select pg_try_advisory_lock($1::int, $2::int) as held",
-    values: [INSTALLATION.space, INSTALLATION.jobs],
+    values: [space, jobs],
   });
-  return rows[0]?.held ?? false;
+  if (!rows[0]?.held) return false;
+  const ended = await client.query<{ ended: boolean }>({
+    name: "lead-alone",
+    text: "select pg_try_advisory_xact_lock($1::int, $2::int) as ended",
+    values: [space, jobWrites],
+  });
+  return ended.rows[0]?.ended ?? false;
 }
 
 /**
  * Returns whether the session of a process still holds the lock of the jobs. Asked in the transaction of a job's
- * write, after its locks were taken: a process that stood still for so long that another leads writes nothing.
+ * write, after its locks were taken: a process that stood still for so long that another leads writes nothing, and
+ * another leads only when this transaction has ended.
  */
 export async function stillLeads(client: pg.PoolClient, processId: number): Promise<boolean> {
+  const { space, jobs, jobWrites } = INSTALLATION;
+  await client.query({
+    name: "begin-job-write",
+    text: "select pg_advisory_xact_lock_shared($1::int, $2::int)",
+    values: [space, jobWrites],
+  });
   const { rows } = await client.query<{ held: boolean }>({
     name: "still-leads",
     text: `select exists (
@@ -99,7 +123,7 @@ export async function stillLeads(client: pg.PoolClient, processId: number): Prom
         and classid = $1::oid and objid = $2::oid and objsubid = 2
         and database = (select oid from pg_database where datname = current_database())
     ) as held`,
-    values: [INSTALLATION.space, INSTALLATION.jobs, processId],
+    values: [space, jobs, processId],
   });
   return rows[0]?.held ?? false;
 }

@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import { startFile } from "./node-process.ts";
+
+/**
+ * What a link does with its connections: forwards everything; forwards all but notifications; forwards nothing and
+ * closes nothing, as a network that is cut; breaks them and every new one; or breaks each when the database has
+ * committed and before the server hears of it.
+ */
+export type LinkState = "open" | "mute" | "silent" | "refused" | "unheard-commits";
+
+/** The network between one server and the database, which tests can cut. */
+export interface DatabaseLink {
+  /** Address of the database by way of the link. */
+  readonly url: string;
+  /** Resolves when the link is in the state. */
+  enter(state: LinkState): Promise<void>;
+  /** Returns how many notifications were dropped. */
+  dropped(): Promise<number>;
+}
+
+/**
+ * Starts links to a database, in a process of their own: that of the test has enough to do. {@link endNodes} ends it.
+ *
+ * @param url of the database, without TLS
+ */
+export async function startLinks(url: string, count: number): Promise<DatabaseLink[]> {
+  const { port } = new URL(url);
+  const links = startFile(join(import.meta.dirname, "link-process.ts"), [port, String(count)], {});
+  const ports = (await links.next()) as number[];
+  const ask = (question: object) => {
+    links.send(JSON.stringify(question));
+    return links.next();
+  };
+  return ports.map((linkPort, index) => ({
+    url: Object.assign(new URL(url), { port: String(linkPort) }).href,
+    enter: async (state) => void (await ask({ index, state })),
+    dropped: async () => (await ask({ index })) as number,
+  }));
+}
