@@ -47,6 +47,8 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   try {
     await warnIfClockWasSetBack(store, log);
     await recordOrganizations(store);
+    // Before it is ready: from then on, a database that is away ends no server.
+    const isFirstStart = !(await hasOrganization(store.reader));
     const server = buildServer(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
@@ -59,7 +61,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       );
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
-    if (!(await hasOrganization(store.reader))) {
+    if (isFirstStart) {
       const token = await firstToken(store, keys);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.

@@ -124,7 +124,7 @@ function untilReady(child: ChildProcess): Promise<void> {
     let log = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       log = (log + text).slice(-10_000);
-      if (log.includes("ready to accept connections")) resolve();
+      if (/ready to accept (read-only )?connections/.test(log)) resolve();
     });
     child.once("exit", (code) => reject(new Error(`postgres ended with ${code}: ${log}`)));
   });

@@ -1,22 +1,21 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { emptyDatabase } from "../harness/postgres-store.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
+import { runCommand, stopAll, type TestServer } from "../harness/server.ts";
+import { startServers } from "../harness/several-servers.ts";
 import { until } from "../harness/until.ts";
 
 let cluster: PostgresCluster;
+let url: string;
 let server: TestServer;
 beforeAll(async () => {
   cluster = await startPostgres("embedded");
-  const url = await emptyDatabase(cluster);
-  server = await startServer({ dataDir: temporaryFolder(), env: { CHARTROOM_DATABASE_URL: url } });
-  const [token = ""] = await until(
-    () => server.output().match(/cr_pat_\w+(?=\n)/g) ?? [],
-    (found) => found.length > 0,
-  );
-  server = { ...server, token };
+  url = await emptyDatabase(cluster);
+  [server] = (await startServers(url, 1)) as [TestServer];
 });
 afterAll(async () => {
   await stopAll();
@@ -64,4 +63,61 @@ test("a server whose database is away says so, goes on, and serves when it is ba
     "before",
   ]);
   expect(server.process.exitCode).toBeNull();
+});
+
+describe("a server whose database is read-only", () => {
+  /** Returns the answers of the server while it is so; the readiness is one that stays. */
+  async function answersWhile(readOnly: () => Promise<unknown>, writable: () => Promise<unknown>) {
+    const { project } = await succeeded(create("readable"));
+    await readOnly();
+    const reason = "the database may not be written: it is read-only, as a standby is";
+    const red = await until(readiness, (found) => found.reason === reason);
+    for (let time = 0; time < 3; time++) {
+      const written = await create("unwritten");
+      expect([written.status, written.body.code]).toEqual([503, "unavailable"]);
+      const read = await succeeded(post(server, "ProjectService/GetProject", { projectId: project.id }));
+      expect(read.project).toEqual(project);
+      expect(await readiness()).toEqual(red);
+    }
+    const started = await runCommand(["serve", "--port", "0", "--data-dir", server.dataDir]);
+    expect([started.code, started.stderr]).toEqual([1, expect.stringContaining("it is read-only")]);
+    await writable();
+    await until(readiness, ({ status }) => status === 200);
+    await succeeded(create("written"));
+    expect(server.process.exitCode).toBeNull();
+  }
+
+  test("by its settings says so, reads on, and serves when it can be written", () => {
+    const set = (value: string) =>
+      onCluster(`${cluster.url}/postgres`, `alter database ${new URL(url).pathname.slice(1)} ${value}`);
+    const reconnect = () =>
+      onCluster(
+        `${cluster.url}/postgres`,
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'chartroom %'",
+      );
+    return answersWhile(
+      async () => {
+        await set("set default_transaction_read_only = on");
+        await reconnect();
+      },
+      // Its connections need not break.
+      () => set("reset default_transaction_read_only"),
+    );
+  });
+
+  test("as a standby is says so, reads on, and serves when it can be written", () => {
+    const signal = join(cluster.folder, "data", "standby.signal");
+    return answersWhile(
+      async () => {
+        await cluster.crash();
+        writeFileSync(signal, "");
+        await cluster.restart();
+      },
+      async () => {
+        await cluster.crash();
+        rmSync(signal);
+        await cluster.restart();
+      },
+    );
+  });
 });

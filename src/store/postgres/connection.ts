@@ -30,7 +30,7 @@ const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   tcp_keepalives_interval: "1",
   tcp_keepalives_count: "3",
   tcp_user_timeout: "6000",
-  idle_in_transaction_session_timeout: "8000",
+  idle_in_transaction_session_timeout: "6000",
   // Texts are compared by bytes and times are numbers: nothing depends on these, but messages of the engine do.
   lc_messages: "C",
   timezone: "UTC",
@@ -49,7 +49,17 @@ const READ_SETTINGS: Readonly<Record<string, string>> = {
 const WRITE_SETTINGS: Readonly<Record<string, string>> = { lock_timeout: "10000" };
 
 /** Settings of the session: it looks once a second, and a process that does not look any more loses it. */
-const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "8000" };
+const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "6000" };
+
+/**
+ * Time after which a query of a server that has no answer counts as lost with its connection, in milliseconds: a
+ * network that is cut says nothing. The limits of the engine come first. Commands may wait longer.
+ */
+const ANSWER_LIMIT_MS: Readonly<Record<ConnectionRole, number>> = {
+  read: READ_LIMIT_MS + 2_000,
+  write: 30_000,
+  session: 4_000,
+};
 
 /** Whole numbers arrive as numbers: none of the rows exceeds 2^53. Sums of them are `numeric`. */
 const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
@@ -93,17 +103,33 @@ function clientConfig({ url, password }: DatabaseAddress, role: ConnectionRole):
   };
 }
 
-/** Returns what the driver needs for a session. */
-export const sessionConfig = (address: DatabaseAddress): pg.ClientConfig => clientConfig(address, "session");
+/** Returns what the driver needs for a session. @param hasAnswerLimit false for long queries, such as migrations */
+export const sessionConfig = (address: DatabaseAddress, hasAnswerLimit = false): pg.ClientConfig => ({
+  ...clientConfig(address, "session"),
+  ...(hasAnswerLimit && { query_timeout: ANSWER_LIMIT_MS.session }),
+});
 
-/** Opens a pool of connections of one role. Nothing connects before the first query. */
-export function openPool(address: DatabaseAddress, role: "read" | "write", max: number): pg.Pool {
-  const pool = new pg.Pool({ ...clientConfig(address, role), max });
+/** Opens a pool of connections of one role. Nothing connects before the first query. @param isServer false for commands */
+export function openPool(
+  address: DatabaseAddress,
+  role: "read" | "write",
+  max: number,
+  isServer = false,
+): pg.Pool {
+  const limits = isServer && { query_timeout: ANSWER_LIMIT_MS[role] };
+  const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max });
   // A connection that breaks while nobody uses it leaves the pool; the next query opens another.
   pool.on("error", () => {});
   // One that breaks while it is used fails its query as well; the event alone would end the process.
   pool.on("connect", (client) => void client.on("error", () => {}));
   return pool;
+}
+
+/** Waits for an end in good order, and no longer than this, in milliseconds: the database may not answer. */
+export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, limitMs);
+  await Promise.race([ending, over.promise]).finally(() => clearTimeout(timer));
 }
 
 /**

@@ -12,7 +12,14 @@ import {
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { builderOver, type DatabaseAddress, openPool, readFrom, sessionConfig } from "./connection.ts";
+import {
+  builderOver,
+  type DatabaseAddress,
+  openPool,
+  readFrom,
+  sessionConfig,
+  waitForEnd,
+} from "./connection.ts";
 import { lockForMigration, type Presence, PresenceRefused } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
@@ -43,6 +50,10 @@ export interface PostgresStoreOptions extends DatabaseAddress {
 
 /** Connections of one server for reads, and for writes. With one more that listens, a server needs 17. */
 const CONNECTIONS = 8;
+
+/** Time that writes under way, and then the connections, get to end when the store closes, in milliseconds. */
+const WRITES_END_MS = 5_000;
+const CONNECTIONS_END_MS = 1_000;
 
 /**
  * Opens the store in PostgreSQL, creating or migrating its tables.
@@ -79,8 +90,9 @@ export function connectStore(options: PostgresStoreOptions): Store {
 function buildStore(options: PostgresStoreOptions): { readonly store: Store; readonly session: Session } {
   const { connections = CONNECTIONS, presence = "beside" } = options;
   const listeners = new Listeners();
-  const reading = openPool(options, "read", connections);
-  const writing = openPool(options, "write", connections);
+  const isServer = presence === "server";
+  const reading = openPool(options, "read", connections, isServer);
+  const writing = openPool(options, "write", connections, isServer);
   const session = new Session({ ...options, presence, listeners });
   const reader = builderOver(readFrom(reading, () => new StoreUnavailable("the database is too slow")));
   const lister = builderOver(readFrom(reading, (limitMs) => new SearchTooLong(limitMs)));
@@ -119,15 +131,15 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     ) => writer.write(actor === OPERATOR ? operator : actor, operation, fn, options),
     note: (table, id, values) => touchAll([{ table, id, values: values as BookkeepingUpdate["values"] }]),
     touchAll,
-    problem: () => writer.problem,
+    problem: () => writer.problem ?? session.problem,
     probe: () => writer.probe(),
     leads: () => session.leader !== undefined,
     onCommit: (listener) => listeners.add(listener),
     onChange: (id, listener) => listeners.addOf(id, listener),
     async close() {
-      await writer.close();
+      await waitForEnd(writer.close(), WRITES_END_MS);
       await session.close();
-      await Promise.all([reading.end(), writing.end()]);
+      await waitForEnd(Promise.all([reading.end(), writing.end()]), CONNECTIONS_END_MS);
     },
   };
   return { store, session };

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
 /** The oldest release of the engine, as it numbers them. */
 const MIN_VERSION = 150_000;
@@ -29,6 +30,7 @@ async function requireTrigrams(client: pg.ClientBase): Promise<void> {
   try {
     await client.query("create extension if not exists pg_trgm");
   } catch (error) {
+    if (storageProblem(error) === READ_ONLY) throw error;
     throw new Error(
       "the database lacks the extension pg_trgm: install the engine's contrib package and run " +
         `"create extension pg_trgm" in it as a user who may (${(error as Error).message})`,

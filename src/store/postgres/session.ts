@@ -1,7 +1,10 @@
+import { performance } from "node:perf_hooks";
 import pg from "pg";
 import type { Listeners } from "../listeners.ts";
-import { type DatabaseAddress, sessionConfig } from "./connection.ts";
+import { StoreUnavailable } from "../store.ts";
+import { type DatabaseAddress, sessionConfig, waitForEnd } from "./connection.ts";
 import { holdPresence, type Presence, tryToLead } from "./locks.ts";
+import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
 /** The channel of wake-ups. */
 const CHANNEL = "chartroom";
@@ -12,8 +15,14 @@ const MAX_PAYLOAD_BYTES = 7_900;
 /** Time for which topics are collected before they are sent. */
 const BATCH_MS = 5;
 
-/** Interval between looks for commits whose wake-up was lost, and between attempts to lead and to connect again. */
+/** Interval between looks for commits whose wake-up was lost, and between attempts to lead. */
 const LOOK_MS = 1_000;
+
+/** Maximum interval between attempts to connect again. It grows with each failure, from {@link LOOK_MS}. */
+const MAX_RETRY_MS = 5_000;
+
+/** Time that a connection gets to end in good order, in milliseconds. */
+const END_MS = 1_000;
 
 /** The process that runs the jobs, by the connection that holds their lock. */
 export interface Leader {
@@ -29,18 +38,21 @@ export interface SessionOptions extends DatabaseAddress {
 /**
  * The one connection of a process that holds locks for longer than a transaction: that the process is there, and that
  * it runs the jobs. It also sends and receives wake-ups, which are never the truth: a listener looks at the rows, and
- * all are called once a second when anything was committed since. A process that stands still does not look; the
- * engine then ends the session after 8 s, and another process leads.
+ * all are called once a second when anything was committed since, or when the session cannot tell. A process that
+ * stands still does not look; the engine then ends the session, and another process leads.
  */
 export class Session {
   readonly #options: SessionOptions;
   readonly #pending = new Set<string>();
   #client: pg.Client | undefined;
-  #connecting: Promise<void> | undefined;
+  #looking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sending: NodeJS.Timeout | undefined;
   #snapshot = "";
   #leader: Leader | undefined;
+  #problem: string | undefined;
+  #failures = 0;
+  #connectsAt = 0;
   #closed = false;
 
   constructor(options: SessionOptions) {
@@ -63,11 +75,16 @@ export class Session {
     return this.#leader;
   }
 
+  /** Why the database could not be used at the last look, in words for the operator; undefined while it can. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
   /** Sends the topics of a commit to the other processes, a little later, with those of other commits. */
   send(topics: ReadonlySet<string>): void {
     if (this.#closed) return;
     for (const topic of topics) this.#pending.add(topic);
-    this.#sending ??= setTimeout(() => void this.#flush(), BATCH_MS);
+    if (this.#pending.size > 0) this.#sending ??= setTimeout(() => void this.#flush(), BATCH_MS);
   }
 
   async close(): Promise<void> {
@@ -75,13 +92,13 @@ export class Session {
     clearTimeout(this.#sending);
     await this.#flush();
     this.#closed = true;
-    await this.#connecting?.catch(() => {});
+    await this.#looking?.catch(() => {});
     this.#leader = undefined;
-    await this.#client?.end().catch(() => {});
+    if (this.#client) await endClient(this.#client);
   }
 
   async #connect(): Promise<void> {
-    const client = new pg.Client(sessionConfig(this.#options));
+    const client = new pg.Client(sessionConfig(this.#options, true));
     const lost = () => {
       if (this.#client !== client) return;
       this.#client = undefined;
@@ -98,7 +115,7 @@ export class Session {
       await holdPresence(client, this.#options.presence);
       await client.query(`listen ${CHANNEL}`);
     } catch (error) {
-      await client.end().catch(() => {});
+      await endClient(client);
       throw error;
     }
     this.#client = client;
@@ -115,22 +132,34 @@ export class Session {
   }
 
   async #flush(): Promise<void> {
-    this.#sending = undefined;
     const text = [...this.#pending].join("\n");
     this.#pending.clear();
-    // Without a connection the others find the commits when they look.
-    if (text === "" || !this.#client) return;
     const payload = Buffer.byteLength(text) > MAX_PAYLOAD_BYTES ? "" : text;
-    await this.#client
-      .query({ name: "notify", text: "select pg_notify($1, $2)", values: [CHANNEL, payload] })
-      .catch(() => {});
+    const notify = { name: "notify", text: "select pg_notify($1, $2)", values: [CHANNEL, payload] };
+    // Without a connection the others find the commits when they look.
+    if (text !== "") await this.#client?.query(notify).catch(() => {});
+    this.#sending = undefined;
+    // What came meanwhile: one batch is under way at a time, however slow the engine is.
+    this.send(new Set());
   }
 
   async #look(): Promise<void> {
-    if (this.#connecting) return;
-    this.#connecting = this.#lookOnce();
-    await this.#connecting.catch(() => {});
-    this.#connecting = undefined;
+    const { listeners } = this.#options;
+    // The session does not answer, or is not there: each listener finds out by itself what was committed.
+    if (this.#looking || (!this.#client && performance.now() < this.#connectsAt)) {
+      listeners.callAll();
+      return;
+    }
+    this.#looking = this.#lookOnce();
+    try {
+      await this.#looking;
+      this.#failures = 0;
+      this.#problem = undefined;
+    } catch (error) {
+      await this.#giveUp(error);
+      listeners.callAll();
+    }
+    this.#looking = undefined;
   }
 
   async #lookOnce(): Promise<void> {
@@ -139,15 +168,37 @@ export class Session {
     if (!client || this.#closed) return;
     if (this.#options.presence === "server" && !this.#leader && (await tryToLead(client)))
       this.#leader = { processId: processIdOf(client) };
-    const { rows } = await client.query<{ snapshot: string }>({
-      name: "snapshot",
-      text: "select pg_current_snapshot()::text as snapshot",
+    const { rows } = await client.query<{ snapshot: string; readOnly: string }>({
+      name: "look",
+      text: `select pg_current_snapshot()::text as snapshot, current_setting('transaction_read_only') as "readOnly"`,
     });
-    const snapshot = rows[0]?.snapshot ?? "";
+    const [{ snapshot, readOnly } = { snapshot: "", readOnly: "" }] = rows;
+    // Another connection may reach the server that has taken over.
+    if (readOnly === "on") throw new StoreUnavailable("the database is read-only", { problem: READ_ONLY });
     if (snapshot === this.#snapshot) return;
     this.#snapshot = snapshot;
     this.#options.listeners.callAll();
   }
+
+  /** Ends a session that is of no use, and sets when the next one is tried: later after each failure. */
+  async #giveUp(error: unknown): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    this.#leader = undefined;
+    this.#problem = storageProblem(error) ?? (error as Error).message;
+    const retryMs = Math.min(MAX_RETRY_MS, LOOK_MS * 2 ** this.#failures);
+    this.#failures += 1;
+    // Not all servers at once.
+    this.#connectsAt = performance.now() + retryMs * (0.5 + Math.random() / 2);
+    if (client) await endClient(client);
+  }
+}
+
+/** Ends a connection, also one whose other end does not answer. */
+async function endClient(client: pg.Client): Promise<void> {
+  const ending = client.end().catch(() => {});
+  await waitForEnd(ending, END_MS);
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
 /** Returns the number of the engine's process for a connection. */

@@ -1,8 +1,13 @@
+import { StoreUnavailable } from "../store.ts";
+
+/** The problem of a standby, and of a database whose transactions are read-only by its settings. */
+export const READ_ONLY = "the database may not be written: it is read-only, as a standby is";
+
 /** Problems that the operator can solve, by SQLSTATE or by the beginning of one, or by the code of a socket's error. */
 const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["53100", "the disk of the database is full"],
   ["53", "the database is out of a resource: connections, memory or disk"],
-  ["25006", "the database may not be written: it is read-only, as a standby is"],
+  ["25006", READ_ONLY],
   ["57P", "the database shuts down or starts up"],
   ["58", "the disk of the database fails"],
   ["XX001", "a table of the database is damaged: restore a backup"],
@@ -22,23 +27,38 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
 ];
 
 /** Texts of the driver's errors that have no code. */
-const BROKEN = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/;
+const BROKEN = /^(Connection terminated|Client has encountered)/;
+
+/** Texts of the driver's errors where no answer came in time: of a query, of a new connection, and of one for a pool. */
+const UNANSWERED: readonly string[] = [
+  "Query read timeout",
+  "timeout expired",
+  "Connection terminated due to connection timeout",
+];
+
+/** Text of the error of a pool all of whose connections are used: the database is slower than the callers. */
+const BUSY = "timeout exceeded when trying to connect";
 
 /** Returns why the database accepts no changes, in words for the operator; undefined for other errors. */
 export function storageProblem(error: unknown): string | undefined {
   const code = codeOf(error);
   if (code !== undefined) return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
   if (!(error instanceof Error)) return undefined;
+  if (error instanceof StoreUnavailable) return error.problem;
   // A name with several addresses fails with the errors of all of them.
   if (error instanceof AggregateError) return storageProblem(error.errors[0]);
+  if (UNANSWERED.includes(error.message)) return "the database cannot be reached: it does not answer";
   return BROKEN.test(error.message) ? "the connection to the database broke" : undefined;
 }
 
-/** Returns whether the connection of an error is of no use any more. */
+/**
+ * Returns whether the connection of an error is of no use any more. One that is read-only is not either: another may
+ * reach the server that has taken over. The engine ends that of a process that stands still in a transaction (25P03).
+ */
 export function isBroken(error: unknown): boolean {
   const code = codeOf(error);
-  if (code === undefined) return error instanceof Error && BROKEN.test(error.message);
-  return /^(08|57P|E[A-Z]+$)/.test(code);
+  if (code !== undefined) return /^(08|57P|25006|25P0[34]|E[A-Z]+$)/.test(code);
+  return error instanceof Error && (UNANSWERED.includes(error.message) || BROKEN.test(error.message));
 }
 
 /** Returns whether the same transaction may succeed at once: a deadlock, or a failed serialization. */
@@ -55,7 +75,8 @@ export function isTimeout(error: unknown): boolean {
 
 /** Returns whether the engine itself failed, and not the statement with its values. */
 export function isEngineFailure(error: unknown): boolean {
-  return storageProblem(error) !== undefined || isRetryable(error) || isTimeout(error);
+  if (error instanceof Error && error.message === BUSY) return true;
+  return storageProblem(error) !== undefined || isBroken(error) || isRetryable(error) || isTimeout(error);
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -18,6 +18,7 @@ import { type LockSet, lockForWrite, stillLeads } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
 import { isBroken, isEngineFailure, isRetryable, storageProblem } from "./storage-problem.ts";
+import { rollback, tryChange } from "./transaction.ts";
 
 /** A group takes no more writes when it has worked this long, so that other servers get the lock. */
 export const GROUP_MS = 8;
@@ -132,14 +133,20 @@ export class Writer {
     });
   }
 
-  /** Returns why a commit was not taken, until one is. */
+  /** Returns why a write was not taken, until a {@link probe} finds that the next would be. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Tries an empty transaction that could write: a server that gets no writes finds out as well. */
+  /** Tries a change while there is a problem, takes it back, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
-    await this.enqueue(async () => undefined, undefined).catch(() => {});
+    if (this.#problem === undefined) return;
+    await this.enqueue(({ client }) => tryChange(client), undefined).then(
+      () => {
+        this.#problem = undefined;
+      },
+      () => {},
+    );
   }
 
   /** Waits for the writes under way and refuses later ones. */
@@ -199,7 +206,6 @@ export class Writer {
         );
         await group.writeOut(this.#options.audit);
         await client.query("commit");
-        this.#problem = undefined;
         for (const settle of settled) settle();
         this.#options.listeners.expect(topics);
         this.#options.listeners.call();
@@ -281,16 +287,6 @@ export class Writer {
     const problem = storageProblem(cause);
     this.#problem = problem ?? this.#problem;
     return new StoreUnavailable("the database did not take the write", { problem, cause });
-  }
-}
-
-/** Ends a transaction that failed. @returns whether the connection can be used again */
-async function rollback(client: pg.PoolClient): Promise<boolean> {
-  try {
-    await client.query("rollback");
-    return true;
-  } catch {
-    return false;
   }
 }
 
