@@ -4,7 +4,7 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
-import { until } from "../harness/until.ts";
+import { firstToken, startServers } from "../harness/several-servers.ts";
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
@@ -18,13 +18,6 @@ afterAll(async () => {
 /** Starts a server over a database, with the key file of the others. */
 function serverOver(url: string, dataDir: string): Promise<TestServer> {
   return startServer({ dataDir, env: { CHARTROOM_DATABASE_URL: url } });
-}
-
-/** Waits for the token that the first start of all prints on one of the servers. */
-async function firstToken(...servers: readonly TestServer[]): Promise<string> {
-  const tokens = () => servers.flatMap((server) => server.output().match(/cr_pat_\w+(?=\n)/g) ?? []);
-  const [token = ""] = await until(tokens, (found) => found.length > 0);
-  return token;
 }
 
 describe("a start", () => {
@@ -95,13 +88,8 @@ describe("a start", () => {
 describe("two servers over one database", () => {
   let one: TestServer;
   let other: TestServer;
-  let url: string;
   beforeAll(async () => {
-    url = await emptyDatabase(cluster);
-    const dataDir = temporaryFolder();
-    one = await serverOver(url, dataDir);
-    one = { ...one, token: await firstToken(one) };
-    other = { ...(await serverOver(url, dataDir)), token: one.token };
+    [one, other] = (await startServers(await emptyDatabase(cluster), 2)) as [TestServer, TestServer];
   });
 
   const create = (server: TestServer, name: string) =>
@@ -148,26 +136,5 @@ describe("two servers over one database", () => {
     expect(byRemote.projects.map(({ id }: { id: string }) => id)).toEqual([project.id]);
     const byAnnotation = await find({ annotations });
     expect(byAnnotation.projects.map(({ id }: { id: string }) => id)).toEqual([project.id]);
-  });
-
-  test("run the jobs on one of them, and on the other once that is killed", async () => {
-    const leaders = async () =>
-      (
-        await onCluster(
-          url,
-          `select pid from pg_locks where locktype = 'advisory' and objid = 4 and objsubid = 2 and granted
-          and database = (select oid from pg_database where datname = current_database())`,
-        )
-      ).rows.map(({ pid }) => pid as number);
-    const [leader] = await until(leaders, (found) => found.length === 1);
-    await one.kill();
-    await until(leaders, (found) => found.length === 1);
-    other.process.kill("SIGSTOP");
-    // The engine ends the session of a process that stands still.
-    await until(leaders, (found) => found.length === 0 || found[0] !== leader);
-    await until(leaders, (found) => found.length === 0);
-    other.process.kill("SIGCONT");
-    await until(leaders, (found) => found.length === 1);
-    await create(other, "after the pause");
   });
 });
