@@ -1,15 +1,15 @@
 import { availableParallelism } from "node:os";
 
-// Node strips the types itself; jest only has to do the same to the files it loads.
 export default {
-  testEnvironment: "node",
+  // Node loads the test files itself, as it loads the server: without a context, and without a transformer.
+  runtime: "<rootDir>/test/jest/runtime.ts",
+  testEnvironment: "<rootDir>/test/jest/environment.ts",
+  transform: {},
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
   // Clients in other languages have a run of their own: jest.clients.mjs.
   testPathIgnorePatterns: ["/node_modules/", "<rootDir>/test/clients/"],
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
-  extensionsToTreatAsEsm: [".ts"],
-  transform: { "\\.ts$": "<rootDir>/jest.strip.mjs" },
   globalSetup: "<rootDir>/test/harness/setup.ts",
   globalTeardown: "<rootDir>/test/harness/teardown.ts",
   // Ends what hangs, and nothing that is slow because the machine is.

@@ -10,8 +10,15 @@ import {
 } from "../../src/runner/process/command.ts";
 import type { SignalGroup } from "../../src/runner/process/process-group.ts";
 
-export const folder = mkdtempSync(join(tmpdir(), "chartroom-command-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let folder = "";
+
+/** Creates the folder in which the commands of a test file run, and removes it after the tests. */
+export function commandFolder(): string {
+  const created = mkdtempSync(join(tmpdir(), "chartroom-command-"));
+  afterAll(() => rmSync(created, { recursive: true, force: true }));
+  folder = created;
+  return created;
+}
 
 export const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 export const path = process.env.PATH ?? "";

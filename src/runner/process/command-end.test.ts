@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import {
-  folder,
+  commandFolder,
   isRunning,
   run,
   shell,
@@ -10,6 +10,8 @@ import {
   stopAfterFirstLine,
 } from "../../../test/harness/runner-command.ts";
 import { createCommandRunner } from "./command.ts";
+
+const folder = commandFolder();
 
 describe("a program that hangs", () => {
   test("is ended at its time", async () => {

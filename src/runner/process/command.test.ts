@@ -3,8 +3,10 @@ import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
-import { folder, path, run, shell } from "../../../test/harness/runner-command.ts";
+import { commandFolder, path, run, shell } from "../../../test/harness/runner-command.ts";
 import { commandEnvironment } from "./command.ts";
+
+const folder = commandFolder();
 
 describe("a program that ends", () => {
   test("tells its exit code and what it wrote", async () => {

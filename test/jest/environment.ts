@@ -1,0 +1,70 @@
+import { ModernFakeTimers } from "@jest/fake-timers";
+import { ModuleMocker } from "jest-mock";
+
+interface Configuration {
+  readonly projectConfig: ConstructorParameters<typeof ModernFakeTimers>[0]["config"];
+}
+
+/** What happens in jest-circus; here only what ends a test is of interest. */
+interface TestEvent {
+  readonly name: string;
+  readonly test?: { readonly errors: readonly unknown[] };
+}
+
+/** Runs a test file among the worker's own globals, and restores what it has changed for the next file. */
+export default class SharedGlobals {
+  readonly global = globalThis;
+  readonly moduleMocker = new ModuleMocker(globalThis);
+  readonly fakeTimers = null;
+  readonly fakeTimersModern: ModernFakeTimers;
+  readonly #globals = Object.getOwnPropertyDescriptors(globalThis);
+  readonly #variables = { ...process.env };
+  readonly #folder = process.cwd();
+  readonly #exit = process.exit;
+
+  constructor({ projectConfig }: Configuration) {
+    this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+  }
+
+  async setup(): Promise<void> {}
+
+  async teardown(): Promise<void> {
+    this.fakeTimersModern.dispose();
+    this.moduleMocker.restoreAllMocks();
+    restore(globalThis, this.#globals);
+    process.exit = this.#exit;
+    if (process.cwd() !== this.#folder) process.chdir(this.#folder);
+    for (const name of Object.keys(process.env)) {
+      if (!(name in this.#variables)) delete process.env[name];
+    }
+    Object.assign(process.env, this.#variables);
+  }
+
+  /** Lets failures name files by their paths: frames of modules have URLs, which jest takes for paths. */
+  handleTestEvent({ name, test }: TestEvent): void {
+    if (name !== "test_done") return;
+    for (const error of test?.errors.flat() ?? []) {
+      if (error instanceof Error) error.stack = error.stack?.replaceAll("file:///", "/") ?? "";
+    }
+  }
+
+  exportConditions(): string[] {
+    return ["node", "node-addons"];
+  }
+
+  /** Returns none: there is no context beside the worker's own. */
+  getVmContext(): null {
+    return null;
+  }
+}
+
+/** Restores the properties that an object had. What was added stays: modules that stay loaded may have added it. */
+function restore(target: object, properties: PropertyDescriptorMap): void {
+  for (const key of Reflect.ownKeys(properties)) {
+    const before = properties[key as string];
+    const now = Object.getOwnPropertyDescriptor(target, key);
+    if (before && (now?.value !== before.value || now?.get !== before.get)) {
+      Object.defineProperty(target, key, before);
+    }
+  }
+}
