@@ -4,6 +4,7 @@ import { createPageTokens } from "./domain/page.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { readTlsFiles } from "./http/connection/tls-server.ts";
+import { createClientAddress } from "./http/dispatch/client-address.ts";
 import { createDispatch } from "./http/dispatch/dispatch.ts";
 import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
@@ -127,6 +128,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       webhook,
       readiness,
       corsOrigins: config.corsOrigins,
+      clientAddress: createClientAddress(config.trustedProxies),
       newId,
       budget: output,
       log: (line) => log.info(line, "call"),

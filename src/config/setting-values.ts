@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+
 /**
  * Reads a text that is not empty. This and the following readers throw an Error
  * whose message completes "--port ...".
@@ -62,4 +64,30 @@ export function hosts(text: string): ReadonlySet<string> {
     if (!isHost) throw new Error(`must list hosts such as git.example.org:8080, not "${each}"`);
   }
   return new Set(list);
+}
+
+/** A range of addresses: all whose first `prefix` bits are those of `address`. */
+export interface Network {
+  readonly address: string;
+  readonly prefix: number;
+  readonly family: "ipv4" | "ipv6";
+}
+
+/** Reads addresses and ranges of addresses, such as `10.0.0.7, 192.168.4.0/24, fd00::/8`. */
+export function networks(text: string): readonly Network[] {
+  return text.split(",").flatMap((each) => (each.trim() === "" ? [] : network(each.trim())));
+}
+
+function network(text: string): Network {
+  const [address = "", length, ...rest] = text.split("/");
+  // A zone, as in fe80::1%eth0, means nothing to other machines.
+  const version = address.includes("%") ? 0 : isIP(address);
+  const bits = version === 6 ? 128 : 32;
+  const prefix = Number(length ?? bits);
+  const isLength = length === undefined || /^\d{1,3}$/.test(length);
+  if (version === 0 || rest.length > 0 || !isLength || prefix > bits) {
+    throw new Error(`must list addresses or ranges such as 10.0.0.7 or 192.168.4.0/24, not "${text}"`);
+  }
+  if (prefix === 0) throw new Error(`must name the proxies, but "${text}" is everybody`);
+  return { address, prefix, family: version === 6 ? "ipv6" : "ipv4" };
 }

@@ -60,6 +60,7 @@ beforeAll(async () => {
       webhook,
       readiness,
       corsOrigins: new Set(),
+      clientAddress: (peer) => peer,
       newId,
       budget: new OutputBudget(WIDE, () => {}),
       log: (line) => void lines.push(line),

@@ -1,11 +1,14 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { ListenerLimits } from "./listener-limits.ts";
+import { plainAddress } from "./plain-address.ts";
 
 /** One TCP connection, from its acceptance until it is closed. */
 export interface Connection {
   /** The accepted socket; replaced by the encrypted one when the handshake is done. */
   socket: Socket;
+  /** The address at its other end, as {@link plainAddress} writes it; empty when it was gone at once. */
+  readonly peer: string;
   /** Set when the connection speaks HTTP/2. */
   session?: ServerHttp2Session;
   readonly acceptedAt: number;
@@ -87,7 +90,8 @@ export function trackConnections(
     accept(socket, isReadable) {
       const now = limits.now();
       const open = new Set<OpenRequest>();
-      const connection = { socket, isReadable, acceptedAt: now, isServed: false, open, idleSince: now };
+      const peer = plainAddress(socket.remoteAddress ?? "");
+      const connection = { socket, peer, isReadable, acceptedAt: now, isServed: false, open, idleSince: now };
       all.add(connection);
       socket.once("close", () => {
         all.delete(connection);

@@ -18,6 +18,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   readonly #res: ServerResponse;
   readonly #context: ServerContext;
   readonly #req: Http1Request;
+  readonly #peer: string;
   readonly #guard: BodyObserver;
   readonly #body: RequestBody;
   /** Node's interpretation of the request's headers. */
@@ -35,6 +36,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     this.#context = context;
     this.#req = req;
     this.#res = res;
+    this.#peer = connection.peer;
     this.#mayPersist = res.shouldKeepAlive;
     this.#isWaiting = isWaiting;
     req.on("error", ignore);
@@ -66,7 +68,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
       this.#res.shouldKeepAlive = false;
       reject(this.#res, refusal);
     } else {
-      this.#context.handle(this.#req, this.#res);
+      this.#context.handle(this.#req, this.#res, this.#peer);
     }
   }
 

@@ -86,7 +86,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
 
     const problem = refusal ?? problemOf(req);
     if (problem) reject(res, problem);
-    else context.handle(req, res);
+    else context.handle(req, res, connection.peer);
   };
 
   const problemOf = (req: Http2ServerRequest): RejectedRequest | undefined => {

@@ -26,8 +26,11 @@ export interface ListenerOptions {
    * without them only plain text.
    */
   readonly tls?: TlsFiles;
-  /** Handles a request; must not throw, and must end every response. */
-  readonly handle: (req: HttpRequest, res: HttpResponse) => void;
+  /**
+   * Handles a request; must not throw, and must end every response. `peer` is the address at the other
+   * end of the connection: the client's or a proxy's.
+   */
+  readonly handle: (req: HttpRequest, res: HttpResponse, peer: string) => void;
   /** Limits other than LISTENER_LIMITS. */
   readonly limits?: Partial<ListenerLimits>;
 }

@@ -9,7 +9,7 @@ export interface ServerContext {
   readonly guard: BodyGuard;
   readonly connections: Connections;
   readonly isDraining: () => boolean;
-  readonly handle: (req: HttpRequest, res: HttpResponse) => void;
+  readonly handle: (req: HttpRequest, res: HttpResponse, peer: string) => void;
 }
 
 /** A server of one protocol that gets its connections from the listener. */

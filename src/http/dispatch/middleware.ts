@@ -5,6 +5,7 @@ import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
+import type { ClientAddress } from "./client-address.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
 
@@ -17,6 +18,8 @@ export interface AccessLine {
   /** The HTTP status; 200 for failed gRPC calls. */
   readonly status: number;
   readonly durationMs: number;
+  /** The address of the client, or of the last proxy that is trusted to name it. */
+  readonly client: string;
   readonly organization?: string;
   readonly caller?: string;
   readonly token?: string;
@@ -29,6 +32,7 @@ export interface MiddlewareOptions {
   /** While it has a reason why the server is not ready, /readyz responds with 503 and that reason. */
   readonly readiness: Pick<Readiness, "unreadiness">;
   readonly corsOrigins: ReadonlySet<string>;
+  readonly clientAddress: ClientAddress;
   readonly newId: () => string;
   /** Counts the bytes of responses that wait for their clients. */
   readonly budget: OutputBudget;
@@ -39,8 +43,10 @@ export interface MiddlewareOptions {
  * Creates the handler that every request passes first: request id, probes, CORS,
  * and the access log. Probes and preflights are not logged.
  */
-export function createMiddleware(options: MiddlewareOptions): (req: HttpRequest, res: HttpResponse) => void {
-  return (req, res) => {
+export function createMiddleware(
+  options: MiddlewareOptions,
+): (req: HttpRequest, res: HttpResponse, peer: string) => void {
+  return (req, res, peer) => {
     if (handleProbe(req, res, options.readiness)) return;
     if (handleCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
@@ -56,6 +62,7 @@ export function createMiddleware(options: MiddlewareOptions): (req: HttpRequest,
         code: codeOf(record, res),
         status: res.statusCode,
         durationMs: Math.round((performance.now() - started) * 100) / 100,
+        client: options.clientAddress(peer, req.headers["x-forwarded-for"]),
         ...(caller && {
           organization: caller.organizationId,
           caller: caller.subject.id,
