@@ -312,8 +312,9 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
         const error = workflowError("step_failed", "the command ended with status 2");
         const ended = id === ids.at(-1) ? ({ kind: "failed", error } as const) : ({ kind: "done" } as const);
         const last = { stepIndex: 1, state: ended.kind, ...(ended.kind === "failed" && { error }) };
-        await advanceSteps(tx, scope, id, [...reported, last]);
-        await finishAction(tx, scope, id, ended, []);
+        const begun = await findAction(tx.db, scope, id);
+        if (begun) await advanceSteps(tx, scope, begun, [...reported, last]);
+        await finishAction(tx, scope, await findAction(tx.db, scope, id), ended, []);
       }
     }),
   );

@@ -14,6 +14,7 @@ import { removeRunner } from "../../store/runner/runner.ts";
 import { removeWork } from "../../store/runner/work.ts";
 import { findWorkBoundTo, findWorkLeasedBy } from "../../store/runner/work-runner.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { findAction } from "../../store/workflow/workflow-action.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { finishAction } from "../workflow/action/action-progress.ts";
@@ -108,6 +109,7 @@ async function failWorkOfRunner(
     await removeWork(tx, work.id);
     if (work.kind !== WorkKind.ACTION) continue;
     const error = workflowError("runner_removed", "the runner that could have taken the action was deleted");
-    await finishAction(tx, scope, work.subject_id, { kind: "failed", error }, []);
+    const action = await findAction(tx.db, scope, work.subject_id);
+    await finishAction(tx, scope, action, { kind: "failed", error }, []);
   }
 }

@@ -68,18 +68,18 @@ export async function beginAction(
  * Applies the transitions of steps that a runner reports, in their order, and stores
  * the outputs of finished report steps. A repeated report changes nothing.
  *
+ * @param before the action as it was found in this transaction
  * @returns whether the runner must stop: the action is cancelled, or a step has
  *   failed, which includes a report step whose outputs are not accepted
- * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a step that the action does not
+ * @throws DomainError VALUE_UNUSABLE for a step that the action does not
  *   have; PHASE_UNSUITABLE for an invalid transition
  */
 export async function advanceSteps(
   tx: WriteTransaction,
   scope: Scope,
-  actionId: string,
+  before: FoundAction,
   transitions: readonly StepTransition[],
 ): Promise<{ stop: boolean }> {
-  const before = await getAction(tx, scope, actionId);
   if (transitions.length === 0 || isFinalAction(phaseOf(before))) return { stop: mustStop(before) };
   const { execution } = await getExecutionOf(tx, scope, before);
   const { action, values, began, ended } = steppedAction(
@@ -91,6 +91,7 @@ export async function advanceSteps(
   if (ended) await changeAction(tx, scope, before, action);
   else if (began) await setBegunSteps(tx, scope, action);
   if (Object.keys(values).length > 0) {
+    const { id: actionId } = before;
     const known = await findOutputs(tx.db, scope, actionId);
     const merged = { ...known?.values, ...values };
     await setOutputs(tx, scope, actionId, create(ActionOutputSchema, { actionId, values: merged }));
@@ -102,6 +103,7 @@ export async function advanceSteps(
  * Ends an action, or an attempt at it, and advances its execution. An action that has
  * ended already does not change.
  *
+ * @param before the action as it was found in this transaction; undefined for one that was removed
  * @param warnings warnings of the runner, which are added to the action
  * @returns "ended" when the caller must remove the work, "again" when the work must go
  *   back to the queue for the next attempt
@@ -110,17 +112,16 @@ export async function advanceSteps(
 export async function finishAction(
   tx: WriteTransaction,
   scope: Scope,
-  actionId: string,
+  before: FoundAction | undefined,
   end: ActionEnd,
   warnings: readonly WorkflowError[],
 ): Promise<"ended" | "again"> {
-  const before = await findAction(tx.db, scope, actionId);
   // It may have been revoked, and then removed with its workflow.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
   await changeAction(tx, scope, before, after);
   if (!isFinalAction(phaseOf(after))) {
-    await setOutputs(tx, scope, actionId, undefined);
+    await setOutputs(tx, scope, before.id, undefined);
     return "again";
   }
   await advanceExecution(tx, scope, after.metadata?.workflowExecutionId ?? "");

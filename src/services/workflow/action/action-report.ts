@@ -36,7 +36,7 @@ export async function reportAction(
   const action = await findAction(tx.db, scope, lease.subject_id);
   if (!action || isFinalAction(phaseOf(action))) return { stop: true };
   await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
-  const progress = await advanceSteps(tx, scope, action.id, await toTransitions(tx, scope, action, req));
+  const progress = await advanceSteps(tx, scope, action, await toTransitions(tx, scope, action, req));
   await appendLogs(tx, lease, action, req.logs);
   return progress;
 }

@@ -76,7 +76,7 @@ export const actionWork: WorkHandler = {
     const how = toActionEnd(lease, end);
     const warnings =
       end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
-    const next = await finishAction(tx, scope, lease.subject_id, how, warnings);
+    const next = await finishAction(tx, scope, action, how, warnings);
     if (how.kind === "lost") await releaseActionEnvironment(tx, scope, environmentId);
     else await removeActionEnvironment(tx, scope, environmentId);
     if (next === "again") await releaseWork(tx, lease.id);
@@ -147,7 +147,8 @@ async function postponeOrFail(
   const reason = error.reason === ErrorReason.EXECUTOR_UNFIT ? "executor_unfit" : "environment_refused";
   const failure = workflowError(reason, message, metadata);
   await removeWork(tx, work.id);
-  await finishAction(tx, scope, work.subject_id, { kind: "failed", error: failure }, []);
+  const action = await findAction(tx.db, scope, work.subject_id);
+  await finishAction(tx, scope, action, { kind: "failed", error: failure }, []);
 }
 
 async function toActionWork(
