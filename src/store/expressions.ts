@@ -50,13 +50,14 @@ export function textAt(column: `${string}.${string}`, path: readonly string[]): 
 }
 
 /**
- * Returns a column's text as its bytes in UTF-8, for texts that may be long.
+ * Returns a column's text in the form in which a long one is read fastest, for textOf: as its bytes in UTF-8 on SQLite,
+ * and on PostgreSQL as it is, since its connection reads texts as it stores them.
  * @param column `table.column`; never a caller's words
  */
-export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array> {
+export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array | string> {
   return perEngine(
-    sql<Uint8Array>`cast(${sql.ref(column)} as blob)`,
-    sql<Uint8Array>`convert_to(${sql.ref(column)}, 'UTF8')`,
+    sql<Uint8Array | string>`cast(${sql.ref(column)} as blob)`,
+    sql<Uint8Array | string>`${sql.ref(column)}`,
   );
 }
 

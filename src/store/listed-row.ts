@@ -57,7 +57,7 @@ export function listedRows<R extends BodyRow, T>(
 }
 
 const selectBody = (table: BodyTable) =>
-  prepared<{ id: string }, { body: Uint8Array }>((db, { id }) =>
+  prepared<{ id: string }, { body: Uint8Array | string }>((db, { id }) =>
     db
       .selectFrom(table)
       .select(bytesOf(`${table}.body`).as("body"))

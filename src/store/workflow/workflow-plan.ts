@@ -72,7 +72,7 @@ export async function insertPlan(
   planCache.put(keyOf(scope, execution.id), { plan, characters: body.length });
 }
 
-const selectPlan = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
+const selectPlan = prepared<{ id: string; organizationId: string }, { body: Uint8Array | string }>(
   (db, { id, organizationId }) =>
     db
       .selectFrom("workflow_execution")

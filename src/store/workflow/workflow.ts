@@ -12,7 +12,7 @@ import { replaceSchedules } from "./workflow-schedule.ts";
 /** A workflow that was found or created in the scope of the caller. */
 export type FoundWorkflow = Found<Workflow, "workflow">;
 
-const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: Uint8Array }>(
+const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: Uint8Array | string }>(
   (db, { id, organizationId }) =>
     db
       .selectFrom("workflow")
