@@ -91,7 +91,8 @@ export async function findAgents(db: Reader): Promise<RegisteredAgent[]> {
   const rows = await builderOf(db)
     .selectFrom("agent")
     .selectAll()
-    .orderBy("organization_id")
+    // Those of all first, also on an engine that sorts nulls to the end.
+    .orderBy("organization_id", (order) => order.asc().nullsFirst())
     .orderBy("name")
     .execute();
   return rows.map(agentOfRow);
