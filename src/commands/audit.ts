@@ -1,10 +1,10 @@
-import { existsSync } from "node:fs";
 import { type DataConfig, keyFileOf } from "../config/config.ts";
 import type { ChainReport } from "../domain/record/audit-verification.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { verifyChains } from "../store/record/audit-chain.ts";
 import { openReadOnly } from "../store/sqlite/open-read-only.ts";
 import type { ReadOnlyStore } from "../store/store.ts";
+import { requireKeyFile } from "./open-data.ts";
 import { addressOf, asDatabaseError } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
@@ -56,11 +56,8 @@ function formatHash(hash: Uint8Array): string {
 
 /** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
 function loadExistingKeys(config: DataConfig): Keys {
-  const file = keyFileOf(config);
-  if (!existsSync(file)) {
-    throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
-  }
-  return loadKeys(file);
+  requireKeyFile(config);
+  return loadKeys(keyFileOf(config));
 }
 
 async function openAuditDatabase(config: DataConfig): Promise<ReadOnlyStore> {

@@ -69,10 +69,11 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
  * Opens the data for commands that run next to the server: a mistyped folder or database must not
  * become a new installation.
  *
- * @throws StartError also when there is no database
+ * @throws StartError also when there is no database, or no key file
  */
 export async function openExistingData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
   requireDatabase(config);
+  requireKeyFile(config);
   const data = await openData(config, options);
   if (!config.databaseUrl || (await hadOrganization(data.store.reader))) return data;
   await data.store.close();
@@ -83,6 +84,13 @@ export async function openExistingData(config: DataConfig, options: OpenOptions 
 function requireDatabase(config: DataConfig): void {
   if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
   throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+}
+
+/** Requires the key file: a command that made one in a mistyped place would make a key that opens nothing. @throws StartError */
+export function requireKeyFile(config: DataConfig): void {
+  const file = keyFileOf(config);
+  if (existsSync(file)) return;
+  throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
 }
 
 /** Returns where the data is, in words for the operator. */
