@@ -261,7 +261,10 @@ export class Writer {
       await client.query("release savepoint part");
       return value;
     } catch (error) {
-      if (isBroken(error) || isRetryable(error)) throw error;
+      // The transaction is lost with them: the part tells the first as any failure of the engine, and the second is
+      // what begins it again.
+      if (isRetryable(error)) throw error;
+      if (isBroken(error)) throw this.#failed(error);
       await client.query("rollback to savepoint part; release savepoint part");
       undo();
       throw isEngineFailure(error) ? this.#failed(error) : error;
