@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { printedRandom, type Random } from "../harness/random.ts";
+import { untilForgotten } from "../harness/raw-data.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { compare, createLedger, type Ledger } from "./ledger.ts";
@@ -87,11 +88,12 @@ describe("a server that is killed at any moment", () => {
       };
       await Promise.race([moment(), Promise.all(writing)]);
       await server.kill();
+      await untilForgotten(dataDir);
       const unanswered = await Promise.all(writing);
-      expect(rowProblems(dataDir)).toEqual([]);
+      expect(await rowProblems(dataDir)).toEqual([]);
 
       server = await startServer({ dataDir, args: ARGS });
-      const descriptions = readDescriptions(dataDir);
+      const descriptions = await readDescriptions(dataDir);
       for (const each of tenants) {
         const state = await readState(server, each.token);
         for (const { write } of unanswered.filter((one) => one.each === each))
@@ -101,7 +103,7 @@ describe("a server that is killed at any moment", () => {
       lost += unanswered.length;
     }
     expect(lost).toBe(KILLS * CLIENTS);
-    expect(countEvents(dataDir)).toBeGreaterThan(KILLS * CLIENTS);
-    expect(rowProblems(dataDir)).toEqual([]);
+    expect(await countEvents(dataDir)).toBeGreaterThan(KILLS * CLIENTS);
+    expect(await rowProblems(dataDir)).toEqual([]);
   });
 });

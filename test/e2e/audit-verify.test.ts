@@ -1,9 +1,11 @@
-import { copyFileSync, existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { post } from "../harness/call.ts";
+import { copyData } from "../harness/data-config.ts";
+import { testOnSqlite } from "../harness/engine.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { columnsOf, tablesOf, tampering, withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 
 let server: TestServer;
@@ -19,24 +21,21 @@ afterAll(stopAll);
 /** A copy of the database alone, in a folder without a key. */
 function copied(): string {
   const folder = temporaryFolder();
-  copyFileSync(join(server.dataDir, "chartroom.db"), join(folder, "chartroom.db"));
+  copyData(server.dataDir, folder);
+  rmSync(join(folder, "key.json"));
   return folder;
 }
 
-/** Removes every row of an organization from a database, as somebody with the file can. */
-function removeOrganization(raw: Database.Database, id: string): void {
-  raw.exec("pragma foreign_keys = off");
-  const tables = raw
-    .prepare("select name from pragma_table_list where schema = 'main' and type = 'table'")
-    .pluck();
-  const triggers = raw.prepare("select name from sqlite_master where type = 'trigger'").pluck();
-  for (const trigger of triggers.all()) raw.exec(`drop trigger [${trigger}]`);
-  for (const table of tables.all()) {
-    const columns = raw.prepare(`select name from pragma_table_info('${table}')`).pluck().all();
-    if (columns.includes("organization_id"))
-      raw.prepare(`delete from [${table}] where organization_id = ?`).run(id);
-  }
-  raw.prepare("delete from organization where id = ?").run(id);
+/** Removes every row of an organization, as somebody with the file can. */
+function removeOrganization(dataDir: string, id: string): Promise<void> {
+  return tampering(dataDir, async (raw) => {
+    for (const table of await tablesOf(raw)) {
+      const columns = await columnsOf(raw, table);
+      if (columns.includes("organization_id"))
+        await raw.rows(`delete from "${table}" where organization_id = ?`, id);
+    }
+    await raw.rows("delete from organization where id = ?", id);
+  });
 }
 
 const verify = (folder: string) =>
@@ -57,13 +56,10 @@ describe("chartroom audit verify", () => {
 
   test("names each chain that breaks in a copy and the row where it does, and ends with 1", async () => {
     const folder = copied();
-    const raw = new Database(join(folder, "chartroom.db"));
-    raw.exec("drop trigger audit_log_is_not_updated");
-    raw
-      .prepare("update audit_log set actor_id = 'somebody' where organization_id = ? and sequence = 2")
-      .run(organization);
-    raw.exec("update audit_log set reason = 'none' where organization_id is null and sequence = 1");
-    raw.close();
+    await tampering(folder, (raw) =>
+      raw.run(`update audit_log set actor_id = 'somebody' where organization_id = '${organization}' and sequence = 2;
+        update audit_log set reason = 'none' where organization_id is null and sequence = 1`),
+    );
     const { code, stdout } = await verify(folder);
     expect(code).toBe(1);
     expect(stdout).toMatch(
@@ -79,9 +75,7 @@ describe("chartroom audit verify", () => {
 
   test("misses an organization whose rows were all removed, its own chain among them", async () => {
     const folder = copied();
-    const raw = new Database(join(folder, "chartroom.db"));
-    removeOrganization(raw, organization);
-    raw.close();
+    await removeOrganization(folder, organization);
     const { code, stdout } = await verify(folder);
     expect(stdout).not.toMatch(/^organization \S+: 0 rows, 0 hold; last/m);
     expect(stdout).toMatch(
@@ -97,22 +91,18 @@ describe("chartroom audit verify", () => {
     const old = await startServer();
     const { organizationId } = await addOrganization(old, "Made before");
     await old.stop();
-    const file = join(old.dataDir, "chartroom.db");
-    const raw = new Database(file);
-    raw.exec("drop trigger audit_log_is_not_deleted; drop trigger audit_log_is_not_updated");
     // As the earlier release left the installation's chain: with the accounts alone, and no hash yet.
-    raw.exec(`delete from audit_log where organization_id is null and subject_type = 'organization';
+    await tampering(old.dataDir, (raw) =>
+      raw.run(`delete from audit_log where organization_id is null and subject_type = 'organization';
       update audit_log set sequence = (select count(*) from audit_log as other
         where other.organization_id is null and other.sequence <= audit_log.sequence),
         hash = null, previous_hash = null, key_id = null where organization_id is null;
-      update installation set sequence = 2, chain_hash = null`);
-    raw.close();
+      update installation set sequence = 2, chain_hash = null`),
+    );
     await (await startServer({ dataDir: old.dataDir })).stop();
     const holds = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
     expect([holds.code, holds.stdout]).toEqual([0, expect.stringMatching(/^installation: 4 rows, 4 hold; /)]);
-    const again = new Database(file);
-    removeOrganization(again, organizationId);
-    again.close();
+    await removeOrganization(old.dataDir, organizationId);
     const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
     expect([code, stdout]).toEqual([1, expect.stringContaining(`organization ${organizationId}: 0 rows`)]);
   });
@@ -132,9 +122,8 @@ describe("chartroom audit verify", () => {
     expect(second.body.runner).toEqual(first.body.runner);
     expect((await post(rotated, "RunnerService/CreateRunner", { name: "later" }, token)).status).toBe(200);
     await rotated.stop();
-    const raw = new Database(join(dataDir, "chartroom.db"), { readonly: true });
-    expect(raw.prepare("select distinct key_id from audit_log").all()).toHaveLength(2);
-    raw.close();
+    const keys = await withRawData(dataDir, (raw) => raw.rows("select distinct key_id from audit_log"));
+    expect(keys).toHaveLength(2);
     const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", dataDir]);
     expect([code, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
   });
@@ -149,7 +138,7 @@ describe("chartroom audit verify", () => {
     expect(existsSync(join(folder, "key.json"))).toBe(false);
   });
 
-  test("says when a folder holds no database", async () => {
+  testOnSqlite("it is about the file")("says when a folder holds no database", async () => {
     const folder = temporaryFolder();
     const { code, stderr } = await verify(folder);
     expect([code, stderr]).toEqual([1, `chartroom: the folder ${folder} holds no chartroom.db\n`]);

@@ -1,45 +1,46 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { post, repository } from "../harness/call.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
+import { countOf, type RawData, tablesOf, withRawData, withRawFile } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 
 afterAll(stopAll);
 
 const CLIENTS = 8;
 
-/** Rows of every table of a database file. */
-function counts(file: string): Record<string, number> {
-  const raw = new Database(file, { readonly: true });
-  try {
-    // The index of texts cannot be read as a whole; the tables in which the engine keeps it can.
-    const tables = raw
-      .prepare<[], string>("select name from pragma_table_list where schema = 'main' and type <> 'virtual'")
-      .pluck()
-      .all();
-    return Object.fromEntries(
-      tables.map((table) => [
-        table,
-        raw.prepare<[], number>(`select count(*) from "${table}"`).pluck().get() ?? -1,
-      ]),
-    );
-  } finally {
-    raw.close();
-  }
+const isPostgres = postgresUrl() !== undefined;
+
+/** Tables of a backup that a database has in another form: its migrations, and no index of texts that is tables. */
+const OTHER_ON_POSTGRES = /^(migration|project_search.*)$/;
+
+/** Rows of every table, as far as the engine of the run has it as the other does. */
+async function counts(raw: RawData): Promise<Record<string, number>> {
+  const found: Record<string, number> = {};
+  for (const table of await tablesOf(raw))
+    if (!(isPostgres && OTHER_ON_POSTGRES.test(table))) found[table] = await countOf(raw, table);
+  return found;
 }
 
 /** How many projects have a text among what a search looks at. */
-function containing(file: string, text: string): number {
-  const raw = new Database(file, { readonly: true });
-  try {
-    const count = raw.prepare<[string], number>(
-      "select count(*) from project where instr(search_text, ?) > 0",
-    );
-    return count.pluck().get(text) ?? -1;
-  } finally {
-    raw.close();
-  }
+async function containing(file: string, text: string): Promise<number> {
+  const projects = "select id from project where instr(search_text, ?) > 0";
+  return (await withRawFile(file, (raw) => raw.rows(projects, text))).length;
+}
+
+/** Gives a restored copy the key file of its time. */
+function copyKey(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  copyFileSync(join(from, "key.json"), join(to, "key.json"));
 }
 
 /** Clients that create projects until they are stopped; how many were created. */
@@ -80,7 +81,7 @@ describe("chartroom backup and restore", () => {
     expect(written.stdout).toContain(`keep a copy of ${join(server.dataDir, "key.json")}`);
     // The load went on meanwhile, and what was answered before the backup began is in it.
     expect(after).toBeGreaterThan(before);
-    const copied = counts(backup);
+    const copied = await withRawFile(backup, counts);
     expect(copied.project).toBeGreaterThanOrEqual(before);
     expect(copied.project).toBeLessThanOrEqual(after + CLIENTS);
     expect(statSync(backup).mode & 0o777).toBe(0o600);
@@ -89,9 +90,9 @@ describe("chartroom backup and restore", () => {
     const restored = await runCommand(["restore", backup, "--data-dir", folder]);
     expect([restored.code, restored.stderr]).toEqual([0, ""]);
     expect(restored.stdout).toContain(`Copy the key file of that time to ${join(folder, "key.json")}`);
-    expect(readdirSync(folder)).toEqual(["chartroom.db"]);
-    expect(counts(join(folder, "chartroom.db"))).toEqual(copied);
-    copyFileSync(join(server.dataDir, "key.json"), join(folder, "key.json"));
+    if (!isPostgres) expect(readdirSync(folder)).toEqual(["chartroom.db"]);
+    expect(await withRawData(folder, counts)).toEqual(copied);
+    copyKey(server.dataDir, folder);
     const verified = await runCommand(["audit", "verify", "--data-dir", folder]);
     expect([verified.code, verified.stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
 
@@ -105,8 +106,8 @@ describe("chartroom backup and restore", () => {
     expect(body.projects).toHaveLength(1);
     const search = { filter: { search: "OAD-5-" }, count: { include: true } };
     const found = await post(next, "ProjectService/ListProjects", search, server.token);
-    expect(found.body.count.value).toBe(containing(backup, "oad-5-"));
-    expect(counts(join(folder, "chartroom.db"))).toMatchObject({ project: copied.project });
+    expect(found.body.count.value).toBe(await containing(backup, "oad-5-"));
+    expect(await withRawData(folder, counts)).toMatchObject({ project: copied.project });
     await Promise.all([next.stop(), server.stop()]);
   });
 
@@ -129,7 +130,11 @@ describe("chartroom backup and restore", () => {
     const occupied = await restore(backup, server.dataDir);
     expect([occupied.code, occupied.stderr]).toEqual([
       1,
-      `chartroom: the folder ${server.dataDir} is not empty: name one that is, or one that does not exist\n`,
+      expect.stringMatching(
+        isPostgres
+          ? /^chartroom: the database \S+ at \S+ cannot be used: the database holds data already: name one that is empty\n$/
+          : /^chartroom: the folder \S+ is not empty: name one that is, or one that does not exist\n$/,
+      ),
     ]);
     const damaged = join(folder, "damaged");
     writeFileSync(damaged, readFileSync(backup).subarray(0, 20_000));

@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { v7 } from "uuid";
+import { testOnSqlite } from "../harness/engine.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { storedTexts } from "../harness/stored-texts.ts";
 
 const SERVICE = "RunnerConfigurationService";
 const HOUR_MS = 3_600_000;
@@ -106,15 +109,9 @@ function found(bytes: Buffer | string): string[] {
   });
 }
 
-/** Every file of a folder, at any depth. */
-function filesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .map((name) => join(folder, name))
-    .filter((file) => statSync(file).isFile());
-}
-
-const foundInFolder = (folder: string) =>
-  filesIn(folder).flatMap((file) => found(readFileSync(file)).map((canary) => [file, canary]));
+/** The secrets that are stored, each with the file or table where it is. */
+const foundInData = async (dataDir: string) =>
+  [...(await storedTexts(dataDir))].flatMap(([place, text]) => found(text).map((canary) => [place, canary]));
 
 describe("secrets that are planted", () => {
   test("as credentials: created, repeated, replaced, changed, removed and refused", async () => {
@@ -276,35 +273,39 @@ describe("none of them is in", () => {
     expect(answers.filter(([, whole]) => found(whole).length > 0)).toEqual([]);
   });
 
-  test("a file of the data folder, while the server runs", () => {
-    const names = filesIn(server.dataDir).map((file) => file.slice(server.dataDir.length + 1));
-    expect(names).toEqual(expect.arrayContaining(["chartroom.db", "chartroom.db-wal", "chartroom.db-shm"]));
-    expect(foundInFolder(server.dataDir)).toEqual([]);
-    const all = filesIn(server.dataDir).map((file) => readFileSync(file).toString("latin1"));
-    expect(all.join("")).toContain(CONTROL);
+  test("what is stored, while the server runs", async () => {
+    const texts = await storedTexts(server.dataDir);
+    const files = ["chartroom.db", "chartroom.db-wal", "chartroom.db-shm"];
+    const places =
+      postgresUrl() === undefined ? files.map((name) => join(server.dataDir, name)) : ["project"];
+    expect([...texts.keys()]).toEqual(expect.arrayContaining(places));
+    expect(await foundInData(server.dataDir)).toEqual([]);
+    expect([...texts.values()].join("")).toContain(CONTROL);
   });
 
-  test("a backup or a copy", async () => {
-    const folder = temporaryFolder();
-    const backup = await runCommand([...["backup", join(folder, "backup"), "--data-dir", server.dataDir]]);
+  test("a backup", async () => {
+    const file = join(temporaryFolder(), "backup");
+    const backup = await runCommand(["backup", file, "--data-dir", server.dataDir]);
     expect(backup).toMatchObject({ code: 0, stderr: "" });
-    const db = new Database(join(server.dataDir, "chartroom.db"), { readonly: true });
-    db.exec(`vacuum into '${join(folder, "copy.db")}'`);
-    db.close();
-    expect(foundInFolder(folder)).toEqual([]);
-    for (const name of ["backup", "copy.db"]) {
-      expect(readFileSync(join(folder, name)).toString("latin1")).toContain(CONTROL);
-    }
+    expect(found(readFileSync(file))).toEqual([]);
+    expect(readFileSync(file).toString("latin1")).toContain(CONTROL);
+  });
+
+  testOnSqlite("it copies the file")("a copy", async () => {
+    const file = join(temporaryFolder(), "copy.db");
+    await withRawData(server.dataDir, (raw) => raw.run(`vacuum into '${file}'`));
+    expect(found(readFileSync(file))).toEqual([]);
+    expect(readFileSync(file).toString("latin1")).toContain(CONTROL);
   });
 
   test("the log, and none in the data folder once the server has stopped and the keys have rotated", async () => {
     await server.stop();
     expect(server.log().length).toBeGreaterThan(100);
     expect(found(server.logText())).toEqual([]);
-    expect(foundInFolder(server.dataDir)).toEqual([]);
+    expect(await foundInData(server.dataDir)).toEqual([]);
     const { code, stdout, stderr } = await runCommand(["keys", "rotate", "--data-dir", server.dataDir]);
     expect([code, found(stdout + stderr)]).toEqual([0, []]);
-    expect(foundInFolder(server.dataDir)).toEqual([]);
+    expect(await foundInData(server.dataDir)).toEqual([]);
   });
 });
 

@@ -1,8 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
+import { testOnSqlite } from "../harness/engine.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 
 let server: TestServer;
@@ -100,12 +102,15 @@ describe("a start", () => {
     expect(host).toContain("--host 203.0.113.7 is no address of this machine");
   });
 
-  test("on the folder of a running server says so, and disturbs nothing", async () => {
-    expect(await complaint(["--data-dir", server.dataDir])).toContain(
-      `another server already uses the data folder ${server.dataDir}`,
-    );
-    expect((await post(server, "ProjectService/ListProjects")).status).toBe(200);
-  });
+  testOnSqlite("servers share a database")(
+    "on the folder of a running server says so, and disturbs nothing",
+    async () => {
+      expect(await complaint(["--data-dir", server.dataDir])).toContain(
+        `another server already uses the data folder ${server.dataDir}`,
+      );
+      expect((await post(server, "ProjectService/ListProjects")).status).toBe(200);
+    },
+  );
 
   test("with another key file than the data were written with says so, and changes neither", async () => {
     const old = await startServer();
@@ -132,14 +137,14 @@ describe("a start", () => {
   test("on a folder that cannot be used says so", async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "file"), "a file");
-    mkdirSync(join(folder, "data"));
-    writeFileSync(join(folder, "data", "chartroom.db"), "this is no database, whatever its name says");
-    const said = await Promise.all([
-      complaint(["--data-dir", join(folder, "file", "data")]),
-      complaint(["--data-dir", join(folder, "data")]),
-    ]);
-    expect(said[0]).toContain("cannot be used: it, or a part of its path, is a file");
-    expect(said[1]).toContain("cannot be used: file is not a database");
+    const said = await complaint(["--data-dir", join(folder, "file", "data")]);
+    expect(said).toContain("cannot be used: it, or a part of its path, is a file");
+  });
+
+  testOnSqlite("it is about the file")("on a file that is no database says so", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "chartroom.db"), "this is no database, whatever its name says");
+    expect(await complaint(["--data-dir", folder])).toContain("cannot be used: file is not a database");
   });
 
   test("with unusable files for TLS names each of them", async () => {
@@ -190,7 +195,8 @@ describe("token create", () => {
   test("makes no installation of a mistyped folder", async () => {
     const folder = temporaryFolder();
     const run = await runCommand(["token", "create", "--data-dir", join(folder, "dta")]);
-    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining("there is no database in")]);
+    const missing = postgresUrl() === undefined ? "there is no database in" : "there is no key file";
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(missing)]);
     expect(readdirSync(folder)).toEqual([]);
   });
 });

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { v7 } from "uuid";
 import { createDuePrebuilds } from "../../src/jobs/prebuilds.ts";
-import { loadKeys } from "../../src/keys.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { atTime } from "../harness/at-time.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import {
   type CredentialFixture,
@@ -175,9 +173,7 @@ describe("a prebuild", () => {
   async function nextPrebuild() {
     days += 1;
     const now = Date.now() + days * DAY_MS;
-    const { audit } = loadKeys(`${server.dataDir}/key.json`);
-    const store = openStore({ dataDir: server.dataDir, now: () => now, newId: v7, audit });
-    await createDuePrebuilds(store, now).finally(() => store.close());
+    await atTime(server, now, (store) => createDuePrebuilds(store, now));
     return world.runner.leaseOne({ kinds: ["WORK_KIND_PREBUILD"] });
   }
   /** What is handed to the next day's prebuild, which ends with that. */

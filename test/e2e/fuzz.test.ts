@@ -1,13 +1,11 @@
-import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { JsonObject } from "../fuzz/json-value.ts";
 import { type FuzzRequest, type FuzzTarget, randomRequest } from "../fuzz/request.ts";
 import { createSender, type Sender } from "../fuzz/send.ts";
 import { judge, type Outcome } from "../fuzz/verdict.ts";
 import { printedRandom, type Random } from "../harness/random.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation, type NamedOperation } from "./every-operation.ts";
 import { makeWorld, type World } from "./world.ts";
@@ -37,11 +35,8 @@ afterAll(async () => {
 });
 
 /** A policy that one round has set could forbid the next one to make its world. */
-function forgetPolicies(): void {
-  const database = new Database(join(server.dataDir, DATABASE_FILE));
-  database.exec("delete from organization_policies");
-  database.close();
-}
+const forgetPolicies = () =>
+  withRawData(server.dataDir, (raw) => raw.run("delete from organization_policies"));
 
 /** Mostly the id that the field is meant for, so that requests get past the door. */
 function idSource(choice: Random, { ids }: NamedOperation, world: World): FuzzTarget["idOf"] {
@@ -72,7 +67,7 @@ describe("whatever callers send", () => {
     const outcomes = new Map<string, number>();
     const failures: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      forgetPolicies();
+      await forgetPolicies();
       const world = await makeWorld(server);
       // A stream goes on until its client leaves; what it refuses is tested where streams are.
       const unary = everyOperation().filter(

@@ -1,60 +1,38 @@
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { post, repository } from "../harness/call.ts";
-import { endNodes, type NodeProcess, startNode } from "../harness/node-process.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 const NEW = { name: "before", initializer: repository("https://git.example.org/a/b") };
 
 let server: TestServer;
-let other: NodeProcess;
 let projectId: string;
 beforeAll(async () => {
   server = await startServer();
   const created = await post(server, "ProjectService/CreateProject", NEW);
   projectId = created.body.project.id;
-  other = startNode(
-    `
-    import Database from "better-sqlite3";
-    const database = new Database(process.argv[1]);
-    for (;;) {
-      await nextLine();
-      database.exec("begin immediate");
-      print("held");
-      await nextLine();
-      database.exec("rollback");
-      print("released");
-    }`,
-    join(server.dataDir, DATABASE_FILE),
-  );
 });
-afterAll(async () => {
-  await endNodes();
-  await stopAll();
-});
-
-async function tell(line: string): Promise<void> {
-  other.send(line);
-  await other.next();
-}
+afterAll(stopAll);
 
 const named = (name: string) => post(server, "ProjectService/UpdateProject", { projectId, name });
 const read = () => post(server, "ProjectService/GetProject", { projectId });
 
 test("while another process holds the write lock reads are answered, and writes wait for it", async () => {
-  await tell("hold");
-  let isOver = false;
-  const writing = Promise.all([named("after"), post(server, "ProjectService/CreateProject", NEW)]);
-  void writing.finally(() => {
-    isOver = true;
+  await withRawData(server.dataDir, async (raw) => {
+    await raw.beginLocked();
+    let isOver = false;
+    const writing = Promise.all([named("after"), post(server, "ProjectService/CreateProject", NEW)]);
+    void writing.finally(() => {
+      isOver = true;
+    });
+    // Enough of them that the writes have come, too.
+    for (let reads = 0; reads < 20; reads++)
+      expect((await read()).body.project?.metadata.name).toBe("before");
+    expect(isOver).toBe(false);
+    await raw.run("rollback");
+    expect((await writing).map(({ status }) => status)).toEqual([200, 200]);
+    expect((await read()).body.project.metadata.name).toBe("after");
   });
-  // Enough of them that the writes have come, too.
-  for (let reads = 0; reads < 20; reads++) expect((await read()).body.project?.metadata.name).toBe("before");
-  expect(isOver).toBe(false);
-  await tell("release");
-  expect((await writing).map(({ status }) => status)).toEqual([200, 200]);
-  expect((await read()).body.project.metadata.name).toBe("after");
 });
 
 test("a command beside a server that writes without a pause gets the lock", async () => {

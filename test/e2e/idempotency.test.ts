@@ -1,18 +1,16 @@
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { openData } from "../../src/commands/open-data.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { dataConfigOf } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { countOf, withRawData } from "../harness/raw-data.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { makeWorld } from "./world.ts";
@@ -255,9 +253,8 @@ describe("a server that is killed", () => {
 });
 
 /** Resolves when another process sees so many changes with a key: their answers have yet to leave. */
-async function committed(dataDir: string, count: number): Promise<void> {
-  const beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
-  const seen = beside.prepare<[], number>("select count(*) from idempotency").pluck();
-  while ((seen.get() ?? 0) < count) await setImmediate();
-  beside.close();
+function committed(dataDir: string, count: number): Promise<void> {
+  return withRawData(dataDir, async (raw) => {
+    while ((await countOf(raw, "idempotency")) < count) await setImmediate();
+  });
 }

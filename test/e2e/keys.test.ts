@@ -1,15 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { v7 } from "uuid";
 import { loadKeys } from "../../src/keys.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "../../src/services/runner/host-token-secret.ts";
 import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
+import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
+import { tampering, untilForgotten, withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 
 afterAll(stopAll);
@@ -25,17 +27,8 @@ interface HostTokenRow {
   readonly sealed_refresh_token: Buffer | null;
 }
 
-function within<T>(dataDir: string, fn: (db: Database.Database) => T): T {
-  const db = new Database(join(dataDir, "chartroom.db"));
-  try {
-    return fn(db);
-  } finally {
-    db.close();
-  }
-}
-
 const hostTokens = (dataDir: string) =>
-  within(dataDir, (db) => db.prepare<[], HostTokenRow>("select * from host_token order by id").all());
+  withRawData(dataDir, (raw) => raw.rows<HostTokenRow>("select * from host_token order by id"));
 
 /** What a server left behind, and how to get at it. */
 type Left = Awaited<ReturnType<typeof leftByServer>>;
@@ -48,7 +41,7 @@ beforeAll(async () => {
 /** A copy of what a server left that has stopped: one credential, and one workflow whose webhook secret was replaced. */
 function stoppedServer(): Left {
   const dataDir = join(temporaryFolder(), "data");
-  cpSync(left.dataDir, dataDir, { recursive: true });
+  copyData(left.dataDir, dataDir);
   return { ...left, dataDir };
 }
 
@@ -71,23 +64,21 @@ async function leftByServer() {
 }
 
 /** Adds many credentials the way the server stores them, but quickly. */
-function addHostTokens(dataDir: string, runnerId: string, count: number): void {
+async function addHostTokens(dataDir: string, runnerId: string, count: number): Promise<void> {
   const keys = loadKeys(keyFile(dataDir));
-  within(dataDir, (db) => {
-    const insert = db.prepare(
-      `insert into host_token select ?, organization_id, runner_id, ?, subject_id, subject_principal,
-       expires_at, ?, ?, ?, body from host_token where runner_id = ? and host = 'git.example.org'`,
-    );
-    db.transaction(() => {
-      for (let at = 0; at < count; at++) {
-        const id = v7();
-        const { keyId, token, refreshToken } = sealHostTokenSecrets(keys, id, {
-          token: `value ${at}`,
-          refreshToken: `refresher ${at}`,
-        });
-        insert.run(id, `h${at}`, keyId, token, refreshToken, runnerId);
-      }
-    })();
+  const insert = `insert into host_token select cast(? as text), organization_id, runner_id, cast(? as text), subject_id,
+    subject_principal, expires_at, ?, ?, ?, body from host_token where runner_id = ? and host = 'git.example.org'`;
+  await withRawData(dataDir, async (raw) => {
+    await raw.run("begin");
+    for (let at = 0; at < count; at++) {
+      const id = v7();
+      const { keyId, token, refreshToken } = sealHostTokenSecrets(keys, id, {
+        token: `value ${at}`,
+        refreshToken: `refresher ${at}`,
+      });
+      await raw.rows(insert, id, `h${at}`, keyId, token, refreshToken, runnerId);
+    }
+    await raw.run("commit");
   });
 }
 
@@ -95,7 +86,7 @@ describe("chartroom keys rotate", () => {
   test("makes a new key, keeps the former and seals every credential with the new one", async () => {
     const { dataDir, token, workflowId, webhookSecret } = stoppedServer();
     const [former] = secretsIn(dataDir);
-    const before = hostTokens(dataDir);
+    const before = await hostTokens(dataDir);
     const { code, stdout, stderr } = await rotate(dataDir);
     expect([code, stderr]).toEqual([0, ""]);
     expect(secretsIn(dataDir)).toEqual([expect.stringMatching(/^\S{44}$/), former]);
@@ -104,17 +95,17 @@ describe("chartroom keys rotate", () => {
       `The new key is ${keys.id}: 1 host authentication token and 1 webhook secret were sealed with it.`,
     );
     expect(stdout).not.toContain(former);
-    const [after] = hostTokens(dataDir);
+    const [after] = await hostTokens(dataDir);
     expect(after?.key_id).toBe(keys.id);
     expect(after?.sealed_token).not.toEqual(before[0]?.sealed_token);
     expect(after && openHostTokenSecrets(keys, after.id, sealedOfRow(after))).toEqual({
       token: "value",
       refreshToken: "refresher",
     });
-    const named = within(dataDir, (db) =>
-      db.prepare("select key_id, previous_key_id from workflow_secret").raw().all(),
+    const named = await withRawData(dataDir, (raw) =>
+      raw.rows("select key_id, previous_key_id from workflow_secret"),
     );
-    expect(named).toEqual([[keys.id, keys.id]]);
+    expect(named).toEqual([{ key_id: keys.id, previous_key_id: keys.id }]);
     expect(stdout).toContain(`Former keys stay in ${keyFile(dataDir)} for audit rows made with them.\n`);
     const running = await startServer({ dataDir });
     const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
@@ -125,10 +116,13 @@ describe("chartroom keys rotate", () => {
     const { dataDir, token } = stoppedServer();
     const keys = loadKeys(keyFile(dataDir));
     const stored = keys.readToken(token)?.hash;
-    within(dataDir, (db) =>
-      db
-        .prepare("update token set hash = ?, hmac_key_id = ? where hash = ?")
-        .run(keys.tokenMacs(token)[0], keys.id, stored),
+    await withRawData(dataDir, (raw) =>
+      raw.rows(
+        "update token set hash = ?, hmac_key_id = ? where hash = ?",
+        keys.tokenMacs(token)[0],
+        keys.id,
+        stored,
+      ),
     );
     const left = "and for 1 token that is stored under its HMAC until it is next used.";
     expect((await rotate(dataDir)).stdout).toContain(left);
@@ -170,30 +164,33 @@ describe("chartroom keys rotate", () => {
   test("killed in the middle, leaves every credential readable, and is finished by the next one", async () => {
     const { dataDir, token, runnerId } = stoppedServer();
     const count = 4_000;
-    addHostTokens(dataDir, runnerId, count);
-    const [first] = hostTokens(dataDir);
+    await addHostTokens(dataDir, runnerId, count);
+    const [first] = await hostTokens(dataDir);
     const child = spawn(process.execPath, ["bin/chartroom.js", "keys", "rotate", "--data-dir", dataDir], {
       stdio: "ignore",
+      env: { ...process.env, ...dataEnvironmentOf(dataDir) },
     });
     const exit = once(child, "exit");
     const sealedAnew = () =>
-      within(dataDir, (db) =>
-        db.prepare("select count(*) from host_token where key_id <> ?").pluck().get(first?.key_id),
-      ) as number;
-    while (sealedAnew() === 0 && child.exitCode === null) await pause(1);
+      withRawData(dataDir, async (raw) => {
+        const rows = await raw.rows("select id from host_token where key_id <> ?", first?.key_id);
+        return rows.length;
+      });
+    while ((await sealedAnew()) === 0 && child.exitCode === null) await pause(1);
     child.kill("SIGKILL");
     await exit;
-    const done = sealedAnew();
+    await untilForgotten(dataDir);
+    const done = await sealedAnew();
     expect(done).toBeGreaterThan(0);
     expect(done).toBeLessThan(count + 1);
-    const readable = () => {
+    const readable = async () => {
       const keys = loadKeys(keyFile(dataDir));
-      const values = hostTokens(dataDir).map(
+      const values = (await hostTokens(dataDir)).map(
         (row) => openHostTokenSecrets(keys, row.id, sealedOfRow(row)).token,
       );
       return { keyCount: keys.ids.length, values: new Set(values).size };
     };
-    expect(readable()).toEqual({ keyCount: 2, values: count + 1 });
+    expect(await readable()).toEqual({ keyCount: 2, values: count + 1 });
 
     const resumed = await rotate(dataDir);
     expect(resumed.code).toBe(0);
@@ -201,14 +198,14 @@ describe("chartroom keys rotate", () => {
       /^An earlier rotation to the key [0-9a-f]{16} was cut short and is finished now: /,
     );
     expect(resumed.stdout).toContain(`${count + 1 - done} host authentication token`);
-    expect(sealedAnew()).toBe(count + 1);
-    expect(readable()).toEqual({ keyCount: 2, values: count + 1 });
+    expect(await sealedAnew()).toBe(count + 1);
+    expect(await readable()).toEqual({ keyCount: 2, values: count + 1 });
     // A server starts on it, and a further rotation makes a further key.
     const running = await startServer({ dataDir });
     expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
     await running.stop();
     expect((await rotate(dataDir)).stdout).toMatch(/^The new key is /);
-    expect(readable()).toEqual({ keyCount: 3, values: count + 1 });
+    expect(await readable()).toEqual({ keyCount: 3, values: count + 1 });
   });
 
   test("is refused while a server runs, which knows the former keys only", async () => {
@@ -216,19 +213,16 @@ describe("chartroom keys rotate", () => {
     const before = readFileSync(keyFile(server.dataDir), "utf8");
     const { code, stdout, stderr } = await rotate(server.dataDir);
     expect([code, stdout]).toEqual([1, ""]);
-    expect(stderr).toBe(
-      `chartroom: a server or another command uses the data folder ${server.dataDir}: keys are rotated while no server runs, so stop it first\n`,
-    );
+    expect(stderr).toBe(`chartroom: ${refusedBesideServer(server.dataDir, "keys are rotated")}\n`);
     expect(readFileSync(keyFile(server.dataDir), "utf8")).toBe(before);
   });
 
   test("makes neither a data folder nor a key file", async () => {
     const dataDir = join(temporaryFolder(), "absent");
     const { code, stderr } = await rotate(dataDir);
-    expect([code, stderr]).toEqual([
-      1,
-      `chartroom: there is no ${join(dataDir, "chartroom.db")}: nothing was rotated\n`,
-    ]);
+    const missing = join(dataDir, postgresUrl() === undefined ? "chartroom.db" : "key.json");
+    expect([code, stderr]).toEqual([1, `chartroom: there is no ${missing}: nothing was rotated\n`]);
+    expect(existsSync(dataDir)).toBe(false);
   });
 });
 
@@ -253,7 +247,7 @@ describe("a key file that lacks a key which rows name", () => {
       const { code, stdout, stderr } = await runCommand([...args, "--data-dir", dataDir]);
       expect([code, stdout]).toEqual([1, ""]);
       expect(stderr).toMatch(
-        /^chartroom: the key file \S+ is not the one that the data in \S+ was written with: it lacks the key [0-9a-f]{16}( and the key [0-9a-f]{16})*\n$/,
+        /^chartroom: the key file \S+ is not the one that the data in .+ was written with: it lacks the key [0-9a-f]{16}( and the key [0-9a-f]{16})*\n$/,
       );
     }
     copyFileSync(kept, keyFile(dataDir));
@@ -270,13 +264,12 @@ describe("a key file that lacks a key which rows name", () => {
       ["audit_log", "key_id"],
     ]) {
       const { dataDir } = stoppedServer();
-      within(dataDir, (db) => {
-        db.exec("drop trigger audit_log_is_not_updated");
-        const id = table === "workflow_secret" ? "workflow_id" : "id";
-        db.exec(
+      const id = table === "workflow_secret" ? "workflow_id" : "id";
+      await tampering(dataDir, (raw) =>
+        raw.run(
           `update ${table} set ${column} = 'ffffffffffffffff' where ${id} = (select min(${id}) from ${table})`,
-        );
-      });
+        ),
+      );
       const { code, stderr } = await runCommand(["serve", "--port", "0", "--data-dir", dataDir]);
       expect({ table, column, code, stderr }).toMatchObject({
         table,

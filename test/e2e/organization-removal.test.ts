@@ -1,21 +1,23 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync } from "node:fs";
+import { copyFileSync, mkdirSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { rowProblems } from "../crash/rows.ts";
 import { post } from "../harness/call.ts";
+import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { ROOT } from "../harness/program.ts";
+import { countOf, type RawData, tablesOf, untilForgotten, withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { makeWorld } from "./world.ts";
 
 /** Of the installation or of accounts, or of the engine's own. */
 const SHARED =
-  /^(account|audit_log|block_receipt|fact|installation|migration|project_search_\w+|sqlite_\w+|subscription)$/;
+  /^(account|audit_log|block_receipt|fact|installation|migration|project_search_\w+|subscription)$/;
 
 let first: TestServer;
 let second: { readonly organizationId: string; readonly token: string };
@@ -26,102 +28,109 @@ let full: Record<string, number>;
 beforeAll(async () => {
   first = await startServer();
   await makeWorld(first);
-  before = counts(first.dataDir);
+  before = await counts(first.dataDir);
   second = await addOrganization(first, "Second");
   await makeWorld({ ...first, token: second.token });
   await first.stop();
-  fill(first.dataDir, second.organizationId);
-  full = counts(first.dataDir);
+  await fill(first.dataDir, second.organizationId);
+  full = await counts(first.dataDir);
 }, 120_000);
 afterAll(stopAll);
 
-function reading<T>(dataDir: string, read: (db: Database.Database) => T): T {
-  const db = new Database(join(dataDir, "chartroom.db"), { readonly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
+function counts(dataDir: string): Promise<Record<string, number>> {
+  return withRawData(dataDir, async (raw) => {
+    const found: Record<string, number> = {};
+    for (const table of await tablesOf(raw))
+      if (!SHARED.test(table)) found[table] = await countOf(raw, table);
+    return found;
+  });
 }
 
-const tablesOf = (db: Database.Database): string[] =>
-  db
-    .prepare<[], string>("select name from pragma_table_list where schema = 'main' and type = 'table'")
-    .pluck()
-    .all();
+/** A value of each type of columns, of either engine. */
+const VALUES: Readonly<Record<string, unknown>> = {
+  ...{ INTEGER: 1, REAL: 1, TEXT: "{}", BLOB: Buffer.from("x") },
+  ...{ bigint: 1, "double precision": 1, text: "{}", bytea: Buffer.from("x") },
+};
 
-function counts(dataDir: string): Record<string, number> {
-  return reading(dataDir, (db) =>
-    Object.fromEntries(
-      tablesOf(db)
-        .filter((table) => !SHARED.test(table))
-        .map((table) => [
-          table,
-          db.prepare<[], number>(`select count(*) from [${table}]`).pluck().get() ?? -1,
-        ]),
-    ),
+/** The types of a table's columns by their names. */
+const typesOf = (raw: RawData, table: string) =>
+  raw.rows<{ name: string; type: string }>(
+    raw.isPostgres
+      ? "select column_name as name, data_type as type from information_schema.columns where table_name = ?"
+      : "select name, type from pragma_table_info(?)",
+    table,
   );
-}
+
+/** The references of a table, one row for each of their columns. */
+const referencesOf = (raw: RawData, table: string) =>
+  raw.rows<{ parent: string; from: string; to: string }>(
+    raw.isPostgres
+      ? `select confrelid::regclass::text as parent, child.attname as "from", parent.attname as "to"
+        from pg_constraint cross join unnest(conkey, confkey) as pair (child_column, parent_column)
+        join pg_attribute as child on child.attrelid = conrelid and child.attnum = child_column
+        join pg_attribute as parent on parent.attrelid = confrelid and parent.attnum = parent_column
+        where contype = 'f' and conrelid = cast(? as regclass)`
+      : 'select "table" as parent, "from", "to" from pragma_foreign_key_list(?)',
+    table,
+  );
 
 /** Adds a row of an organization to each table that has none: many kinds of rows exist for a moment only. */
-function fill(dataDir: string, organizationId: string): void {
-  const now = counts(dataDir);
-  const db = new Database(join(dataDir, "chartroom.db"));
-  for (const table of Object.keys(before).filter((name) => now[name] === before[name])) {
-    const row: Record<string, unknown> = {};
-    const columns = db.prepare<[string], { name: string; type: string }>(
-      "select name, type from pragma_table_info(?)",
-    );
-    for (const { name, type } of columns.all(table)) {
-      row[name] = name === "organization_id" ? organizationId : { INTEGER: 1, REAL: 1, TEXT: "{}" }[type];
-      row[name] ??= Buffer.from("x");
+async function fill(dataDir: string, organizationId: string): Promise<void> {
+  const now = await counts(dataDir);
+  await withRawData(dataDir, async (raw) => {
+    for (const table of Object.keys(before).filter((name) => now[name] === before[name])) {
+      const row: Record<string, unknown> = {};
+      for (const { name, type } of await typesOf(raw, table))
+        row[name] = name === "organization_id" ? organizationId : VALUES[type];
+      // The newest row is of the organization that was filled last.
+      for (const { parent, from, to } of await referencesOf(raw, table)) {
+        const [newest] = await raw.rows(`select "${to}" as id from "${parent}" order by 1 desc limit 1`);
+        row[from] = newest?.id;
+      }
+      await insert(raw, table, row);
     }
-    const keys = db.prepare<[string], { table: string; from: string; to: string }>(
-      'select "table", "from", "to" from pragma_foreign_key_list(?)',
-    );
-    // The newest row is of the organization that was filled last.
-    for (const { table: parent, from, to } of keys.all(table)) {
-      row[from] = db.prepare(`select [${to}] from [${parent}] order by 1 desc limit 1`).pluck().get();
-    }
-    const names = Object.keys(row);
-    db.prepare(`insert into [${table}] values (${names.map((name) => `@${name}`).join(", ")})`).run(row);
-  }
-  db.close();
+  });
+}
+
+async function insert(raw: RawData, table: string, row: Record<string, unknown>): Promise<void> {
+  const names = Object.keys(row);
+  const [columns, values] = [names.map((name) => `"${name}"`).join(", "), names.map(() => "?").join(", ")];
+  await raw.rows(`insert into "${table}" (${columns}) values (${values})`, ...Object.values(row));
 }
 
 /** Tables with a row that names an id in any of its columns. */
-function tablesNaming(dataDir: string, id: string): string[] {
-  const names = (row: unknown) =>
-    Object.values(row as object).some((value) => typeof value === "string" && value.includes(id));
-  return reading(dataDir, (db) =>
-    tablesOf(db).filter((table) => db.prepare(`select * from [${table}]`).all().some(names)),
-  );
+function tablesNaming(dataDir: string, id: string): Promise<string[]> {
+  const names = (row: object) =>
+    Object.values(row).some((value) => typeof value === "string" && value.includes(id));
+  return withRawData(dataDir, async (raw) => {
+    const found: string[] = [];
+    for (const table of await tablesOf(raw))
+      if ((await raw.rows(`select * from "${table}"`)).some(names)) found.push(table);
+    return found;
+  });
 }
 
 /** A folder of its own with the data of both organizations. */
 function copied(): string {
   const folder = temporaryFolder();
-  for (const file of ["chartroom.db", "key.json"]) {
-    copyFileSync(join(first.dataDir, file), join(folder, file));
-  }
+  copyData(first.dataDir, folder);
   return folder;
 }
 
-/** Writes to a copy, as a later release does. */
-function within(dataDir: string, statements: string): void {
-  const db = new Database(join(dataDir, "chartroom.db"));
-  db.exec(statements);
-  db.close();
-}
-
-function headOf(dataDir: string, id: string): { sequence: number; hash: string } {
-  return reading(
-    dataDir,
-    (db) =>
-      db
-        .prepare("select sequence, lower(hex(chain_hash)) as hash from organization where id = ?")
-        .get(id) as { sequence: number; hash: string },
+/** The rows of a table that are an organization's. */
+const rowsOf = (dataDir: string, table: string, column: string) =>
+  withRawData(dataDir, (raw) =>
+    raw.rows(`select * from ${table} where ${column} = ?`, second.organizationId),
   );
+
+async function headOf(dataDir: string, id: string): Promise<{ sequence: number; hash: string }> {
+  const [head] = await withRawData(dataDir, (raw) =>
+    raw.rows<{ sequence: number; chain_hash: Buffer }>(
+      "select sequence, chain_hash from organization where id = ?",
+      id,
+    ),
+  );
+  return { sequence: head?.sequence ?? -1, hash: head?.chain_hash.toString("hex") ?? "" };
 }
 
 const command = (dataDir: string, ...rest: string[]) => [
@@ -139,7 +148,7 @@ const removedLine = (head: { sequence: number; hash: string }) =>
 describe("chartroom organization remove", () => {
   test("leaves nothing of an organization but where its audit chain ended, and others as they were", async () => {
     const dataDir = copied();
-    const head = headOf(dataDir, second.organizationId);
+    const head = await headOf(dataDir, second.organizationId);
     const { code, stdout, stderr } = await remove(dataDir, "Second", "--yes", "--force");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(/^removing [1-9]\d* of audit_log$/m);
@@ -148,9 +157,9 @@ describe("chartroom organization remove", () => {
         `^Second \\(${second.organizationId}\\) is removed, [1-9]\\d* rows; its audit chain ended at row ${head.sequence} with the hash ${head.hash}$`,
       ),
     );
-    expect(counts(dataDir)).toEqual(before);
-    expect(tablesNaming(dataDir, second.organizationId)).toEqual(["audit_log"]);
-    expect(rowProblems(dataDir)).toEqual([]);
+    expect(await counts(dataDir)).toEqual(before);
+    expect(await tablesNaming(dataDir, second.organizationId)).toEqual(["audit_log"]);
+    expect(await rowProblems(dataDir)).toEqual([]);
     const verified = await verify(dataDir);
     expect(verified.stdout).toMatch(removedLine(head));
     expect([verified.code, verified.stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
@@ -170,27 +179,26 @@ describe("chartroom organization remove", () => {
 
   test("also empties tables that a later release adds, whether they carry the organization's id or refer to a row that does", async () => {
     const dataDir = copied();
-    within(
-      dataDir,
-      `create table later (id text primary key, organization_id text not null) strict;
-      create table later_part (first text references later (id), second text references project (id)) strict;
-      insert into later select 'of ' || name, id from organization;
-      insert into later_part select id, null from later union all select null, id from project`,
+    await withRawData(dataDir, (raw) =>
+      raw.run(`create table later (id text primary key, organization_id text not null);
+        create table later_part (first text references later (id), second text references project (id));
+        insert into later select 'of ' || name, id from organization;
+        insert into later_part select id, null from later union all select null, id from project`),
     );
     const { code, stderr } = await remove(dataDir, second.organizationId, "--yes", "--force");
     expect([code, stderr]).toEqual([0, ""]);
-    const left = reading(dataDir, (db) => ({
-      later: db.prepare("select id from later").pluck().all(),
-      parts: db.prepare("select count(first) as first, count(second) as second from later_part").get(),
+    const left = await withRawData(dataDir, async (raw) => ({
+      later: await raw.rows("select id from later"),
+      parts: await raw.rows("select count(first) as first, count(second) as second from later_part"),
     }));
     expect(left.later).toHaveLength(1);
-    expect(left.later).not.toContain("of Second");
-    expect(left.parts).toEqual({ first: 1, second: before.project });
+    expect(left.later).not.toEqual([{ id: "of Second" }]);
+    expect(left.parts).toEqual([{ first: 1, second: before.project }]);
   });
 
   test("does nothing without --yes, for a name that nothing has, beside a server, or while something runs", async () => {
     const dataDir = copied();
-    const unchanged = counts(dataDir);
+    const unchanged = await counts(dataDir);
     const told: string[] = [];
     for (const args of [["Second"], ["Third", "--yes"], ["Second", "--yes"]]) {
       const { code, stderr } = await remove(dataDir, ...args);
@@ -208,10 +216,10 @@ describe("chartroom organization remove", () => {
     const beside = await remove(dataDir, "Second", "--yes", "--force");
     expect([beside.code, beside.stderr]).toEqual([
       1,
-      `chartroom: a server or another command uses the data folder ${dataDir}: organizations are removed while no server runs, so stop it first\n`,
+      `chartroom: ${refusedBesideServer(dataDir, "organizations are removed")}\n`,
     ]);
     await server.stop();
-    expect(counts(dataDir)).toMatchObject({
+    expect(await counts(dataDir)).toMatchObject({
       organization: unchanged.organization,
       project: unchanged.project,
     });
@@ -226,17 +234,22 @@ describe("chartroom organization remove", () => {
       const child = spawn(
         process.execPath,
         ["bin/chartroom.js", ...command(dataDir, "Second", "--yes", "--force")],
-        { cwd: join(import.meta.dirname, "../.."), stdio: ["ignore", "pipe", "inherit"] },
+        {
+          cwd: ROOT,
+          env: { ...process.env, ...dataEnvironmentOf(dataDir) },
+          stdio: ["ignore", "pipe", "inherit"],
+        },
       );
       for await (const line of createInterface({ input: child.stdout })) if (marker.test(line)) break;
       child.kill("SIGKILL");
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      await untilForgotten(dataDir);
       const verified = await verify(dataDir);
       expect([verified.code, verified.stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
-      const isGone = removedLine(headOf(first.dataDir, second.organizationId)).test(verified.stdout);
-      expect(counts(dataDir)).toEqual(isGone ? before : full);
+      const isGone = removedLine(await headOf(first.dataDir, second.organizationId)).test(verified.stdout);
+      expect(await counts(dataDir)).toEqual(isGone ? before : full);
       // Rows that were made up for the test agree with no body.
-      expect(rowProblems(dataDir)).toEqual(isGone ? [] : rowProblems(first.dataDir));
+      expect(await rowProblems(dataDir)).toEqual(isGone ? [] : await rowProblems(first.dataDir));
       outcomes.add(isGone ? "gone" : "there");
     }
     expect([...outcomes].toSorted()).toEqual(["gone", "there"]);
@@ -244,12 +257,13 @@ describe("chartroom organization remove", () => {
 
   test("is in a backup that is made afterwards; one from before has the organization", async () => {
     const dataDir = copied();
-    const head = headOf(dataDir, second.organizationId);
+    const head = await headOf(dataDir, second.organizationId);
     const restored = async (name: string) => {
       const [file, folder] = [join(temporaryFolder(), name), join(temporaryFolder(), name)];
       expect((await runCommand(["backup", file, "--data-dir", dataDir])).code).toBe(0);
       return async () => {
         expect((await runCommand(["restore", file, "--data-dir", folder])).code).toBe(0);
+        mkdirSync(folder, { recursive: true });
         copyFileSync(join(dataDir, "key.json"), join(folder, "key.json"));
         return { folder, verified: await verify(folder) };
       };
@@ -262,18 +276,18 @@ describe("chartroom organization remove", () => {
       expect.stringMatching(removedLine(head)),
     ]);
     const { folder, verified } = await earlier();
-    expect([verified.code, headOf(folder, second.organizationId)]).toEqual([0, head]);
+    expect([verified.code, await headOf(folder, second.organizationId)]).toEqual([0, head]);
   });
 
   test("leaves a chain that breaks when somebody puts rows of the organization back", async () => {
     const dataDir = copied();
     expect((await remove(dataDir, "Second", "--yes", "--force")).code).toBe(0);
-    within(
-      dataDir,
-      `attach '${join(first.dataDir, "chartroom.db")}' as other;
-      insert into organization select * from other.organization where id = '${second.organizationId}';
-      insert into audit_log select * from other.audit_log where organization_id = '${second.organizationId}'`,
-    );
+    const organizations = await rowsOf(first.dataDir, "organization", "id");
+    const entries = await rowsOf(first.dataDir, "audit_log", "organization_id");
+    await withRawData(dataDir, async (raw) => {
+      for (const row of organizations) await insert(raw, "organization", row);
+      for (const row of entries) await insert(raw, "audit_log", row);
+    });
     const { code, stdout } = await verify(dataDir);
     expect(stdout).toMatch(
       new RegExp(

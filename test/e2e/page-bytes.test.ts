@@ -1,8 +1,7 @@
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { type Answer, post } from "../harness/call.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation, type NamedOperation } from "./every-operation.ts";
 import { makeWorld, type World } from "./world.ts";
@@ -100,47 +99,53 @@ const LARGE: readonly (readonly [
   path: string,
   bytes: number,
 ])[] = [
-  ["WorkflowService/ListWorkflows", "workflow", "body", "$.metadata.description", 11_000_000],
-  [
-    "WorkflowService/ListWorkflowExecutions",
-    "workflow_plan",
-    "body",
-    "$.action.steps[#-1].task.command",
-    4_000_000,
-  ],
-  [
-    "WorkflowService/ListWorkflowExecutionActions",
-    "workflow_action",
-    "body",
-    "$.status.failureMessage",
-    5_000,
-  ],
+  ["WorkflowService/ListWorkflows", "workflow", "body", "metadata.description", 11_000_000],
+  ["WorkflowService/ListWorkflowExecutions", "workflow_plan", "body", "action.steps.task.command", 4_000_000],
+  ["WorkflowService/ListWorkflowExecutionActions", "workflow_action", "body", "status.failureMessage", 5_000],
   [
     "WorkflowService/ListWorkflowExecutionOutputs",
     "workflow_action",
     "outputs",
-    "$.values.note.stringValue",
+    "values.note.stringValue",
     3_000_000,
   ],
-  ["WorkflowService/ListWorkflowTriggerEvents", "workflow_trigger_event", "body", "$.reason", 3_000_000],
-  ["AgentService/ListAgentExecutions", "agent_execution", "body", "$.metadata.name", 3_000_000],
-  ["AgentService/ListAgentInputs", "agent_input", "body", "$.userInput.inputs[0].text.content", 3_000_000],
-  ["ProjectService/ListProjects", "project", "body", "$.metadata.name", 3_000_000],
-  ["EnvironmentService/ListEnvironments", "environment", "body", "$.metadata.name", 1_500_000],
-  ["SecurityService/ListSecurityPolicies", "security_policy", "body", "$.metadata.name", 3_000_000],
+  ["WorkflowService/ListWorkflowTriggerEvents", "workflow_trigger_event", "body", "reason", 3_000_000],
+  ["AgentService/ListAgentExecutions", "agent_execution", "body", "metadata.name", 3_000_000],
+  ["AgentService/ListAgentInputs", "agent_input", "body", "userInput.inputs.text.content", 3_000_000],
+  ["ProjectService/ListProjects", "project", "body", "metadata.name", 3_000_000],
+  ["EnvironmentService/ListEnvironments", "environment", "body", "metadata.name", 1_500_000],
+  ["SecurityService/ListSecurityPolicies", "security_policy", "body", "metadata.name", 3_000_000],
 ];
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Returns a value with a text at the end of a path, which may go through the last element of a list. */
+function withText(value: Json, [name = "", ...rest]: readonly string[], text: string): Json {
+  const inner = value[name];
+  if (rest.length === 0) return { ...value, [name]: text };
+  if (!Array.isArray(inner)) return { ...value, [name]: withText((inner ?? {}) as Json, rest, text) };
+  return { ...value, [name]: inner.with(-1, withText(inner.at(-1), rest, text)) };
+}
 
 describe("with rows of megabytes", () => {
   beforeAll(async () => {
     const { dataDir, token } = server;
     await server.stop();
-    const db = new Database(join(dataDir, "chartroom.db"));
-    for (const [, table, column, path, bytes] of LARGE) {
-      db.prepare(
-        `update ${table} set ${column} = json_set(${column}, ?, printf('%.*c', ?, 'x')) where ${column} is not null`,
-      ).run(path, bytes);
-    }
-    db.close();
+    await withRawData(dataDir, async (raw) => {
+      for (const [, table, column, path, bytes] of LARGE) {
+        const rows = await raw.rows<{ value: string }>(
+          `select distinct ${column} as value from ${table} where ${column} is not null`,
+        );
+        for (const { value } of rows) {
+          const larger = withText(JSON.parse(value), path.split("."), "x".repeat(bytes));
+          await raw.rows(
+            `update ${table} set ${column} = ? where ${column} = ?`,
+            JSON.stringify(larger),
+            value,
+          );
+        }
+      }
+    });
     server = { ...(await startServer({ dataDir })), token };
   });
 

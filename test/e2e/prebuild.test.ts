@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { v7 } from "uuid";
 import { createDuePrebuilds } from "../../src/jobs/prebuilds.ts";
 import { removeDeletedProjects } from "../../src/jobs/project-removal.ts";
-import { loadKeys } from "../../src/keys.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
+import { atTime } from "../harness/at-time.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { expireLease, LONG_LEASES } from "../harness/lease.ts";
@@ -26,16 +24,10 @@ afterAll(stopAll);
 const call = (operation: string, body: object) => succeeded(post(server, operation, body));
 
 /** Does something beside the running server, some days later than it is. */
-async function later<T>(act: (store: Store, now: number) => Promise<T>): Promise<T> {
+function later<T>(act: (store: Store, now: number) => Promise<T>): Promise<T> {
   days += 1;
   const now = Date.now() + days * DAY_MS;
-  const { audit } = loadKeys(`${server.dataDir}/key.json`);
-  const store = openStore({ dataDir: server.dataDir, now: () => now, newId: v7, audit });
-  try {
-    return await act(store, now);
-  } finally {
-    await store.close();
-  }
+  return atTime(server, now, (store) => act(store, now));
 }
 
 /** A project with daily prebuilds of the runner's class; its id. */

@@ -1,9 +1,8 @@
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { fetchAllPages } from "../harness/project-pages.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -33,13 +32,9 @@ async function createSet(set: string, count: number, token?: string): Promise<st
 const isGone = async (projectId: string) =>
   (await call("ProjectService/GetProject", { projectId })).status === 404;
 /** How many environments do not count in their project's score yet; no answer of the server tells. */
-const uncounted = () => {
-  const db = new Database(join(server.dataDir, "chartroom.db"), { readonly: true });
-  const { length } = db.prepare("select 1 from environment where counted = 0").all();
-  db.close();
-  return length;
-};
-const untilRefreshed = () => until(uncounted, (count) => count === 0);
+const uncounted = () =>
+  withRawData(server.dataDir, (raw) => raw.rows("select id from environment where counted = 0"));
+const untilRefreshed = () => until(uncounted, ({ length }) => length === 0);
 const use = (projectId: string) => call("EnvironmentService/CreateEnvironmentFromProject", { projectId });
 
 describe("pages by id, while others insert and delete between them", () => {

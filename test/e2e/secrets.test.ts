@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { storedTexts } from "../harness/stored-texts.ts";
 
 /** Stands in bodies, whole and broken, and must stay out of the log. */
 const MARK = "Rumpelstiltskin";
@@ -13,7 +14,7 @@ let folder: string;
 let secrets: string[];
 beforeAll(async () => {
   folder = join(temporaryFolder(), "data");
-  server = await startServer({ args: ["--data-dir", folder, "--log-level", "debug"] });
+  server = await startServer({ dataDir: folder, args: ["--log-level", "debug"] });
   const made = await post(server, "UserService/CreatePersonalAccessToken", { description: MARK });
   const runner = await post(server, "RunnerService/CreateRunner", { name: MARK });
   const { runnerId } = runner.body.runner;
@@ -24,22 +25,22 @@ afterAll(stopAll);
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** Names of the files in the data folder with the text in them, as they lie on the disk now. */
-const filesWith = (text: string) =>
-  readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text));
+/** The files of the data folder and the tables of its database with a text in them, as they are stored now. */
+const placesOf = async (text: string) =>
+  [...(await storedTexts(folder))].filter(([, content]) => content.includes(text)).map(([place]) => place);
 
 describe("the data folder", () => {
   test("and the key file are for their owner alone", () => {
     expect([mode(folder), mode(join(folder, "key.json"))]).toEqual(["700", "600"]);
   });
 
-  test("holds no token, in no file, while the server runs", () => {
+  test("and its database hold no token, while the server runs", async () => {
     expect(secrets.every((secret) => /^cr_(pat|exc)_\w{36}$/.test(secret))).toBe(true);
     // The search itself finds what is there.
-    expect(filesWith(MARK)).not.toEqual([]);
+    expect(await placesOf(MARK)).not.toEqual([]);
     for (const secret of secrets) {
       const random = secret.slice("cr_pat_".length, -6);
-      expect([filesWith(secret), filesWith(random)]).toEqual([[], []]);
+      expect([await placesOf(secret), await placesOf(random)]).toEqual([[], []]);
     }
   });
 });
@@ -85,7 +86,7 @@ describe("the log", () => {
     for (const secret of secrets) expect(log).not.toContain(secret.slice("cr_pat_".length, -6));
   });
 
-  test("and the files have none of it either when the server is gone", () => {
-    for (const secret of secrets) expect(filesWith(secret.slice("cr_pat_".length, -6))).toEqual([]);
+  test("and what is stored have none of it either when the server is gone", async () => {
+    for (const secret of secrets) expect(await placesOf(secret.slice("cr_pat_".length, -6))).toEqual([]);
   });
 });

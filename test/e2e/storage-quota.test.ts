@@ -1,8 +1,7 @@
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { post, reasonOf } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { untilForgotten, withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { countedBytes, storageProblems } from "../harness/stored-bytes.ts";
 import { until } from "../harness/until.ts";
@@ -27,16 +26,6 @@ const large = (steps: number) => ({
 });
 const create = (steps: number, token = server.token) =>
   post(server, "WorkflowService/CreateWorkflow", large(steps), token);
-
-/** Looks at the file beside the server, or after it. */
-function reading<T>(read: (db: Database.Database) => T): T {
-  const db = new Database(join(server.dataDir, "chartroom.db"), { readonly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
-}
 
 test("an organization at its quota writes nothing more until it deletes; others go on", async () => {
   const island = await addOrganization(server, "island");
@@ -85,12 +74,13 @@ test("an organization at its quota writes nothing more until it deletes; others 
 test("the count holds over a kill, and the operator reads it", async () => {
   await server.kill();
   const { dataDir, token } = server;
-  expect(reading(storageProblems)).toEqual([]);
+  await untilForgotten(dataDir);
+  expect(await withRawData(dataDir, storageProblems)).toEqual([]);
   server = { ...(await startServer({ dataDir, args: ARGS })), token };
   expect(reasonOf(await create(10))).toBe("STORAGE_QUOTA_EXCEEDED");
   const listed = await runCommand(["organization", "list", "--data-dir", dataDir]);
   const lines = listed.stdout.trimEnd().split("\n");
-  const counted = reading(countedBytes);
+  const counted = await withRawData(dataDir, countedBytes);
   expect(new Map(lines.map((line) => [line.split(/ +/)[0], Number(line.split(/ +/)[1])]))).toEqual(counted);
   await server.stop();
   // A quota of 0 is none.

@@ -1,10 +1,11 @@
 import { chmodSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { post } from "../harness/call.ts";
+import { testOnSqlite } from "../harness/engine.ts";
 import { onOwnDisk, testWithOwnDisk } from "../harness/own-disk.ts";
 import { ROOT, runProgram } from "../harness/program.ts";
+import { tampering } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -45,22 +46,25 @@ describe("a data folder", () => {
     }
   });
 
-  test("whose lock was moved away is still that of the running server", async () => {
-    const server = await startServer();
-    const lock = join(server.dataDir, "server.lock");
-    renameSync(lock, join(server.dataDir, "elsewhere"));
-    for (let tries = 0; tries < 2; tries += 1) {
-      expect(await complaint(["--data-dir", server.dataDir])).toContain(
-        `another server already uses the data folder ${server.dataDir}`,
-      );
-    }
-    expect((await post(server, "ProjectService/ListProjects")).status).toBe(200);
-    expect(await server.stop()).toBe(0);
-    expect(existsSync(lock)).toBe(false);
-    const next = await startServer({ dataDir: server.dataDir });
-    expect((await post(next, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
-    expect(await next.stop()).toBe(0);
-  });
+  testOnSqlite("servers share a database")(
+    "whose lock was moved away is still that of the running server",
+    async () => {
+      const server = await startServer();
+      const lock = join(server.dataDir, "server.lock");
+      renameSync(lock, join(server.dataDir, "elsewhere"));
+      for (let tries = 0; tries < 2; tries += 1) {
+        expect(await complaint(["--data-dir", server.dataDir])).toContain(
+          `another server already uses the data folder ${server.dataDir}`,
+        );
+      }
+      expect((await post(server, "ProjectService/ListProjects")).status).toBe(200);
+      expect(await server.stop()).toBe(0);
+      expect(existsSync(lock)).toBe(false);
+      const next = await startServer({ dataDir: server.dataDir });
+      expect((await post(next, "ProjectService/ListProjects", {}, server.token)).status).toBe(200);
+      expect(await next.stop()).toBe(0);
+    },
+  );
 });
 
 test("a host that other machines reach is warned of without TLS, and the base URL is handed out", async () => {
@@ -98,17 +102,8 @@ test("a clock behind the newest record is warned of", async () => {
   const made = await post(server, "UserService/CreatePersonalAccessToken", { description: "x" });
   expect(made.status).toBe(200);
   expect(await server.stop()).toBe(0);
-  const file = new Database(join(server.dataDir, "chartroom.db"));
-  // The row says the time; ids only give the order. Triggers keep rows from being changed.
-  for (const { name } of file
-    .prepare<[], { name: string }>(
-      "select name from sqlite_schema where type = 'trigger' and tbl_name = 'audit_log'",
-    )
-    .all()) {
-    file.exec(`drop trigger ${name}`);
-  }
-  file.prepare("update audit_log set at = at + 3600000").run();
-  file.close();
+  // The row says the time; ids only give the order.
+  await tampering(server.dataDir, (raw) => raw.run("update audit_log set at = at + 3600000"));
   const later = await startServer({ dataDir: server.dataDir });
   await until(
     async () => later.log().filter(({ msg }) => /clock of this machine is behind/.test(String(msg))),

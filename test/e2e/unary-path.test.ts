@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { cpSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
@@ -16,6 +15,7 @@ import { SYSTEM } from "../../src/store/store.ts";
 import { frame } from "../fuzz/byte-mutation.ts";
 import type { JsonObject } from "../fuzz/json-value.ts";
 import { post, repository } from "../harness/call.ts";
+import { copyData } from "../harness/data-config.ts";
 import { createExchanger, type Exchange, type Exchanged, type Exchanger } from "../harness/exchange.ts";
 import { addMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -89,7 +89,7 @@ beforeAll(async () => {
     ),
   );
   const copy = `${temporaryFolder()}/data`;
-  cpSync(first.dataDir, copy, { recursive: true });
+  copyData(first.dataDir, copy);
   const args = [...QUIET, "--fast-path"];
   both = await Promise.all([
     startServer({ dataDir: first.dataDir, args: [...args, "on"] }),

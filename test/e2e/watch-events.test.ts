@@ -9,8 +9,7 @@ import { v7 } from "uuid";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
 import { pruneEvents } from "../../src/jobs/event-pruning.ts";
-import { loadKeys } from "../../src/keys.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { atTime } from "../harness/at-time.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -161,18 +160,7 @@ describe("a stream of events", () => {
     await own.runner();
     const pruned = await own.head();
     const later = Date.now() + 31 * DAY_MS;
-    const keys = loadKeys(`${server.dataDir}/key.json`);
-    const store = openStore({
-      dataDir: server.dataDir,
-      now: () => later,
-      newId: v7,
-      audit: keys.audit,
-    });
-    try {
-      await pruneEvents(store, later - 30 * DAY_MS);
-    } finally {
-      await store.close();
-    }
+    await atTime(server, later, (store) => pruneEvents(store, later - 30 * DAY_MS));
     const gapUpTo = (sequence: number) => ({
       operation: ResourceOperation.UNSPECIFIED,
       resourceType: ResourceType.ORGANIZATION,

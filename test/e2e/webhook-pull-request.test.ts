@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { sql } from "kysely";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, repository } from "../harness/call.ts";
@@ -40,12 +39,11 @@ const urls = (...repoUrls: string[]) => ({ repositories: { repositoryUrls: { rep
 const storePrompts = (workflowId: string, prompt: string, triggerIndexes: readonly number[]) =>
   withServerData(server, (store) =>
     store.write(SYSTEM, "test", async ({ db }) => {
-      for (const index of triggerIndexes) {
-        const path = `$.spec.triggers[${index}].context.agent.prompt`;
-        await sql`update workflow set body = json_set(body, ${path}, ${prompt}) where id = ${workflowId}`.execute(
-          builderOf(db),
-        );
-      }
+      const row = builderOf(db).selectFrom("workflow").select("body").where("id", "=", workflowId);
+      const body = JSON.parse((await row.executeTakeFirstOrThrow()).body);
+      for (const index of triggerIndexes) body.spec.triggers[index].context.agent.prompt = prompt;
+      const changed = { body: JSON.stringify(body) };
+      await builderOf(db).updateTable("workflow").set(changed).where("id", "=", workflowId).execute();
     }),
   );
 

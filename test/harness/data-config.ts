@@ -1,15 +1,16 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync } from "node:fs";
+import { resolve } from "node:path";
 import type { DataConfig } from "../../src/config/config.ts";
-import { createDatabase, postgresUrl } from "./postgres-database.ts";
+import { createDatabase, dropDatabases, nameOf, postgresUrl } from "./postgres-database.ts";
 
-/** File of a test's data folder that names its database. */
-const URL_FILE = "test-database-url";
+/** The addresses of the databases of data folders by the folder's path. */
+const databases = new Map<string, string>();
+/** Those of them that were created for their folders. */
+const created = new Set<string>();
 
 /** Makes a data folder that of servers over a database, for all that a test does with the folder. */
 export function nameDatabase(dataDir: string, url: string): void {
-  mkdirSync(dataDir, { recursive: true });
-  writeFileSync(join(dataDir, URL_FILE), url);
+  databases.set(resolve(dataDir), url);
 }
 
 /** Returns the settings of the data in a folder: the folder itself, or the database that was created for it. */
@@ -29,12 +30,51 @@ export function dataEnvironmentOf(dataDir: string | undefined): Readonly<Record<
   return url === undefined ? {} : { CHARTROOM_DATABASE_URL: url, CHARTROOM_DATABASE_CONNECTIONS: "4" };
 }
 
-function databaseUrlOf(dataDir: string): string | undefined {
-  const file = join(dataDir, URL_FILE);
-  if (existsSync(file)) return readFileSync(file, "utf8");
+/**
+ * Returns what a command says that needs all servers stopped, while one runs over the data of a folder.
+ * @param what it does, such as "keys are rotated"
+ */
+export function refusedBesideServer(dataDir: string, what: string): string {
+  const [used, stopped] =
+    databaseUrlOf(dataDir) === undefined ? [`data folder ${dataDir}`, "it"] : ["database", "them"];
+  return `a server or another command uses the ${used}: ${what} while no server runs, so stop ${stopped} first`;
+}
+
+/** Returns the address of a folder's database, in a run on PostgreSQL created for it; undefined for SQLite. */
+export function databaseUrlOf(dataDir: string): string | undefined {
+  const known = databases.get(resolve(dataDir));
+  if (known !== undefined) return known;
   const server = postgresUrl();
-  if (server === undefined) return undefined;
-  const url = createDatabase(server);
+  return server === undefined ? undefined : createFor(dataDir, server);
+}
+
+/** Copies the data that a stopped server has left, with its key file, to a folder that does not exist. */
+export function copyData(from: string, to: string): void {
+  cpSync(from, to, { recursive: true });
+  const server = postgresUrl();
+  const source = databaseUrlOf(from);
+  if (server !== undefined && source !== undefined) createFor(to, server, nameOf(source));
+}
+
+/** Removes the database of a folder that is gone; those of a folder that has none stay. */
+export async function dropData(dataDir: string): Promise<void> {
+  const url = databases.get(resolve(dataDir));
+  if (url === undefined) return;
+  databases.delete(resolve(dataDir));
+  if (created.delete(url)) await dropDatabases([url]);
+}
+
+/** Removes the databases of all folders. */
+export async function dropAllData(): Promise<void> {
+  const urls = [...created];
+  databases.clear();
+  created.clear();
+  await dropDatabases(urls);
+}
+
+function createFor(dataDir: string, server: string, template?: string): string {
+  const url = createDatabase(server, template);
+  created.add(url);
   nameDatabase(dataDir, url);
   return url;
 }

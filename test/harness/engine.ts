@@ -1,11 +1,14 @@
 import { test } from "@jest/globals";
 import { postgresUrl } from "./postgres-database.ts";
+import type { DefineTest } from "./program.ts";
 
 /**
- * A test that runs on SQLite alone: it interferes with the database in that engine's own words, such as a trigger that
- * fails, or counts turns of the event loop in which only that engine answers.
+ * Defines tests of SQLite alone, in files of which all others run on both engines. In a run on PostgreSQL they are
+ * skipped, and their names say why.
+ *
+ * @param reason completes "skipped:", such as "it looks into the file of the database"
  */
-export function testOnSqlite(name: string, run: () => Promise<void>): void {
-  const define = postgresUrl() === undefined ? test : test.skip; // It interferes in that engine's own words.
-  define(name, run);
+export function testOnSqlite(reason: string): DefineTest {
+  if (postgresUrl() === undefined) return test;
+  return (name, run) => test.skip(`${name} (skipped: ${reason})`, run); // The reason is in the name.
 }

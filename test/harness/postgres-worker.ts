@@ -6,11 +6,18 @@ const { url } = workerData as { readonly url: string };
 const client = new pg.Client({ connectionString: `${url}/postgres` });
 const connected = client.connect();
 
-parentPort?.on("message", async ({ name, done }: { readonly name: string; readonly done: Int32Array }) => {
+interface Order {
+  readonly name: string;
+  readonly template: string;
+  /** Gets 1 once the database is there, and 2 when it could not be made. */
+  readonly done: Int32Array;
+}
+
+parentPort?.on("message", async ({ name, template, done }: Order) => {
   let result = 1;
   try {
     await connected;
-    await client.query(`create database ${name} template chartroom_template strategy file_copy`);
+    await client.query(`create database ${name} template ${template} strategy file_copy`);
   } catch (error) {
     process.stderr.write(`${error}\n`);
     result = 2;

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { dataEnvironmentOf } from "./data-config.ts";
+import { dataEnvironmentOf, dropAllData } from "./data-config.ts";
 
 /** A server in its own process on a free port, started as the README describes. */
 export interface TestServer {
@@ -42,6 +42,7 @@ const folders: string[] = [];
 
 /** Starts a server and waits until it accepts requests. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const isNew = options.dataDir === undefined || !existsSync(options.dataDir);
   const dataDir = options.dataDir ?? temporaryFolder();
   const [program = process.execPath, ...rest] = [...(options.commandPrefix ?? []), process.execPath];
   const child = spawn(
@@ -78,7 +79,6 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   // Not at "exit": its last output may not have been read by then.
   const ended = once(child, "close").then(([code]) => code as number | null);
   const url = await ready;
-  const isNew = options.dataDir === undefined;
   while (isNew && !/cr_pat_\w+'/.test(output)) await once(child.stdout, "data");
   return {
     url,
@@ -140,7 +140,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** Ends every server that a file started and removes its folders; call it in afterAll. */
+/** Ends every server that a file started, and removes its folders and their databases; call it in afterAll. */
 export async function stopAll(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
@@ -149,6 +149,7 @@ export async function stopAll(): Promise<void> {
     }),
   );
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  await dropAllData();
 }
 
 /** Keeps the files of a local runner out of the user's own state folder. */

@@ -1,4 +1,4 @@
-import type Database from "better-sqlite3";
+import { type RawData, tablesOf } from "./raw-data.ts";
 
 /**
  * The counted columns of each table, and how its rows name their organization. Written
@@ -65,29 +65,23 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
 };
 
 /** Returns the tables that neither list names, apart from the engine's own and those of its search index. */
-export function unlistedTables(db: Database.Database): string[] {
-  return db
-    .prepare<[], { name: string }>(
-      "select name from pragma_table_list where schema = 'main' and type = 'table' order by name",
-    )
-    .all()
-    .map(({ name }) => name)
-    .filter(
-      (name) => !(name in COUNTED || name in NOT_COUNTED || /^sqlite_|^project_search(_|$)/.test(name)),
-    );
+export async function unlistedTables(raw: RawData): Promise<string[]> {
+  return (await tablesOf(raw)).filter(
+    (name) => !(name in COUNTED || name in NOT_COUNTED || /^project_search(_|$)/.test(name)),
+  );
 }
 
 /** Returns the bytes of every organization, summed from its rows. */
-export function summedBytes(db: Database.Database): Map<string, number> {
+export async function summedBytes(raw: RawData): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
-  for (const { id } of db.prepare<[], { id: string }>("select id from organization").all()) sums.set(id, 0);
+  for (const { id } of await raw.rows<{ id: string }>("select id from organization")) sums.set(id, 0);
   for (const query of Object.values(COUNTED)) {
-    for (const [owner, ...values] of db.prepare<[], unknown[]>(query).raw().all()) {
-      const bytes = values.map((value) => (value === null ? 0 : Buffer.byteLength(value as string | Buffer)));
-      const sum = sums.get(owner as string);
+    for (const { organization_id, ...values } of await raw.rows<Owned>(query)) {
+      const bytes = Object.values(values).map((value) => (value === null ? 0 : Buffer.byteLength(value)));
+      const sum = sums.get(organization_id);
       if (sum !== undefined)
         sums.set(
-          owner as string,
+          organization_id,
           bytes.reduce((one, other) => one + other, sum),
         );
     }
@@ -95,19 +89,21 @@ export function summedBytes(db: Database.Database): Map<string, number> {
   return sums;
 }
 
+/** The owner of a row, and its counted values by their columns. */
+type Owned = { readonly organization_id: string } & Readonly<Record<string, string | Buffer | null>>;
+
 /** Returns the stored count of every organization. */
-export function countedBytes(db: Database.Database): Map<string, number> {
-  const rows = db
-    .prepare<[], [string, number]>("select organization_id, bytes from organization_storage")
-    .raw()
-    .all();
-  return new Map(rows as unknown as [string, number][]);
+export async function countedBytes(raw: RawData): Promise<Map<string, number>> {
+  const rows = await raw.rows<{ organization_id: string; bytes: number }>(
+    "select organization_id, bytes from organization_storage",
+  );
+  return new Map(rows.map(({ organization_id, bytes }) => [organization_id, bytes]));
 }
 
 /** Describes each organization whose count differs from the sum of its rows. */
-export function storageProblems(db: Database.Database): string[] {
-  const counted = countedBytes(db);
-  return [...summedBytes(db)]
+export async function storageProblems(raw: RawData): Promise<string[]> {
+  const counted = await countedBytes(raw);
+  return [...(await summedBytes(raw))]
     .filter(([id, bytes]) => counted.get(id) !== bytes)
     .map(([id, bytes]) => `stored bytes of ${id}: counted ${counted.get(id)}, summed ${bytes}`);
 }

@@ -26,7 +26,7 @@ import { createRevocationMonitor } from "../../src/services/call/revocation-moni
 import { connectStore } from "../../src/store/postgres/open.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/open.ts";
 import { type Store, SYSTEM } from "../../src/store/store.ts";
-import { createDatabase, postgresUrl } from "./postgres-database.ts";
+import { databaseUrlOf, dropData } from "./data-config.ts";
 import { copyTemplate } from "./sqlite-template.ts";
 
 export const MINUTE_MS = 60_000;
@@ -39,7 +39,7 @@ export const START_MS = Date.UTC(2026, 0, 1);
 export function openTestStore(
   options: { readonly groupMs?: number; readonly quotaBytes?: number; readonly dataDir?: string } = {},
 ) {
-  const dataDir = mkdtempSync(join(tmpdir(), "chartroom-store-"));
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "chartroom-store-"));
   const clock = { now: START_MS };
   let made = 0;
   const newId = () => {
@@ -49,11 +49,11 @@ export function openTestStore(
   };
   const keys = keysFrom(new Uint8Array(32).fill(7));
   const settings = { now: () => clock.now, newId, audit: keys.audit, ...options };
-  const url = postgresUrl();
+  const url = databaseUrlOf(dataDir);
   // A test that names a folder gave it its content.
   if (!url && options.dataDir === undefined) copyTemplate(dataDir);
   const store: Store = url
-    ? connectStore({ url: createDatabase(url), connections: 3, ...settings })
+    ? connectStore({ url, connections: 3, ...settings })
     : openStore({ dataDir, ...settings });
   const deps: ServiceDependencies = {
     store,
@@ -90,6 +90,7 @@ export function openTestStore(
     async close() {
       await store.close();
       rmSync(dataDir, { recursive: true });
+      await dropData(dataDir);
     },
     /** Issues a token of a user and returns its id, as a caller has it. */
     async issueTokenId(userId: string): Promise<string> {

@@ -1,10 +1,8 @@
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { type Authentication, createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
+import { withRawData } from "../harness/raw-data.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
@@ -29,21 +27,18 @@ beforeEach(async () => {
     },
   });
   // Each time that the last use of a token is written leaves a row.
-  within((raw) =>
-    raw.exec(`create trigger noted after update of last_used_at on token
-      begin insert into fact (name, value) values (hex(randomblob(16)), new.last_used_at); end`),
+  await withRawData(testStore.dataDir, (raw) =>
+    raw.run(raw.isPostgres ? NOTED_ON_POSTGRES : NOTED_ON_SQLITE),
   );
 });
 afterEach(() => testStore.close());
 
-function within<T>(use: (raw: Database.Database) => T): T {
-  const raw = new Database(join(testStore.dataDir, DATABASE_FILE));
-  try {
-    return use(raw);
-  } finally {
-    raw.close();
-  }
-}
+const NOTED_ON_SQLITE = `create trigger noted after update of last_used_at on token
+  begin insert into fact (name, value) values (hex(randomblob(16)), new.last_used_at); end`;
+
+const NOTED_ON_POSTGRES = `create function note() returns trigger language plpgsql as
+  $$ begin insert into fact (name, value) values (gen_random_uuid(), new.last_used_at); return new; end $$;
+  create trigger noted after update of last_used_at on token for each row execute function note()`;
 
 /** Lets so many requests in at the same time; when the last use was written so far. */
 async function writtenAfter(requests: number, now: number): Promise<number[]> {
@@ -52,7 +47,10 @@ async function writtenAfter(requests: number, now: number): Promise<number[]> {
   expect(new Set(callers.map(({ kind }) => kind))).toEqual(new Set(["known"]));
   // Behind the bookkeeping of the requests, for which they do not wait.
   await testStore.store.write(SYSTEM, "test", async () => undefined);
-  return within((raw) => raw.prepare("select value from fact order by value").pluck().all().map(Number));
+  const rows = await withRawData(testStore.dataDir, (raw) =>
+    raw.rows("select value from fact order by value"),
+  );
+  return rows.map(({ value }) => Number(value));
 }
 
 describe("the last use of a token", () => {

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
 import { countTokensUnderMac } from "../../src/store/identity/token.ts";
-import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../src/store/store.ts";
+import { type RawData, withRawData } from "../harness/raw-data.ts";
+import { refuse, stopRefusing } from "../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 let testStore: TestStore;
@@ -23,24 +22,16 @@ afterEach(() => testStore.close());
 
 const sha256 = () => createHash("sha256").update(token).digest();
 
-function within<T>(use: (raw: Database.Database) => T): T {
-  const raw = new Database(join(testStore.dataDir, DATABASE_FILE));
-  try {
-    return use(raw);
-  } finally {
-    raw.close();
-  }
-}
+const within = <T>(use: (raw: RawData) => Promise<T>) => withRawData(testStore.dataDir, use);
+
+const REFUSAL = { name: "refused", on: "update on token", message: "no" };
 
 /** Stores the token as a release before SHA-256 did. */
-function storeUnderMac(): void {
+async function storeUnderMac(): Promise<void> {
   const { keys } = testStore;
-  const changes = within((raw) =>
-    raw
-      .prepare("update token set hash = ?, hmac_key_id = ? where hash = ?")
-      .run(keys.tokenMacs(token)[0], keys.id, sha256()),
-  );
-  expect(changes.changes).toBe(1);
+  const update = "update token set hash = ?, hmac_key_id = ? where hash = ? returning id";
+  const changed = await within((raw) => raw.rows(update, keys.tokenMacs(token)[0], keys.id, sha256()));
+  expect(changed).toHaveLength(1);
 }
 
 /** How a request with the token is let in, after the bookkeeping that it leaves. */
@@ -57,42 +48,44 @@ async function use(): Promise<string> {
   return kind;
 }
 
-const stored = () =>
-  within((raw) => raw.prepare("select hash, hmac_key_id from token where hash = ?").get(sha256()));
+const stored = async () => {
+  const [row] = await within((raw) =>
+    raw.rows("select hash, hmac_key_id from token where hash = ?", sha256()),
+  );
+  return row;
+};
 
 describe("a token", () => {
-  test("is stored under its SHA-256, with no key", () => {
-    expect(stored()).toEqual({ hash: sha256(), hmac_key_id: null });
+  test("is stored under its SHA-256, with no key", async () => {
+    expect(await stored()).toEqual({ hash: sha256(), hmac_key_id: null });
   });
 
   test("that an earlier release stored under an HMAC works, and is stored anew by its first use", async () => {
-    storeUnderMac();
+    await storeUnderMac();
     // As if it had been used a moment ago: that its last use is not written puts nothing off.
-    within((raw) => raw.prepare("update token set last_used_at = ?").run(testStore.clock.now));
+    await within((raw) => raw.rows("update token set last_used_at = ?", testStore.clock.now));
     expect(await countTokensUnderMac(testStore.store.reader)).toBe(1);
-    expect(stored()).toBeUndefined();
+    expect(await stored()).toBeUndefined();
     expect(await use()).toBe("known");
-    expect(stored()).toEqual({ hash: sha256(), hmac_key_id: null });
+    expect(await stored()).toEqual({ hash: sha256(), hmac_key_id: null });
     expect(await countTokensUnderMac(testStore.store.reader)).toBe(0);
     expect(await use()).toBe("known");
     expect(failures).toEqual([]);
   });
 
   test("goes on working while it cannot be stored anew", async () => {
-    storeUnderMac();
-    within((raw) =>
-      raw.exec("create trigger refused before update on token begin select raise(abort, 'no'); end"),
-    );
+    await storeUnderMac();
+    await refuse(testStore.dataDir, REFUSAL);
     expect(await use()).toBe("known");
     expect(failures).toHaveLength(1);
-    within((raw) => raw.exec("drop trigger refused"));
+    await stopRefusing(testStore.dataDir, REFUSAL);
     expect(await use()).toBe("known");
-    expect(stored()).toEqual({ hash: sha256(), hmac_key_id: null });
+    expect(await stored()).toEqual({ hash: sha256(), hmac_key_id: null });
   });
 
   test("that may not enter stays as it is stored", async () => {
-    storeUnderMac();
-    within((raw) => raw.exec("update token set expires_at = 1 where hmac_key_id is not null"));
+    await storeUnderMac();
+    await within((raw) => raw.run("update token set expires_at = 1 where hmac_key_id is not null"));
     expect(await use()).not.toBe("known");
     expect(await countTokensUnderMac(testStore.store.reader)).toBe(1);
   });

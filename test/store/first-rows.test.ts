@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
-import { type SqlBool, sql } from "kysely";
+import { type KyselyPlugin, type SqlBool, sql } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import { checkDeadline } from "../../src/store/expressions.ts";
 import { countRows, firstRows, type RowOrder } from "../../src/store/first-rows.ts";
@@ -9,6 +9,8 @@ import type { SqliteStore } from "../../src/store/sqlite/open.ts";
 import type { SearchParameters } from "../../src/store/sqlite/search/searches.ts";
 import { listing } from "../../src/store/sqlite/search/searching.ts";
 import { type Reader, type Scope, SYSTEM } from "../../src/store/store.ts";
+import { testOnSqlite } from "../harness/engine.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 
 const ROWS = 23;
@@ -30,14 +32,30 @@ beforeAll(async () => {
         .execute();
     }
   });
-  const search = ((...args) => {
-    searches += 1;
-    if (searches === 1) return Promise.reject(new SearchTooLong(0));
+  const search = (async (...args) => {
+    countSearch();
     return testStore.search(...args);
   }) as SqliteStore["search"];
   const reading = { db: builderOf(testStore.store.reader), attempt: () => undefined };
-  db = listing({ search }, reading, caller);
+  db =
+    postgresUrl() === undefined
+      ? listing({ search }, reading, caller)
+      : builderOf(testStore.store.lister(caller)).withPlugin(COUNTING);
 });
+
+/** Counts a search. @throws SearchTooLong for the first */
+function countSearch(): void {
+  searches += 1;
+  if (searches === 1) throw new SearchTooLong(0);
+}
+
+const COUNTING: KyselyPlugin = {
+  transformQuery: ({ node }) => node,
+  async transformResult({ result }) {
+    countSearch();
+    return result;
+  },
+};
 afterAll(() => testStore.close());
 
 const facts = () => builderOf(db).selectFrom("fact").where(checkDeadline()).where("name", "like", "row %");
@@ -124,10 +142,11 @@ async function rowsRead(direction: RowOrder["direction"], rows: number): Promise
   return read;
 }
 
-test.each(["asc", "desc"] as const)(
-  "each piece of a later page begins where the one before ended, %s",
-  async (direction) => {
-    // Each row once to find the end of its piece, and once to test it; one row a piece more.
-    for (const rows of [50, 500]) expect(await rowsRead(direction, rows)).toBeLessThan(3 * rows);
-  },
-);
+for (const direction of ["asc", "desc"] as const)
+  testOnSqlite("a function that the engine calls for each row counts them")(
+    `each piece of a later page begins where the one before ended, ${direction}`,
+    async () => {
+      // Each row once to find the end of its piece, and once to test it; one row a piece more.
+      for (const rows of [50, 500]) expect(await rowsRead(direction, rows)).toBeLessThan(3 * rows);
+    },
+  );

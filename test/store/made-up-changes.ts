@@ -1,9 +1,11 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { insertOrganization } from "../../src/store/identity/organization.ts";
+import { connectStore } from "../../src/store/postgres/open.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { type Change, OPERATOR, type Store, type WriteTransaction } from "../../src/store/store.ts";
+import { databaseUrlOf } from "../harness/data-config.ts";
 import { temporaryFolder } from "../harness/server.ts";
 import { AUDIT } from "./record/audit-seal.ts";
 
@@ -15,19 +17,17 @@ export const TWO = "0192d3c0-0000-7000-8000-000000000002";
 export const NOW_MS = Date.UTC(2026, 0, 1);
 
 interface OpenAtOptions {
+  /** False to commit each write for itself, which SQLite alone can; default true. */
   readonly grouping?: boolean;
 }
 
 /** Opens the store of a folder; writes that wait together share a commit, however slow the machine is. */
 export function openAt(dataDir: string, options: OpenAtOptions = {}): Store {
-  return openStore({
-    dataDir,
-    now: () => NOW_MS,
-    newId: v7,
-    audit: AUDIT,
-    groupMs: Number.POSITIVE_INFINITY,
-    ...options,
-  });
+  const settings = { now: () => NOW_MS, newId: v7, audit: AUDIT, groupMs: Number.POSITIVE_INFINITY };
+  const url = databaseUrlOf(dataDir);
+  return url
+    ? connectStore({ url, connections: 3, ...settings })
+    : openStore({ dataDir, ...settings, ...options });
 }
 
 /** Opens a new store with two organizations and nothing else. */

@@ -1,12 +1,10 @@
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
-import { sql } from "kysely";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
-import { type Store, StoreUnavailable, SYSTEM } from "../../src/store/store.ts";
-import { endNodes, type NodeProcess, startNode } from "../harness/node-process.ts";
+import { type Store, StoreUnavailable, SYSTEM, within } from "../../src/store/store.ts";
+import { postgresUrl } from "../harness/postgres-database.ts";
+import { type RawData, withRawData } from "../harness/raw-data.ts";
 import { stopAll } from "../harness/server.ts";
 import {
   change,
@@ -26,17 +24,25 @@ beforeEach(async () => {
   ({ dataDir, store } = await openWithOrganizations());
 });
 afterEach(() => store.close());
-afterAll(async () => {
-  await endNodes();
-  await stopAll();
-});
+afterAll(stopAll);
+
+const isPostgres = postgresUrl() !== undefined;
+
+/** What the engine says when it has given up a transaction. */
+const GIVEN_UP = isPostgres ? "terminating connection due to administrator command" : "the disk is full";
+
+/** Returns the statement after which the engine gives up each transaction that inserts the fact "full". */
+const givesUp = ({ isPostgres }: RawData) =>
+  isPostgres
+    ? `create function give_up() returns trigger language plpgsql as
+        $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
+      create trigger gives_up before insert on fact for each row when (new.name = 'full') execute function give_up()`
+    : `create trigger gives_up before insert on fact when new.name = 'full'
+      begin select raise(rollback, 'the disk is full'); end`;
 
 describe("a write that the database does not take", () => {
   test("fails as unavailable, with all of its commit, when the engine gives up the transaction", async () => {
-    await store.write(SYSTEM, "test", async (tx) => {
-      await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
-        begin select raise(rollback, 'the disk is full'); end`.execute(builderOf(tx.db));
-    });
+    await withRawData(dataDir, (raw) => raw.run(givesUp(raw)));
     const outcomes = await Promise.allSettled(
       ["before", "full", "behind"].map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name))),
     );
@@ -44,17 +50,16 @@ describe("a write that the database does not take", () => {
     for (const outcome of outcomes.slice(0, 2)) {
       const reason = outcome.status === "rejected" && outcome.reason;
       expect(reason).toBeInstanceOf(StoreUnavailable);
-      expect(reason).toMatchObject({ cause: { message: "the disk is full" } });
+      expect(reason).toMatchObject({ cause: { message: GIVEN_UP } });
     }
     expect(await factsIn(store)).toEqual(["behind"]);
     await expectWholeRecord(store, { [ONE]: ["behind"], [TWO]: [] });
   });
 
   test("fails as unavailable when a part of it has lost the transaction", async () => {
+    await withRawData(dataDir, (raw) => raw.run(givesUp(raw)));
     let thrown: unknown;
     const write = store.write(SYSTEM, "test", async (tx) => {
-      await sql`create temp trigger gives_up before insert on fact when new.name = 'full'
-        begin select raise(rollback, 'the disk is full'); end`.execute(builderOf(tx.db));
       await tx
         .attempt(() => put(tx, "full"))
         .catch((error: unknown) => {
@@ -69,24 +74,32 @@ describe("a write that the database does not take", () => {
   });
 
   test("fails with all of its commit when its records are refused, and then nobody fails with it a second time", async () => {
-    const file = new Database(join(dataDir, DATABASE_FILE));
     // So that the next audit row takes a number that is taken.
-    file.prepare("update organization set sequence = 0 where id = ?").run(ONE);
-    file.close();
+    await withRawData(dataDir, (raw) => raw.run(`update organization set sequence = 0 where id = '${ONE}'`));
     const both = () =>
       Promise.allSettled(
         [ONE, TWO, ONE, TWO].map((id, index) =>
-          store.write(SYSTEM, "test", async (tx) => tx.record(change(id, `${index}`))),
+          store.write(
+            SYSTEM,
+            "test",
+            async (tx) => tx.record(change(id, `${index}`)),
+            within({ organizationId: id }),
+          ),
         ),
       );
     const statuses = (results: PromiseSettledResult<void>[]) =>
       results.map(({ status }) => status === "fulfilled");
     const first = await both();
-    expect(statuses(first)).toEqual([false, false, false, false]);
-    expect(first[1]).toMatchObject({ reason: expect.any(StoreUnavailable) });
+    expect(first[0]).toMatchObject({ reason: expect.any(StoreUnavailable) });
+    // On PostgreSQL organizations share no commit.
+    expect(statuses(first)).toEqual([false, isPostgres, false, isPostgres]);
     expect(statuses(await both())).toEqual([false, true, false, true]);
     expect(statuses(await both())).toEqual([false, true, false, true]);
-    await expectWholeRecord(store, { [TWO]: ["1", "3", "1", "3"] });
+    await expectWholeRecord(store, {
+      [TWO]: Array(isPostgres ? 3 : 2)
+        .fill(["1", "3"])
+        .flat(),
+    });
   });
 
   test("is refused as unavailable when ten thousand wait already", async () => {
@@ -98,26 +111,23 @@ describe("a write that the database does not take", () => {
   });
 });
 
-describe("while another process holds the write lock", () => {
-  let other: NodeProcess;
+describe("while another connection holds the write lock", () => {
+  let release: () => Promise<void>;
   beforeEach(async () => {
-    other = startNode(
-      `
-      import Database from "better-sqlite3";
-      const database = new Database(process.argv[1]);
-      database.exec("begin immediate; insert into fact (name, value) values ('theirs', '')");
-      print("held");
-      await nextLine();
-      database.exec("commit");
-      print("released");`,
-      join(dataDir, DATABASE_FILE),
-    );
-    expect(await other.next()).toBe("held");
+    const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = withRawData(dataDir, async (raw) => {
+      await raw.beginLocked();
+      await raw.run("insert into fact (name, value) values ('theirs', '')");
+      held.resolve();
+      await released.promise;
+      await raw.run("commit");
+    });
+    release = () => {
+      released.resolve();
+      return holding;
+    };
+    await held.promise;
   });
-  const release = async () => {
-    other.send("release");
-    expect(await other.next()).toBe("released");
-  };
 
   test("reads go on, writes wait for it and are then done", async () => {
     const writing = ["a", "b"].map((name) =>
@@ -144,7 +154,8 @@ describe("while another process holds the write lock", () => {
     clearInterval(ticking);
     for (const outcome of outcomes) {
       expect(outcome.status === "rejected" && outcome.reason).toBeInstanceOf(StoreUnavailable);
-      expect(outcome).toMatchObject({ reason: { problem: undefined, cause: { code: "SQLITE_BUSY" } } });
+      const code = isPostgres ? "55P03" : "SQLITE_BUSY";
+      expect(outcome).toMatchObject({ reason: { problem: undefined, cause: { code } } });
     }
     expect(ticks).toBeGreaterThan(50);
     await release();
@@ -154,7 +165,7 @@ describe("while another process holds the write lock", () => {
 });
 
 describe("closing the store", () => {
-  test("lets the writes under way finish, refuses later ones, and leaves one file", async () => {
+  test("lets the writes under way finish, refuses later ones, and leaves at most one file", async () => {
     const names = Array.from({ length: 50 }, (_, index) => `fact ${index}`);
     const writes = names.map((name) => store.write(SYSTEM, "test", (tx) => put(tx, name)));
     const closed = store.close();
@@ -168,7 +179,7 @@ describe("closing the store", () => {
     await closed;
     await expect(store.write(SYSTEM, "test", async () => undefined)).rejects.toThrow(StoreUnavailable);
     expect(began).toBe(false);
-    expect(readdirSync(dataDir)).toEqual([DATABASE_FILE]);
+    if (!isPostgres) expect(readdirSync(dataDir)).toEqual([DATABASE_FILE]);
     store = openAt(dataDir);
     expect((await factsIn(store)).sort()).toEqual(names.sort());
   });

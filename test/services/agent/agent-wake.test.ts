@@ -10,9 +10,12 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { fireAgentTimers } from "../../../src/jobs/agent-timers.ts";
 import { fireInterest } from "../../../src/services/agent/agent-wake.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
+import { testOnSqlite } from "../../harness/engine.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
 import { addAgent, handleOf, inputsOf, type Runs, runsOn } from "./agents.ts";
+
+const TURNS = "it counts turns of the event loop, in which only that engine answers";
 
 type Interest = MessageInitShape<typeof InterestSchema>;
 
@@ -142,7 +145,7 @@ describe("a stream of inputs", () => {
     for (let turn = 0; turn < 50; turn += 1) await new Promise((next) => setImmediate(next));
   };
 
-  test("writes nothing while there is nothing for it, and is woken by what is", async () => {
+  testOnSqlite(TURNS)("writes nothing while there is nothing for it, and is woken by what is", async () => {
     const stream = inputsOf(made, ours.runner, ours.given);
     const next = stream.next();
     await settle();
@@ -159,7 +162,7 @@ describe("a stream of inputs", () => {
     await stream.leave();
   });
 
-  test("sleeps through what happens to other runs", async () => {
+  testOnSqlite(TURNS)("sleeps through what happens to other runs", async () => {
     const waits: number[] = [];
     const { onChange } = made.store;
     const store = {

@@ -1,6 +1,4 @@
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import Database from "better-sqlite3";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeDeletedProjects } from "../../../src/jobs/project-removal.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
@@ -8,9 +6,9 @@ import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { findOrganizationsWithBytes } from "../../../src/store/identity/organization.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { DATABASE_FILE } from "../../../src/store/sqlite/open.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { printedRandom, type Random } from "../../harness/random.ts";
+import { type RawData, withRawData } from "../../harness/raw-data.ts";
 import { countedBytes, storageProblems, summedBytes, unlistedTables } from "../../harness/stored-bytes.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, runsOn } from "../agent/agents.ts";
@@ -26,15 +24,8 @@ beforeEach(() => {
 });
 afterEach(() => made.close());
 
-/** Reads the file as it is on the disk. */
-function reading<T>(read: (db: Database.Database) => T): T {
-  const db = new Database(join(made.dataDir, DATABASE_FILE), { readonly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
-}
+/** Reads the rows beside the store. */
+const reading = <T>(read: (raw: RawData) => Promise<T>) => withRawData(made.dataDir, read);
 
 /** What one organization does, each time another thing; nothing that fails by a rule is a failure of the test. */
 async function actions(caller: Caller, random: Random): Promise<(() => Promise<unknown>)[]> {
@@ -117,11 +108,11 @@ test("the count is the sum of the rows after whatever was done in whichever orde
         },
         () => undefined,
       );
-    if (round % 20 === 0) expect(reading(storageProblems)).toEqual([]);
+    if (round % 20 === 0) expect(await reading(storageProblems)).toEqual([]);
   }
-  expect(reading(storageProblems)).toEqual([]);
+  expect(await reading(storageProblems)).toEqual([]);
   expect(done).toBeGreaterThan(300);
-  expect([...reading(summedBytes).values()].every((bytes) => bytes > 1_000)).toBe(true);
+  expect([...(await reading(summedBytes)).values()].every((bytes) => bytes > 1_000)).toBe(true);
 });
 
 test("parts that go with what they belong to are counted out", async () => {
@@ -135,8 +126,11 @@ test("parts that go with what they belong to are counted out", async () => {
   if (!work) throw new Error("there is no work");
   const runs = runsOn(made, caller, await registeredRunner(made, caller, { name: "south" }));
   const agentExecutionId = await runs.start();
-  const bytes = () => [caller, stranger].map((each) => reading(countedBytes).get(each.organizationId) ?? 0);
-  const [before = 0, strangers] = bytes();
+  const bytes = async () => {
+    const counted = await reading(countedBytes);
+    return [caller, stranger].map((each) => counted.get(each.organizationId) ?? 0);
+  };
+  const [before = 0, strangers] = await bytes();
 
   const { leaseId, fence } = work;
   await runner.operations.reportProgress({ leaseId, fence, logs: [{ data: new Uint8Array(5_000) }] });
@@ -145,7 +139,7 @@ test("parts that go with what they belong to are counted out", async () => {
     agentExecutionId,
     input: { case: "userInput", value: { id: "seen", inputs: [{ input: image }] } },
   });
-  expect(bytes()[0]).toBeGreaterThan(before + 5_000 + PNG.length);
+  expect((await bytes())[0]).toBeGreaterThan(before + 5_000 + PNG.length);
   await made.store.write(SYSTEM, "test", async ({ db }) => {
     await builderOf(db).deleteFrom("agent_execution").execute();
     await builderOf(db).deleteFrom("workflow_execution").execute();
@@ -155,13 +149,13 @@ test("parts that go with what they belong to are counted out", async () => {
     left,
     await builderOf(made.store.reader).selectFrom("agent_input_image").selectAll().execute(),
   ]).toEqual([[], []]);
-  expect(bytes()[1]).toBe(strangers);
-  expect(bytes()[0]).toBeLessThan(before);
-  expect(reading(storageProblems)).toEqual([]);
+  expect((await bytes())[1]).toBe(strangers);
+  expect((await bytes())[0]).toBeLessThan(before);
+  expect(await reading(storageProblems)).toEqual([]);
 });
 
-test("every table is counted, or said not to be", () => {
-  expect(reading(unlistedTables)).toEqual([]);
+test("every table is counted, or said not to be", async () => {
+  expect(await reading(unlistedTables)).toEqual([]);
 });
 
 test("the operator reads the count of each organization", async () => {
@@ -169,5 +163,5 @@ test("the operator reads the count of each organization", async () => {
   await made.createOrganization("island");
   await servicesOf(made, caller).project("pay");
   const told = (await findOrganizationsWithBytes(made.store.reader)).map(({ id, bytes }) => [id, bytes]);
-  expect(new Map(told as [string, number][])).toEqual(reading(summedBytes));
+  expect(new Map(told as [string, number][])).toEqual(await reading(summedBytes));
 });

@@ -10,6 +10,7 @@ import type { UnusableWork } from "../../../src/services/runner/unusable-work.ts
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { StoreUnavailable, SYSTEM } from "../../../src/store/store.ts";
 import { testOnSqlite } from "../../harness/engine.ts";
+import { refuse } from "../../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 import { actionOf, workflowsOf } from "../workflow/running-workflow.ts";
@@ -96,35 +97,40 @@ describe("work whose assignment cannot be made", () => {
   });
 });
 
-testOnSqlite("work stays as it is while the disk has no room for its assignment", async () => {
-  const runner = await runnerOf();
-  const { workflows, executionId } = await overProjects("ship");
-  await made.store.write(SYSTEM, "test", async ({ db }) => {
-    await sql`create table filler (content blob)`.execute(builderOf(db));
-    await sql`create temp trigger fills after insert on environment
+testOnSqlite("it bounds the pages of the file")(
+  "work stays as it is while the disk has no room for its assignment",
+  async () => {
+    const runner = await runnerOf();
+    const { workflows, executionId } = await overProjects("ship");
+    await made.store.write(SYSTEM, "test", async ({ db }) => {
+      await sql`create table filler (content blob)`.execute(builderOf(db));
+      await sql`create temp trigger fills after insert on environment
       begin insert into filler values (zeroblob(1000000)); end`.execute(builderOf(db));
-  });
-  const limitPages = (most: number) =>
-    made.store.write(SYSTEM, "test", ({ db }) =>
-      sql.raw(`pragma max_page_count = ${most}`).execute(builderOf(db)),
+    });
+    const limitPages = (most: number) =>
+      made.store.write(SYSTEM, "test", ({ db }) =>
+        sql.raw(`pragma max_page_count = ${most}`).execute(builderOf(db)),
+      );
+    const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(
+      builderOf(made.store.reader),
     );
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(builderOf(made.store.reader));
-  const before = (await made.history(caller)).audit.length;
-  // Room for every other row of the call.
-  await limitPages((rows[0]?.page_count ?? 0) + 100);
-  await expect(runner.lease()).rejects.toThrow(StoreUnavailable);
-  expect(reported).toEqual([]);
-  expect((await made.history(caller)).audit).toHaveLength(before);
-  await limitPages(2 ** 30);
-  await made.store.write(SYSTEM, "test", ({ db }) => sql`drop trigger fills`.execute(builderOf(db)));
-  expect(await runner.lease()).toHaveLength(1);
-  expect(await workflows.actions(executionId)).toMatchObject([
-    { status: { phase: ActionPhase.RUNNING, failures: [] } },
-  ]);
-});
+    const before = (await made.history(caller)).audit.length;
+    // Room for every other row of the call.
+    await limitPages((rows[0]?.page_count ?? 0) + 100);
+    await expect(runner.lease()).rejects.toThrow(StoreUnavailable);
+    expect(reported).toEqual([]);
+    expect((await made.history(caller)).audit).toHaveLength(before);
+    await limitPages(2 ** 30);
+    await made.store.write(SYSTEM, "test", ({ db }) => sql`drop trigger fills`.execute(builderOf(db)));
+    expect(await runner.lease()).toHaveLength(1);
+    expect(await workflows.actions(executionId)).toMatchObject([
+      { status: { phase: ActionPhase.RUNNING, failures: [] } },
+    ]);
+  },
+);
 
 describe("a lease that cannot be ended", () => {
-  testOnSqlite("keeps no other from its end, even where its next try cannot be written", async () => {
+  test("keeps no other from its end, even where its next try cannot be written", async () => {
     const runner = await runnerOf();
     const [broken, sound] = [await overProjects("ship"), await overProjects("boat")];
     const [work] = await runner.lease();
@@ -132,15 +138,18 @@ describe("a lease that cannot be ended", () => {
     await runner.lease();
     const [action] = await broken.workflows.actions(broken.executionId);
     await damage("workflow_action", action?.id ?? "");
-    await made.store.write(SYSTEM, "test", ({ db }) =>
-      sql`create temp trigger keeps before update of expires_at on work when old.id = ${sql.lit(work?.leaseId)}
-        begin select raise(abort, 'no room for the next try'); end`.execute(builderOf(db)),
-    );
+    const message = "no room for the next try";
+    await refuse(made.dataDir, {
+      name: "keeps",
+      on: "update of expires_at on work",
+      when: `old.id = '${work?.leaseId}'`,
+      message,
+    });
     made.clock.now += LEASE_MS;
     const failure = await endExpiredLeases(made.store, made.clock.now).catch((error: unknown) => error);
     expect((failure as AggregateError).errors).toMatchObject([
       { message: expect.stringContaining("JSON") },
-      { message: "no room for the next try" },
+      { message },
     ]);
     expect(await sound.workflows.actions(sound.executionId)).toMatchObject([
       { status: { phase: ActionPhase.PENDING } },

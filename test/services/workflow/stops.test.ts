@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { sql } from "kysely";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
@@ -9,7 +8,7 @@ import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execu
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
-import { testOnSqlite } from "../../harness/engine.ts";
+import { refuse } from "../../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -132,7 +131,7 @@ describe("a stop of many actions", () => {
   });
 });
 
-testOnSqlite("stops that fail keep no other from its turn, however many they are", async () => {
+test("stops that fail keep no other from its turn, however many they are", async () => {
   const { id } = await workflows.start(await many());
   await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
   const failing = Array.from({ length: 201 }, (_, index) => `0-${index}`);
@@ -141,8 +140,12 @@ testOnSqlite("stops that fail keep no other from its turn, however many they are
     for (const targetId of failing) {
       await insertPendingStop(tx, { organizationId }, { mode: "cancel", target: "execution", targetId });
     }
-    await sql`create temp trigger stays before delete on pending_stop when old.target_id like '0-%'
-      begin select raise(abort, 'this one stays'); end`.execute(builderOf(tx.db));
+  });
+  await refuse(made.dataDir, {
+    name: "stays",
+    on: "delete on pending_stop",
+    when: "old.target_id like '0-%'",
+    message: "this one stays",
   });
   const failure = await goOn().catch((error: unknown) => error);
   expect((failure as AggregateError).errors).toHaveLength(failing.length);

@@ -4,7 +4,7 @@ import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js"
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
-import { testOnSqlite } from "../../harness/engine.ts";
+import { refuse } from "../../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
   type AtWork,
@@ -57,39 +57,34 @@ const sizes = async (id: string) => {
   return row;
 };
 
-testOnSqlite(
-  "an execution of the largest workflow goes from lease to end without reading or writing its plan",
-  async () => {
-    const { id, spec } = await workflows.start(await largest());
-    const { plan = 0 } = (await sizes(id)) ?? {};
-    expect(plan).toBeGreaterThan(3.9e6);
-    // Whoever reads the stored plan from now on fails, and so does whoever writes it.
-    await made.store.write(SYSTEM, "test", async ({ db }) => {
-      await builderOf(db)
-        .updateTable("workflow_plan")
-        .set({ body: "{" })
-        .where("execution_id", "=", id)
-        .execute();
-      await sql`create trigger unchanging before update on workflow_plan begin select raise(abort, 'written'); end`.execute(
-        builderOf(db),
-      );
-    });
-    const works = [...(await runner.lease()), ...(await runner.lease()), ...(await runner.lease())];
-    expect(works.map((work) => actionOf(work).steps.length)).toEqual([50, 50, 50]);
-    for (const work of works) {
-      await runner.complete(work);
-      expect((await sizes(id))?.body).toBeLessThan(SMALL_BYTES);
-    }
-    const [report] = await runner.lease();
-    if (!report) throw new Error("the report was not given");
-    expect(actionOf(report).steps).toHaveLength(20);
-    await runner.complete(report);
-    const ended = await workflows.execution(id);
-    expect(ended).toMatchObject({ status: { phase: Phase.COMPLETED, doneActionCount: 4 } });
-    expect(ended.spec).toEqual({ ...spec, session: ended.spec?.session });
+test("an execution of the largest workflow goes from lease to end without reading or writing its plan", async () => {
+  const { id, spec } = await workflows.start(await largest());
+  const { plan = 0 } = (await sizes(id)) ?? {};
+  expect(plan).toBeGreaterThan(3.9e6);
+  // Whoever reads the stored plan from now on fails, and so does whoever writes it.
+  await made.store.write(SYSTEM, "test", async ({ db }) => {
+    await builderOf(db)
+      .updateTable("workflow_plan")
+      .set({ body: "{" })
+      .where("execution_id", "=", id)
+      .execute();
+  });
+  await refuse(made.dataDir, { name: "unchanging", on: "update on workflow_plan", message: "written" });
+  const works = [...(await runner.lease()), ...(await runner.lease()), ...(await runner.lease())];
+  expect(works.map((work) => actionOf(work).steps.length)).toEqual([50, 50, 50]);
+  for (const work of works) {
+    await runner.complete(work);
     expect((await sizes(id))?.body).toBeLessThan(SMALL_BYTES);
-  },
-);
+  }
+  const [report] = await runner.lease();
+  if (!report) throw new Error("the report was not given");
+  expect(actionOf(report).steps).toHaveLength(20);
+  await runner.complete(report);
+  const ended = await workflows.execution(id);
+  expect(ended).toMatchObject({ status: { phase: Phase.COMPLETED, doneActionCount: 4 } });
+  expect(ended.spec).toEqual({ ...spec, session: ended.spec?.session });
+  expect((await sizes(id))?.body).toBeLessThan(SMALL_BYTES);
+});
 
 test("the record of an execution tells its plan when it begins, and not at each transition", async () => {
   const { id } = await workflows.start(await largest());

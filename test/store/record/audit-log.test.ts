@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { sql } from "kysely";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../../src/store/store.ts";
+import { postgresUrl } from "../../harness/postgres-database.ts";
 import { stopAll } from "../../harness/server.ts";
 import { auditOf, factsIn, ONE, openWithOrganizations, TWO } from "../made-up-changes.ts";
 
@@ -48,7 +49,9 @@ describe("the audit log", () => {
     ],
   ];
 
-  test.each(attempts)("cannot have a row %s", async (_, attempt) => {
+  // PostgreSQL knows no other statement that replaces a row than one for a conflict.
+  const possible = attempts.filter(([name]) => postgresUrl() === undefined || !name.startsWith("replaced"));
+  test.each(possible)("cannot have a row %s", async (_, attempt) => {
     const before = [await auditOf(store, ONE), await auditOf(store, TWO)];
     await expect(store.write(OPERATOR, "test", attempt)).rejects.toThrow("audit rows are never");
     expect([await auditOf(store, ONE), await auditOf(store, TWO)]).toEqual(before);
@@ -58,8 +61,11 @@ describe("the audit log", () => {
 describe("the reader", () => {
   test("cannot write", async () => {
     const writing = builderOf(store.reader).insertInto("fact").values({ name: "fact", value: "" }).execute();
-    await expect(writing).rejects.toThrow("readonly");
-    await expect(sql`drop table fact`.execute(builderOf(store.reader))).rejects.toThrow("readonly");
+    const dropping = sql`drop table fact`.execute(builderOf(store.reader));
+    for (const refused of await Promise.allSettled([writing, dropping])) {
+      const { message, cause } = refused.status === "rejected" ? refused.reason : {};
+      expect(cause?.message ?? message).toMatch(/readonly|read-only transaction/);
+    }
     expect(await factsIn(store)).toEqual([]);
   });
 });

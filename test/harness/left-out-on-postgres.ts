@@ -1,0 +1,40 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+
+/** The tests that a run on PostgreSQL leaves out, each with its reason. */
+const LEFT_OUT: Readonly<Record<string, string>> = {
+  "test/e2e/failing-disk.test.ts": "the disk of the data folder fails, on which that engine forces its log",
+  "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
+  "test/e2e/list-scan.test.ts": "which rows that engine tests beside its main thread",
+  "test/services/project/text-search.test.ts": "that a search asks that engine's thread and no other",
+  "test/services/record/event-feed.test.ts":
+    "counts turns of the event loop, in which only that engine answers",
+  "test/services/runner/work-wait.test.ts":
+    "counts turns of the event loop, in which only that engine answers",
+  "test/services/search-row.test.ts": "numbers of rows in that engine's index of texts",
+  "test/services/search-thread.test.ts": "the thread on which that engine searches",
+  "test/store/checkpoints.test.ts": "the log beside the file and its checkpoints",
+  "test/store/failed-force.test.ts": "the disk fails to force the file",
+  "test/store/lock.test.ts": "the lock of a data folder",
+  "test/store/long-write.test.ts": "pauses of the one writer, counted in turns of the event loop",
+  "test/store/migrate.test.ts": "that engine's migrations, from its first release on",
+  "test/store/migrated-rows.test.ts": "rows that releases before the other engine wrote",
+  "test/store/project/text-index.test.ts": "segments of that engine's index of texts",
+  "test/store/query-plan.test.ts": "that engine's plans",
+  "test/store/stuck-write.test.ts":
+    "the one writer; a connection that stands still in a transaction is ended by its database",
+};
+
+/**
+ * Returns the files of tests that a run on PostgreSQL leaves out.
+ * @throws Error when one of them no longer exists
+ */
+export function leftOutOnPostgres(): readonly string[] {
+  const files = Object.keys(LEFT_OUT);
+  const absent = files.filter((file) => !existsSync(join(root, file)));
+  if (absent.length > 0)
+    throw new Error(`left-out-on-postgres.ts lists what does not exist: ${absent.join(", ")}`);
+  return files;
+}
