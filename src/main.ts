@@ -17,6 +17,7 @@ import { declareToken } from "./commands/definitions/declare-token.ts";
 import { StartError } from "./commands/start-error.ts";
 import { ConfigError, readConfig, SETTINGS } from "./config/config.ts";
 import { flushLog } from "./log.ts";
+import { StoreUnavailable } from "./store/store.ts";
 
 // However it ends, by an uncaught exception too.
 process.on("exit", flushLog);
@@ -59,9 +60,16 @@ const terminal: Terminal = {
 
 /** Prints a sentence for an error that the operator can fix; any other is a fault and keeps its stack. */
 function fail(error: unknown): never {
-  const known = error instanceof ConfigError || error instanceof StartError;
-  process.stderr.write(`chartroom: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
+  process.stderr.write(`chartroom: ${sentenceOf(error) ?? (error as Error)?.stack ?? String(error)}\n`);
   process.exit(1);
+}
+
+function sentenceOf(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof StartError) return error.message;
+  // Of a database that went away after it was opened.
+  if (error instanceof StoreUnavailable)
+    return `the database cannot be used: ${error.problem ?? error.message}`;
+  return undefined;
 }
 
 const program = new Command("chartroom")

@@ -61,6 +61,8 @@ const CONNECTIONS_END_MS = 1_000;
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const client = new pg.Client(sessionConfig(options));
+  // One that breaks between two queries fails the next; the event alone would end the process.
+  client.on("error", () => {});
   await client.connect();
   try {
     // Also for the extension, which the engine creates twice when two ask at once, and then fails one.
