@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, type DataConfig, keyFileOf } from "../config/config.ts";
+import { databaseAt } from "../config/database-settings.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
@@ -57,7 +58,7 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
     ? await openDatabase(config, shared)
     : openOrThrow(config, () => openStore({ dataDir, ...shared }));
   try {
-    await matchKeys(config, store, keys);
+    await requireKeys(config, store, keys);
     return { store, keys };
   } catch (error) {
     await store.close();
@@ -95,9 +96,7 @@ export function requireKeyFile(config: DataConfig): void {
 
 /** Returns where the data is, in words for the operator. */
 export function placeOf({ databaseUrl, dataDir }: DataConfig): string {
-  if (!databaseUrl) return dataDir;
-  const { host, pathname } = new URL(databaseUrl);
-  return `the database ${pathname.slice(1)} at ${host}`;
+  return databaseUrl ? databaseAt(databaseUrl) : dataDir;
 }
 
 /**
@@ -140,7 +139,8 @@ function userName(): string {
   }
 }
 
-async function matchKeys(config: DataConfig, store: Store, keys: Keys): Promise<void> {
+/** Requires that the key file holds every key that a row was written with. @throws StartError */
+export async function requireKeys(config: DataConfig, store: Store, keys: Keys): Promise<void> {
   const missing = (await findNamedKeyIds(store.reader)).filter((id) => !keys.ids.includes(id));
   if (missing.length === 0) return;
   throw new StartError(

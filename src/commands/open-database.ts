@@ -1,5 +1,5 @@
 import type { DataConfig } from "../config/config.ts";
-import { databasePassword } from "../config/database-settings.ts";
+import { databaseAt, databasePassword } from "../config/database-settings.ts";
 import type { DatabaseAddress } from "../store/postgres/connection.ts";
 import type { Presence } from "../store/postgres/locks.ts";
 import type { PostgresStoreOptions } from "../store/postgres/open.ts";
@@ -43,12 +43,21 @@ export async function asDatabaseError<T>(config: DataConfig, work: () => Promise
   } catch (error) {
     if (error instanceof StartError) throw error;
     if (error instanceof PresenceRefused) throw new InUse(error.message);
-    const { host, pathname } = new URL(config.databaseUrl);
     const message = (error as Error).message || String((error as NodeJS.ErrnoException).code);
     const problem = storageProblem(error);
     throw new StartError(
-      `the database ${pathname.slice(1)} at ${host} cannot be used: ${problem ? `${problem} (${message})` : message}`,
+      `${databaseAt(config.databaseUrl)} cannot be used: ${problem ? `${problem} (${message})` : message}`,
       { cause: error },
     );
   }
+}
+
+/**
+ * Runs work that needs a database for itself, in the same way.
+ * @throws StartError also while servers use it, saying to stop them
+ */
+export async function aloneOnDatabase<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
+  return asDatabaseError(config, work).catch((error) => {
+    throw error instanceof InUse ? new StartError(`${error.message}: stop them first`) : error;
+  });
 }

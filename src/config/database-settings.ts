@@ -33,6 +33,9 @@ export const DATABASE_SETTINGS = {
 /** TLS modes of the URL, as libpq names them; its others ("allow", "prefer") would hide that there is none. */
 const TLS_MODES = ["disable", "require", "verify-ca", "verify-full"];
 
+/** Parameters of the URL. The driver takes others, by which it would lose the settings of its connections. */
+const PARAMETERS = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host"];
+
 /** Reads the URL of a database. @throws Error that completes "--database-url ..." and names no password */
 export function databaseUrl(text: string): string {
   if (text === "") return "";
@@ -43,12 +46,25 @@ export function databaseUrl(text: string): string {
     throw new Error(
       "must not hold a password, which other users of this machine would see: use --database-password-file or PGPASSWORD",
     );
+  const unknown = [...url.searchParams.keys()].find((name) => !PARAMETERS.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`has the parameter "${unknown}": it can have ${PARAMETERS.join(", ")}`);
   const mode = url.searchParams.get("sslmode");
   if (mode !== null && !TLS_MODES.includes(mode))
     throw new Error(`has the sslmode "${mode}": it can be ${TLS_MODES.join(", ")}`);
+  if (mode === "verify-ca" && !url.searchParams.has("sslrootcert"))
+    throw new Error(
+      "has the sslmode verify-ca without a sslrootcert: name the file of the CA, or use verify-full",
+    );
   // So that the driver reads the modes as libpq does: "require" does not verify, "verify-ca" not the name.
   if (mode !== null) url.searchParams.set("uselibpqcompat", "true");
   return url.href;
+}
+
+/** Returns the database of a URL in words for the operator. */
+export function databaseAt(text: string): string {
+  const { host, pathname, searchParams } = new URL(text);
+  return `the database ${pathname.slice(1)} at ${searchParams.get("host") ?? host}`;
 }
 
 /** Returns the password of the file, without the end of its line. @throws Error with a sentence for the operator */

@@ -21,7 +21,7 @@ export interface PostgresCluster {
 export type PostgresBuild = "embedded" | "debian";
 
 /** The server refuses to run as root: it then runs as this user, `nobody` on every Debian machine. */
-const UNPRIVILEGED = { uid: 65534, gid: 65534 };
+export const UNPRIVILEGED = { uid: 65534, gid: 65534 };
 
 /** Returns the folders of an engine's programs and libraries. @throws Error with what is missing */
 function programsOf(build: PostgresBuild): { readonly bin: string; readonly lib?: string } {

@@ -31,8 +31,6 @@ const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   tcp_keepalives_count: "3",
   tcp_user_timeout: "6000",
   idle_in_transaction_session_timeout: "6000",
-  // Texts are compared by bytes and times are numbers: nothing depends on these, but messages of the engine do.
-  lc_messages: "C",
   timezone: "UTC",
 };
 
@@ -77,12 +75,20 @@ const TYPES: pg.CustomTypesConfig = {
 export interface DatabaseAddress {
   /** `postgres://user@host:port/database?sslmode=…` */
   readonly url: string;
-  /** Password where neither the URL nor PGPASSWORD has one. */
+  /** Default: that of PGPASSWORD. */
   readonly password?: string | undefined;
 }
 
+/** Returns the URL with the password in it: what the driver reads from a URL goes before all else that it is given. */
+function withPassword({ url, password }: DatabaseAddress): string {
+  if (password === undefined) return url;
+  const full = new URL(url);
+  full.searchParams.set("password", password);
+  return full.href;
+}
+
 /** Returns what the driver needs for a connection of one role. */
-function clientConfig({ url, password }: DatabaseAddress, role: ConnectionRole): pg.ClientConfig {
+function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.ClientConfig {
   const settings = {
     ...SESSION_SETTINGS,
     ...(role === "read" && READ_SETTINGS),
@@ -90,8 +96,7 @@ function clientConfig({ url, password }: DatabaseAddress, role: ConnectionRole):
     ...(role === "session" && HOLDING_SETTINGS),
   };
   return {
-    connectionString: url,
-    ...(password !== undefined && { password }),
+    connectionString: withPassword(address),
     types: TYPES,
     keepAlive: true,
     keepAliveInitialDelayMillis: 3_000,
@@ -108,6 +113,22 @@ export const sessionConfig = (address: DatabaseAddress, hasAnswerLimit = false):
   ...clientConfig(address, "session"),
   ...(hasAnswerLimit && { query_timeout: ANSWER_LIMIT_MS.session }),
 });
+
+/**
+ * Returns what the driver needs for a connection that any release of the engine takes: older ones end a connection
+ * whose settings they do not know, before anything can say which release they are.
+ */
+export const plainConfig = (address: DatabaseAddress): pg.ClientConfig => ({
+  ...sessionConfig(address),
+  options: "-c timezone=UTC",
+});
+
+/** Gives a plain connection the settings of a session, so that one that vanishes does not keep its locks. */
+export async function applySessionSettings(client: pg.ClientBase): Promise<void> {
+  await client.query("select set_config(key, value, false) from json_each_text($1)", [
+    JSON.stringify({ ...SESSION_SETTINGS, ...HOLDING_SETTINGS }),
+  ]);
+}
 
 /** Opens a pool of connections of one role. Nothing connects before the first query. @param isServer false for commands */
 export function openPool(

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
 import { lockForMigration, unlockMigration } from "./locks.ts";
 import { triggers } from "./migrations/0019-baseline/triggers.ts";
+import { requireTrigrams } from "./requirements.ts";
 
 export interface Migration {
   /** Of the same number as the migration of SQLite that makes the same tables. */
@@ -54,6 +55,8 @@ export async function requireMigrated(client: pg.ClientBase): Promise<void> {
 export async function migrate(client: pg.ClientBase, all = migrations()): Promise<string[]> {
   await lockForMigration(client);
   try {
+    // Under the lock: of two that create it at once, the engine fails one.
+    await requireTrigrams(client);
     await client.query(`create table if not exists migration (
       position bigint primary key,
       name text collate "C" not null unique

@@ -1,6 +1,6 @@
 import pg from "pg";
 import type { ReadOnlyStore } from "../store.ts";
-import { builderOver, type DatabaseAddress, sessionConfig } from "./connection.ts";
+import { builderOver, type DatabaseAddress, plainConfig } from "./connection.ts";
 import { requireMigrated } from "./migrate.ts";
 
 /**
@@ -8,7 +8,7 @@ import { requireMigrated } from "./migrate.ts";
  * @throws Error with a sentence for the operator when another release wrote it
  */
 export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<ReadOnlyStore> {
-  const client = new pg.Client({ ...sessionConfig(address), options: "-c timezone=UTC" });
+  const client = new pg.Client(plainConfig(address));
   await client.connect();
   try {
     await client.query("begin isolation level repeatable read read only");

@@ -13,14 +13,15 @@ import {
   type WriteTransaction,
 } from "../store.ts";
 import {
+  applySessionSettings,
   builderOver,
   type DatabaseAddress,
   openPool,
+  plainConfig,
   readFrom,
-  sessionConfig,
   waitForEnd,
 } from "./connection.ts";
-import { lockForMigration, type Presence, PresenceRefused } from "./locks.ts";
+import { type Presence, PresenceRefused } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
 import { requireUsable } from "./requirements.ts";
@@ -60,14 +61,14 @@ const CONNECTIONS_END_MS = 1_000;
  * @throws PresenceRefused; Error with a sentence for the operator when the database cannot be used
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const client = new pg.Client(sessionConfig(options));
+  const { connections = CONNECTIONS, presence } = options;
+  const client = new pg.Client(plainConfig(options));
   // One that breaks between two queries fails the next; the event alone would end the process.
   client.on("error", () => {});
   await client.connect();
   try {
-    // Also for the extension, which the engine creates twice when two ask at once, and then fails one.
-    await lockForMigration(client);
-    await requireUsable(client);
+    await requireUsable(client, presence === "server" ? 2 * connections + 1 : 1);
+    await applySessionSettings(client);
     await migrate(client);
   } finally {
     await client.end();

@@ -1,6 +1,6 @@
 import pg from "pg";
 import type { AnyRow, RowSink, RowSource } from "../copy-rows.ts";
-import { type DatabaseAddress, sessionConfig } from "./connection.ts";
+import { type DatabaseAddress, plainConfig } from "./connection.ts";
 import { holdPresence, type Presence } from "./locks.ts";
 import { migrate, requireMigrated } from "./migrate.ts";
 import { requireUsable } from "./requirements.ts";
@@ -101,7 +101,7 @@ async function insertRows(
 }
 
 async function withClient<T>(address: DatabaseAddress, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ ...sessionConfig(address), options: "-c timezone=UTC" });
+  const client = new pg.Client(plainConfig(address));
   await client.connect();
   try {
     return await use(client);

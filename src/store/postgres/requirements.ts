@@ -5,11 +5,13 @@ import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 const MIN_VERSION = 150_000;
 
 /**
- * Requires that the database can hold the tables: a release of the engine that is new enough, UTF-8, and the extension
- * pg_trgm, which is created where the user may.
+ * Requires that the database can hold the tables: a release of the engine that is new enough, UTF-8, and as many
+ * connections as the process opens.
+ * @param client without settings that older releases do not know
+ * @param connections number that the process opens at most
  * @throws Error with a sentence that says what to do
  */
-export async function requireUsable(client: pg.ClientBase): Promise<void> {
+export async function requireUsable(client: pg.ClientBase, connections = 1): Promise<void> {
   const { rows } = await client.query<{ version: string; release: string; encoding: string }>(
     `select current_setting('server_version_num') as version, current_setting('server_version') as release,
       current_setting('server_encoding') as encoding`,
@@ -23,10 +25,29 @@ export async function requireUsable(client: pg.ClientBase): Promise<void> {
     throw new Error(
       `the database is encoded as ${encoding}: create one with "create database chartroom encoding 'UTF8' template template0"`,
     );
-  await requireTrigrams(client);
+  const most = await maxConnections(client);
+  if (most < connections)
+    throw new Error(
+      `the database takes ${most} connections of this user, and this server opens up to ${connections}: ` +
+        "raise max_connections, or the limit of the user or the database, or lower --database-connections",
+    );
 }
 
-async function requireTrigrams(client: pg.ClientBase): Promise<void> {
+/** Returns the number of connections that the engine gives to the user at most. */
+async function maxConnections(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query<{ most: number }>(
+    `select least(
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0),
+      (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+      (select nullif(datconnlimit, -1) from pg_database where datname = current_database())
+    ) as most`,
+  );
+  return rows[0]?.most ?? 0;
+}
+
+/** Requires the extension pg_trgm, and creates it where the user may. @throws Error with a sentence that says what to do */
+export async function requireTrigrams(client: pg.ClientBase): Promise<void> {
   try {
     await client.query("create extension if not exists pg_trgm");
   } catch (error) {

@@ -6,6 +6,10 @@ export const READ_ONLY = "the database may not be written: it is read-only, as a
 /** Problems that the operator can solve, by SQLSTATE or by the beginning of one, or by the code of a socket's error. */
 const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["53100", "the disk of the database is full"],
+  [
+    "53300",
+    "the database takes no more connections: raise its max_connections, or lower --database-connections of the servers",
+  ],
   ["53", "the database is out of a resource: connections, memory or disk"],
   ["25006", READ_ONLY],
   ["57P", "the database shuts down or starts up"],
@@ -19,6 +23,10 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["ECONNREFUSED", "the database cannot be reached: nothing listens at its address"],
   ["ENOTFOUND", "the database cannot be reached: its name is unknown"],
   ["EAI_AGAIN", "the database cannot be reached: its name cannot be resolved"],
+  ...["SELF_SIGNED_CERT", "UNABLE_TO_", "CERT_", "ERR_TLS_CERT"].map(
+    (code) =>
+      [code, "the certificate of the database is not one that sslmode and sslrootcert accept"] as const,
+  ),
   ["ECONN", "the connection to the database broke"],
   ["EPIPE", "the connection to the database broke"],
   ["ETIMEDOUT", "the database cannot be reached: it does not answer"],
@@ -28,6 +36,7 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
 
 /** Texts of the driver's errors that have no code. */
 const BROKEN = /^(Connection terminated|Client has encountered)/;
+const NO_PASSWORD = /client password must be a/;
 
 /** Texts of the driver's errors where no answer came in time: of a query, of a new connection, and of one for a pool. */
 const UNANSWERED: readonly string[] = [
@@ -48,6 +57,8 @@ export function storageProblem(error: unknown): string | undefined {
   // A name with several addresses fails with the errors of all of them.
   if (error instanceof AggregateError) return storageProblem(error.errors[0]);
   if (UNANSWERED.includes(error.message)) return "the database cannot be reached: it does not answer";
+  if (NO_PASSWORD.test(error.message))
+    return "the database asks for a password: use --database-password-file or PGPASSWORD";
   return BROKEN.test(error.message) ? "the connection to the database broke" : undefined;
 }
 
