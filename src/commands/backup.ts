@@ -4,7 +4,7 @@ import { copyRows } from "../store/copy-rows.ts";
 import { backUp, restore } from "../store/sqlite/backup.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
 import { placeOf } from "./open-data.ts";
-import { addressOf, asDatabaseError } from "./open-database.ts";
+import { addressOf, aloneOnDatabase, asDatabaseError } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -53,7 +53,7 @@ export async function restoreBackup(
     if (!existsSync(file)) throw new Error(`there is no file ${file}`);
     const { fillDatabase } = await import("../store/postgres/portable.ts");
     await readFile(file, (source) =>
-      asDatabaseError(config, () =>
+      aloneOnDatabase(config, () =>
         fillDatabase(addressOf(config), (target) => copyRows(source, target, progressOf(print))),
       ),
     );

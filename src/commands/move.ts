@@ -9,7 +9,7 @@ import { readFile, writeFile } from "../store/sqlite/portable.ts";
 import { verifyAudit } from "./audit.ts";
 import { progressOf } from "./backup.ts";
 import { placeOf } from "./open-data.ts";
-import { addressOf, asDatabaseError, InUse } from "./open-database.ts";
+import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { StartError } from "./start-error.ts";
 
 /** The two ends of a move: each a data folder, or the URL of a database. */
@@ -69,7 +69,7 @@ async function toDatabase(from: DataConfig, to: DataConfig, onProgress: CopyProg
   const { fillDatabase } = await import("../store/postgres/portable.ts");
   return withFolder(from, () =>
     readFile(file, (source) =>
-      onDatabase(to, () => fillDatabase(addressOf(to), (target) => counted(source, target, onProgress))),
+      aloneOnDatabase(to, () => fillDatabase(addressOf(to), (target) => counted(source, target, onProgress))),
     ),
   );
 }
@@ -81,7 +81,7 @@ async function toFolder(from: DataConfig, to: DataConfig, onProgress: CopyProgre
   mkdirSync(to.dataDir, { recursive: true, mode: 0o700 });
   const { readDatabase } = await import("../store/postgres/portable.ts");
   return withFolder(to, () =>
-    onDatabase(from, () =>
+    aloneOnDatabase(from, () =>
       readDatabase(
         addressOf(from),
         (source) => writeFile(file, (target) => counted(source, target, onProgress)),
@@ -100,12 +100,6 @@ async function withFolder<T>({ dataDir }: DataConfig, work: () => Promise<T>): P
   } finally {
     lock.release();
   }
-}
-
-async function onDatabase<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
-  return asDatabaseError(config, work).catch((error) => {
-    throw error instanceof InUse ? new StartError(`${error.message}: stop them first`) : error;
-  });
 }
 
 /** @throws Error when a table of the target holds another number of rows than its source */

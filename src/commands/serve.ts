@@ -13,7 +13,7 @@ import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
-import { openData, openOrThrow } from "./open-data.ts";
+import { openData, openOrThrow, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { StartError } from "./start-error.ts";
 
@@ -68,6 +68,8 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       if (token !== undefined) terminal.print(welcome(url, token));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
     }
+    // Where another server made the first rows since, there was nothing yet to compare the keys with.
+    if (config.databaseUrl) await requireKeys(config, store, keys);
     const localRunner = config.localRunner
       ? await (await import("./local-runner.ts")).startLocalRunner(config, {
           server,

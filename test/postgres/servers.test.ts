@@ -3,7 +3,7 @@ import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { firstToken, startServers } from "../harness/several-servers.ts";
 
 let cluster: PostgresCluster;
@@ -20,69 +20,15 @@ function serverOver(url: string, dataDir: string): Promise<TestServer> {
   return startServer({ dataDir, env: { CHARTROOM_DATABASE_URL: url } });
 }
 
-describe("a start", () => {
-  const failed = async (env: Record<string, string>, args: readonly string[] = []) => {
-    const dataDir = temporaryFolder();
-    const { code, stderr } = await runCommand(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
-    expect(code).toBe(1);
-    return stderr;
-  };
-
-  test.each([
-    [
-      "no URL of a database",
-      "mysql://localhost/x",
-      "must be a URL such as postgres://user@host:5432/database",
-    ],
-    ["no database", "postgres://localhost", "must be a URL such as postgres://user@host:5432/database"],
-    ["a password", "postgres://me:secret@localhost/x", "use --database-password-file or PGPASSWORD"],
-    ["an unknown TLS mode", "postgres://localhost/x?sslmode=maybe", 'has the sslmode "maybe"'],
-  ])("with %s says what to write", async (_, url, sentence) => {
-    const stderr = await failed({ CHARTROOM_DATABASE_URL: url });
-    expect(stderr).toContain(sentence);
-    expect(stderr).not.toContain("secret");
-  });
-
-  test("where nothing listens says so", async () => {
-    const stderr = await failed({ CHARTROOM_DATABASE_URL: "postgres://postgres@127.0.0.1:1/x" });
-    expect(stderr).toContain("the database x at 127.0.0.1:1 cannot be used");
-    expect(stderr).toContain("nothing listens at its address");
-  });
-
-  test("without the database says that it does not exist", async () => {
-    expect(await failed({ CHARTROOM_DATABASE_URL: `${cluster.url}/absent` })).toContain(
-      "the database does not exist",
-    );
-  });
-
-  test("on a database of another encoding says how to create one", async () => {
-    const url = await emptyDatabase(cluster, "encoding 'LATIN1' template template0");
-    expect(await failed({ CHARTROOM_DATABASE_URL: url })).toContain("create one with");
-  });
-
-  test("with a password file that is missing names it", async () => {
-    const url = await emptyDatabase(cluster);
-    const stderr = await failed({ CHARTROOM_DATABASE_URL: url }, ["--database-password-file", "/absent"]);
-    expect(stderr).toContain("--database-password-file /absent cannot be read");
-  });
-
-  test("with keys that are not those of the data does not happen", async () => {
-    const url = await emptyDatabase(cluster);
-    const server = await serverOver(url, temporaryFolder());
-    await server.stop();
-    expect(await failed({ CHARTROOM_DATABASE_URL: url })).toContain("is not the one that the data in");
-  });
-
-  test("of several servers at once on an empty database makes one organization", async () => {
-    const url = await emptyDatabase(cluster);
-    const dataDir = temporaryFolder();
-    const servers = await Promise.all(Array.from({ length: 3 }, () => serverOver(url, dataDir)));
-    await firstToken(...servers);
-    await Promise.all(servers.map((server) => server.stop()));
-    const { rows } = await onCluster(url, "select count(*)::int as count from organization");
-    expect(rows).toEqual([{ count: 1 }]);
-    expect(servers.filter((server) => server.output().includes("This is the first start"))).toHaveLength(1);
-  });
+test("a start of several servers at once on an empty database makes one organization", async () => {
+  const url = await emptyDatabase(cluster);
+  const dataDir = temporaryFolder();
+  const servers = await Promise.all(Array.from({ length: 3 }, () => serverOver(url, dataDir)));
+  await firstToken(...servers);
+  await Promise.all(servers.map((server) => server.stop()));
+  const { rows } = await onCluster(url, "select count(*)::int as count from organization");
+  expect(rows).toEqual([{ count: 1 }]);
+  expect(servers.filter((server) => server.output().includes("This is the first start"))).toHaveLength(1);
 });
 
 describe("two servers over one database", () => {
