@@ -7,6 +7,7 @@ import { databaseAt } from "../config/database-settings.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
+import { NewerData } from "../store/feature-level.ts";
 import { hadOrganization } from "../store/identity/organization.ts";
 import type { Presence } from "../store/postgres/locks.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
@@ -54,9 +55,11 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
     operatorName: userName(),
     ...options,
   };
+  // Beside a server, which may be of the release before.
+  const raisesLevel = options.presence !== undefined && options.presence !== "beside";
   const store = config.databaseUrl
     ? await openDatabase(config, shared)
-    : openOrThrow(config, () => openStore({ dataDir, ...shared }));
+    : openOrThrow(config, () => openStore({ dataDir, ...shared, raisesLevel }));
   try {
     await requireKeys(config, store, keys);
     return { store, keys };
@@ -158,6 +161,7 @@ export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () =>
     return open();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof NewerData) throw new StartError(message, { cause: error });
     // An error without a code of the system or the database is a fault, and keeps its stack.
     if (typeof code !== "string") throw error;
     throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });

@@ -14,7 +14,7 @@ import { projectRemovalJob } from "./project-removal.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
-import { storageCheckJob } from "./storage-check.ts";
+import { featureLevelJob, storageCheckJob } from "./storage-check.ts";
 import { timeTriggersJob } from "./time-triggers.ts";
 import { tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
@@ -28,6 +28,7 @@ const JOBS: readonly JobFactory[] = [
   environmentDeletionJob,
   eventPruningJob,
   executionExpansionJob,
+  featureLevelJob,
   leaseExpiryJob,
   environmentLifetimeJob,
   popularityJob,

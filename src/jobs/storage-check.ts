@@ -2,6 +2,9 @@ import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
+/** Interval of the level's look; the store counts looks. */
+const LEVEL_EVERY_MS = 1_000;
+
 /** The server becomes ready within this time after the database accepts changes again. */
 const EVERY_MS = 1_000;
 
@@ -28,4 +31,15 @@ export const storageCheckJob: JobFactory = ({ store, log }) => ({
   everyMs: EVERY_MS,
   isLocal: true,
   run: createStorageCheck(store, log),
+});
+
+/** Raises the feature level once no server is left that would lose what it allows to store. */
+export const featureLevelJob: JobFactory = ({ store, log }) => ({
+  name: "feature level",
+  everyMs: LEVEL_EVERY_MS,
+  async run() {
+    const featureLevel = await store.raiseFeatureLevel();
+    if (featureLevel !== undefined)
+      log.info({ featureLevel }, "the feature level is raised: older servers cannot start any more");
+  },
 });

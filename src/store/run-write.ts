@@ -18,6 +18,7 @@ export interface WriteSettings {
 export interface WriteEngine {
   readonly db: Kysely<Schema>;
   readonly group: Group;
+  readonly featureLevel: number;
   deleteOwnedRows: WriteTransaction["deleteOwnedRows"];
   indexText(
     tx: Pick<WriteTransaction, "db" | "readWriteBack" | "setWriteBack">,
@@ -50,6 +51,7 @@ export async function runWrite<T>(
   const tx: WriteTransaction = {
     db,
     now: settings.now(),
+    featureLevel: engine.featureLevel,
     quotaBytes: settings.quotaBytes,
     newId: settings.newId,
     record(change) {

@@ -104,6 +104,11 @@ export interface WriteTransaction {
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
   /**
+   * Lowest feature level of the servers that may use the data; it does not change during a write. See
+   * src/store/feature-level.ts.
+   */
+  readonly featureLevel: number;
+  /**
    * Bytes that an organization may store at most; Infinity without a limit. Writes that store more
    * check it.
    */
@@ -219,6 +224,12 @@ export interface Store {
   probe(): Promise<void>;
   /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
   leads(): boolean;
+  /**
+   * Raises the feature level of the data by one where no server of a lower one has run for some seconds, as the leader
+   * of the jobs sees it once a second.
+   * @returns the new level; undefined where nothing is to be raised, or not yet
+   */
+  raiseFeatureLevel(): Promise<number | undefined>;
   /**
    * Calls `listener` after each commit of this process, and within a second after those of others.
    * @returns the function that removes the listener

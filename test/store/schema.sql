@@ -364,7 +364,7 @@ CREATE TABLE installation (
   id integer primary key check (id = 1),
   sequence integer not null,
   chain_hash blob
-) strict;
+, feature_level integer not null default 1) strict;
 
 CREATE TABLE member (
   id text primary key,

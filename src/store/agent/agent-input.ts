@@ -1,4 +1,4 @@
-import { clone, create, fromJsonString, toJsonString } from "@bufbuild/protobuf";
+import { clone, create, toJsonString } from "@bufbuild/protobuf";
 import {
   type StreamInputsResponse as Delivery,
   StreamInputsResponseSchema as DeliverySchema,
@@ -43,7 +43,7 @@ export function storedOfInput(row: AgentInputTable): StoredInput {
     number,
     place,
     steer: row.steer === 1,
-    turn: fromJsonString(DeliverySchema, row.turn),
+    turn: fromBody(DeliverySchema, row.turn),
   };
 }
 

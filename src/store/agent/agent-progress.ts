@@ -1,7 +1,8 @@
-import { fromJson, fromJsonString, toJson } from "@bufbuild/protobuf";
+import { toJson } from "@bufbuild/protobuf";
 import { ReportAgentRequest_UsageSchema as UsageSchema } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type TurnOptions, TurnOptionsSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
+import { fromBody, fromStoredJson } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
 
@@ -94,7 +95,7 @@ export async function takeFirstTurn(
   const text = (await selectFirstTurn(tx.db, { id }))[0]?.first_turn;
   if (!text) return undefined;
   await clearFirstTurn(tx.db, { id });
-  return fromJsonString(TurnOptionsSchema, text);
+  return fromBody(TurnOptionsSchema, text);
 }
 
 /** Returns progress as its column stores it. */
@@ -105,5 +106,5 @@ export function progressText({ usage, ...progress }: AgentProgress): string {
 /** Parses a column that {@link progressText} wrote. */
 export function progressOf(text: string): AgentProgress {
   const { usage, ...progress } = JSON.parse(text);
-  return { ...progress, usage: fromJson(UsageSchema, usage) };
+  return { ...progress, usage: fromStoredJson(UsageSchema, usage) };
 }

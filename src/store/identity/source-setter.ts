@@ -1,7 +1,7 @@
-import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { isSameSubject } from "../../domain/source/source-trust.ts";
-import { JSON_FORM } from "../json.ts";
+import { fromStoredJson, JSON_FORM } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
@@ -105,7 +105,7 @@ function subjectsJson(subjects: readonly Subject[]): JsonValue[] {
 
 /** Returns the subjects of a stored JSON array. */
 export function subjectsOf(text: string): Subject[] {
-  return (JSON.parse(text) as JsonValue[]).map((each) => fromJson(SubjectSchema, each));
+  return (JSON.parse(text) as JsonValue[]).map((each) => fromStoredJson(SubjectSchema, each));
 }
 
 function isCreatorAlone({ metadata }: SourceOwner, [first, ...others]: readonly Subject[]): boolean {

@@ -15,7 +15,7 @@ import pg from "pg";
 import { postgresForm } from "../expressions.ts";
 import type { Schema } from "../schema.ts";
 import { StoreUnavailable } from "../store.ts";
-import { isEngineFailure, isTimeout, storageProblem } from "./storage-problem.ts";
+import { isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
 
 /** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
@@ -162,7 +162,11 @@ export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Pro
 export function readFrom(pool: pg.Pool, tooLong: (limitMs: number) => Error): RunQuery {
   return async (query) => {
     try {
-      return await pool.query(query);
+      return await pool.query(query).catch((error) => {
+        if (!isStalePlan(error)) throw error;
+        renameStatements(query.name);
+        return pool.query({ ...query, name: undefined });
+      });
     } catch (cause) {
       if (isTimeout(cause)) throw tooLong(READ_LIMIT_MS);
       if (!isEngineFailure(cause)) throw cause;
@@ -177,15 +181,25 @@ export type RunQuery = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
 /** Names of statements by their text: a connection parses each once. */
 const statementNames = new Map<string, string>();
 
+/** Counts the times at which statements got new names, since the columns of a table had changed. */
+let namings = 0;
+
 /** Maximum number of statements that a connection keeps prepared; texts past it are parsed each time. */
 const MAX_STATEMENTS = 2_000;
 
 function statementName(text: string): string | undefined {
   const known = statementNames.get(text);
   if (known !== undefined || statementNames.size >= MAX_STATEMENTS) return known;
-  const name = `s${statementNames.size}`;
+  const name = `s${namings}_${statementNames.size}`;
   statementNames.set(text, name);
   return name;
+}
+
+/** Gives statements new names, so that each connection parses them again. @param stale the name of one that is stale */
+function renameStatements(stale: string | undefined): void {
+  if (!stale?.startsWith(`s${namings}_`)) return;
+  statementNames.clear();
+  namings += 1;
 }
 
 /**
@@ -201,6 +215,9 @@ export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Sche
         text: sql,
         values: parameters.map(toStored),
         ...(name && { name }),
+      }).catch((error) => {
+        if (isStalePlan(error)) renameStatements(name);
+        throw error;
       });
       return { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) };
     },

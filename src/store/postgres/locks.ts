@@ -14,6 +14,12 @@ const INSTALLATION = {
   jobWrites: 5,
 } as const;
 
+/** Locks of the feature levels, each held by the servers of that level. */
+const LEVELS = 0x43_48_4c_56;
+
+/** Interval between attempts to take the lock of migrations, in milliseconds. */
+const MIGRATION_LOOK_MS = 200;
+
 /** Organizations that a write locks, or all of them with what belongs to none. */
 export type LockSet = readonly string[] | "installation";
 
@@ -24,33 +30,46 @@ export function organizationKey(organizationId: string): string {
 
 /**
  * Takes the locks of a write, in the order of their keys: those of organizations, with a shared one of the
- * installation, or that of the installation alone. It is the transaction's first statement and reads nothing, so that
- * the next one sees what the holder before has committed.
+ * installation, or that of the installation alone. It is the transaction's first statement and reads no row before it
+ * has them, so that the next one sees what the holder before has committed.
+ * @returns the feature level of the data, which nobody raises while these locks are held
  */
-export async function lockForWrite(client: pg.PoolClient, locks: LockSet): Promise<void> {
+export async function lockForWrite(client: pg.PoolClient, locks: LockSet): Promise<number> {
   const { space, installation } = INSTALLATION;
-  if (locks === "installation") {
-    await client.query({
-      name: "lock-installation",
-      text: "select pg_advisory_xact_lock($1::int, $2::int)",
-      values: [space, installation],
-    });
-    return;
-  }
-  const keys = [...new Set(locks.map(organizationKey))].sort();
-  await client.query({
-    name: "lock-organizations",
-    text: `select pg_advisory_xact_lock_shared($1::int, $2::int), count(pg_advisory_xact_lock(key)) from unnest($3::bigint[]) as key`,
-    values: [space, installation, keys],
+  const isWhole = locks === "installation";
+  const taken = isWhole
+    ? "pg_advisory_xact_lock($1::int, $2::int)"
+    : "pg_advisory_xact_lock_shared($1::int, $2::int), count(pg_advisory_xact_lock(key)) from unnest($3::bigint[]) as key";
+  const { rows } = await client.query<{ level: number }>({
+    name: isWhole ? "lock-installation" : "lock-organizations",
+    // The function is called when the row before it is there, and then sees more than its statement.
+    text: `with locked as materialized (select ${taken}) select current_feature_level() as level from locked`,
+    values: [space, installation, ...(isWhole ? [] : [[...new Set(locks.map(organizationKey))].sort()])],
   });
+  return rows[0]?.level ?? 0;
 }
 
-/** Takes the lock under which migrations run, and the first start makes an organization, for the session. */
-export async function lockForMigration(client: pg.ClientBase): Promise<void> {
-  await client.query("select pg_advisory_lock($1::int, $2::int)", [
+/** Takes the lock of the installation for the transaction, before the tables can tell their level. */
+export async function lockInstallation(client: pg.ClientBase): Promise<void> {
+  await client.query("select pg_advisory_xact_lock($1::int, $2::int)", [
     INSTALLATION.space,
-    INSTALLATION.migration,
+    INSTALLATION.installation,
   ]);
+}
+
+/**
+ * Takes the lock under which migrations run, for the session. It asks again and again, since the engine builds an
+ * index only when every statement that began before has ended, and so also one that waits for this lock.
+ */
+export async function lockForMigration(client: pg.ClientBase): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>(
+      "select pg_try_advisory_lock($1::int, $2::int) as held",
+      [INSTALLATION.space, INSTALLATION.migration],
+    );
+    if (rows[0]?.held) return;
+    await new Promise((resolve) => setTimeout(resolve, MIGRATION_LOOK_MS));
+  }
 }
 
 export async function unlockMigration(client: pg.ClientBase): Promise<void> {
@@ -82,6 +101,23 @@ export async function holdPresence(client: pg.ClientBase, presence: Presence): P
       ? "a server or another command uses the database"
       : "a command that needs all servers stopped uses the database: start the server when it has ended",
   );
+}
+
+/** Holds the lock of a server's feature level for the session; it waits while the level is raised past it. */
+export async function holdLevel(client: pg.ClientBase, level: number): Promise<void> {
+  await client.query("select pg_advisory_lock_shared($1::int, $2::int)", [LEVELS, level]);
+}
+
+/**
+ * Excludes servers of a feature level for the transaction: none runs, and one that starts waits.
+ * @returns false while one runs
+ */
+export async function excludeLevel(client: pg.ClientBase, level: number): Promise<boolean> {
+  const { rows } = await client.query<{ held: boolean }>(
+    "select pg_try_advisory_xact_lock($1::int, $2::int) as held",
+    [LEVELS, level],
+  );
+  return rows[0]?.held ?? false;
 }
 
 /**

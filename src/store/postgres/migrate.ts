@@ -1,14 +1,33 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
-import { lockForMigration, unlockMigration } from "./locks.ts";
+import { FEATURE_LEVEL } from "../feature-level.ts";
+import { raiseLevelTo, requireLevel } from "./feature-level.ts";
+import { lockForMigration, lockInstallation, unlockMigration } from "./locks.ts";
 import { triggers } from "./migrations/0019-baseline/triggers.ts";
+import * as twentieth from "./migrations/0020-feature-level.ts";
 import { requireTrigrams } from "./requirements.ts";
+import { isRetryable, isTimeout } from "./storage-problem.ts";
 
-export interface Migration {
-  /** Of the same number as the migration of SQLite that makes the same tables. */
-  readonly name: string;
-  /** Statements that run in one transaction. */
+/** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
+export type Migration = { readonly name: string } & (TableMigration | IndexMigration);
+
+/** Changes tables in one transaction. Servers of the release before go on with the changed tables. */
+interface TableMigration {
   readonly statements: string;
+  /** Lowest feature level of servers that can go on; they must be stopped below it. Default: that of the data. */
+  readonly lowestLevel?: number;
+}
+
+/** Builds indexes outside of a transaction, while servers write. */
+interface IndexMigration {
+  readonly indexes: readonly IndexDefinition[];
+}
+
+interface IndexDefinition {
+  readonly name: string;
+  readonly isUnique?: boolean;
+  /** Table and columns, such as `on project (organization_id, id)`. */
+  readonly definition: string;
 }
 
 /** Reads the statements of a folder, in the order of the names of its files. */
@@ -29,6 +48,7 @@ export function migrations(): readonly Migration[] {
         "insert into installation (id, sequence) values (1, 0)",
       ].join("\n"),
     },
+    twentieth,
   ];
 }
 
@@ -47,10 +67,10 @@ export async function requireMigrated(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Migrates the schema to the newest form, each migration in a transaction of its own. Servers may call this at once:
- * they wait for each other.
+ * Migrates the schema to the newest form. Servers may call this at once: they wait for each other. What a newer
+ * release has added stays: its tables serve this one too while the feature level is one that this release knows.
  * @returns the names of the migrations that ran
- * @throws Error with a sentence for the operator when a newer release wrote to the database
+ * @throws NewerData; Error with a sentence for the operator when a migration cannot run now
  */
 export async function migrate(client: pg.ClientBase, all = migrations()): Promise<string[]> {
   await lockForMigration(client);
@@ -62,28 +82,82 @@ export async function migrate(client: pg.ClientBase, all = migrations()): Promis
       name text collate "C" not null unique
     )`);
     const { rows } = await client.query<{ name: string }>("select name from migration order by position");
-    const foreign = rows.find(({ name }, position) => all[position]?.name !== name);
-    if (foreign) {
+    const foreign = rows.find(({ name }, position) => position < all.length && all[position]?.name !== name);
+    if (foreign)
       throw new Error(
         `the database holds the migration ${foreign.name}, which this release does not know; start the release that wrote it`,
       );
-    }
+    if (rows.some(({ name }) => name === twentieth.name)) await requireLevel(client);
     const ran: string[] = [];
-    for (const [position, { name, statements }] of all.entries()) {
+    for (const [position, migration] of all.entries()) {
       if (position < rows.length) continue;
-      await client.query("begin");
-      try {
-        await client.query(statements);
-        await client.query("insert into migration (position, name) values ($1, $2)", [position, name]);
-        await client.query("commit");
-      } catch (error) {
-        await client.query("rollback");
-        throw error;
+      if ("indexes" in migration) {
+        for (const index of migration.indexes) await buildIndex(client, index);
+        await note(client, position, migration.name);
+      } else {
+        await changeTables(client, position, migration);
       }
-      ran.push(name);
+      ran.push(migration.name);
     }
+    // A new database has no rows that an older server could know.
+    if (rows.length === 0) await raiseLevelTo(client, FEATURE_LEVEL);
     return ran;
   } finally {
     await unlockMigration(client);
   }
+}
+
+const note = (client: pg.ClientBase, position: number, name: string) =>
+  client.query("insert into migration (position, name) values ($1, $2)", [position, name]);
+
+/** Time for which a migration waits for tables at a time: all that comes after it waits behind it for as long. */
+const LOCK_TIMEOUT_MS = 3_000;
+
+/** Attempts to change tables that are in use, with a second between them. */
+const MAX_ATTEMPTS = 15;
+
+async function changeTables(
+  client: pg.ClientBase,
+  position: number,
+  migration: TableMigration & Pick<Migration, "name">,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    await client.query(`begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    try {
+      // Writes under way have ended, and later ones see the tables as they are then.
+      await lockInstallation(client);
+      const { lowestLevel, statements, name } = migration;
+      if (lowestLevel !== undefined && !(await raiseLevelTo(client, lowestLevel)))
+        throw new Error(
+          "a server of an earlier release runs, which cannot use the tables of this one: stop all of them, then start this one",
+        );
+      await client.query(statements);
+      await note(client, position, name);
+      await client.query("commit");
+      return;
+    } catch (error) {
+      await client.query("rollback");
+      if (!isTimeout(error) && !isRetryable(error)) throw error;
+      if (attempt === MAX_ATTEMPTS)
+        throw new Error(
+          `the tables could not be changed because others use them, such as a backup that runs for long: start again when it has ended (${(error as Error).message})`,
+          { cause: error },
+        );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+}
+
+/** Builds an index that is not there. One that is invalid was cut short, and is removed before. */
+async function buildIndex(
+  client: pg.ClientBase,
+  { name, isUnique, definition }: IndexDefinition,
+): Promise<void> {
+  const { rows } = await client.query<{ valid: boolean }>(
+    "select indisvalid as valid from pg_index where indexrelid = to_regclass($1)",
+    [name],
+  );
+  if (rows[0]?.valid) return;
+  if (rows[0]) await client.query(`drop index concurrently ${name}`);
+  await client.query(`create ${isUnique ? "unique " : ""}index concurrently ${name} ${definition}`);
 }

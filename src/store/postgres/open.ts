@@ -21,6 +21,7 @@ import {
   readFrom,
   waitForEnd,
 } from "./connection.ts";
+import { LevelRaiser } from "./feature-level.ts";
 import { type Presence, PresenceRefused } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
@@ -58,7 +59,7 @@ const CONNECTIONS_END_MS = 1_000;
 
 /**
  * Opens the store in PostgreSQL, creating or migrating its tables.
- * @throws PresenceRefused; Error with a sentence for the operator when the database cannot be used
+ * @throws PresenceRefused; NewerData; Error with a sentence for the operator when the database cannot be used
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { connections = CONNECTIONS, presence } = options;
@@ -108,6 +109,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     onCommitted: (topics) => session.send(topics),
     leader: () => session.leader,
   });
+  const levels = new LevelRaiser(writing, () => session.leader !== undefined);
   const operator = options.operatorName ? { ...OPERATOR, id: `operator:${options.operatorName}` } : OPERATOR;
 
   const touchAll: Store["touchAll"] = (notes, options = {}) =>
@@ -137,6 +139,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     problem: () => writer.problem ?? session.problem,
     probe: () => writer.probe(),
     leads: () => session.leader !== undefined,
+    raiseFeatureLevel: () => levels.raise(),
     onCommit: (listener) => listeners.add(listener),
     onChange: (id, listener) => listeners.addOf(id, listener),
     async close() {

@@ -3,6 +3,7 @@ import pg from "pg";
 import type { Listeners } from "../listeners.ts";
 import { StoreUnavailable } from "../store.ts";
 import { type DatabaseAddress, sessionConfig, waitForEnd } from "./connection.ts";
+import { joinLevel } from "./feature-level.ts";
 import { holdPresence, type Presence, tryToLead } from "./locks.ts";
 import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
@@ -59,7 +60,7 @@ export class Session {
     this.#options = options;
   }
 
-  /** Connects, and keeps the session for as long as it is open. @throws the engine's error; PresenceRefused */
+  /** Connects, and keeps the session for as long as it is open. @throws the engine's error; PresenceRefused; NewerData */
   async open(): Promise<void> {
     await this.#connect();
     this.begin();
@@ -113,6 +114,7 @@ export class Session {
     try {
       await client.connect();
       await holdPresence(client, this.#options.presence);
+      if (this.#options.presence === "server") await joinLevel(client);
       await client.query(`listen ${CHANNEL}`);
     } catch (error) {
       await endClient(client);

@@ -72,10 +72,15 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && (UNANSWERED.includes(error.message) || BROKEN.test(error.message));
 }
 
-/** Returns whether the same transaction may succeed at once: a deadlock, or a failed serialization. */
+/** Returns whether the same transaction may succeed at once: a deadlock, a failed serialization, or a stale plan. */
 export function isRetryable(error: unknown): boolean {
   const code = codeOf(error);
-  return code === "40001" || code === "40P01";
+  return code === "40001" || code === "40P01" || isStalePlan(error);
+}
+
+/** Returns whether a prepared statement has other columns since it was prepared: a newer release added one. */
+export function isStalePlan(error: unknown): boolean {
+  return codeOf(error) === "0A000" && (error as Error).message.startsWith("cached plan must not change");
 }
 
 /** Returns whether a lock was not to be had in time, or the statement took too long. */

@@ -14,6 +14,7 @@ import {
   type WriteTransaction,
 } from "../store.ts";
 import { builderOfClient } from "./connection.ts";
+import { LevelCheck } from "./feature-level.ts";
 import { type LockSet, lockForWrite, stillLeads } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
@@ -50,8 +51,8 @@ interface Job {
 interface Session {
   readonly db: Kysely<Schema>;
   readonly client: pg.PoolClient;
-  readonly locks: LockSet | undefined;
   readonly group: Group;
+  readonly featureLevel: number;
   readonly topics: Set<string>;
 }
 
@@ -73,6 +74,7 @@ export class Writer {
   #waiting = 0;
   #closed = false;
   #problem: string | undefined;
+  readonly #level = new LevelCheck();
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -85,11 +87,12 @@ export class Writer {
     { locks = "installation", asLeader = false, signal }: WriteOptions,
   ): Promise<T> {
     return this.enqueue(
-      async ({ db, client, group, topics }) => {
+      async ({ db, client, group, featureLevel, topics }) => {
         if (asLeader) await this.#requireLead(client);
         const written = await runWrite(actor, operation, fn, this.#options, {
           db,
           group,
+          featureLevel,
           deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
           // The index of texts is the engine's own.
           indexText: async () => 0,
@@ -135,18 +138,18 @@ export class Writer {
 
   /** Returns why a write was not taken, until a {@link probe} finds that the next would be. */
   get problem(): string | undefined {
-    return this.#problem;
+    return this.#level.problem ?? this.#problem;
   }
 
   /** Tries a change while there is a problem, takes it back, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
-    if (this.#problem === undefined) return;
-    await this.enqueue(({ client }) => tryChange(client), undefined).then(
-      () => {
-        this.#problem = undefined;
-      },
-      () => {},
-    );
+    if (this.problem === undefined) return;
+    const isTaken = await this.enqueue(async ({ client }) => {
+      await this.#level.check(client);
+      await tryChange(client);
+      return true;
+    }, undefined).catch(() => false);
+    if (isTaken) this.#problem = undefined;
   }
 
   /** Waits for the writes under way and refuses later ones. */
@@ -198,12 +201,9 @@ export class Writer {
       const group = new Group(db);
       try {
         await client.query("begin");
-        if (lane.locks) await lockForWrite(client, lane.locks);
-        const settled = await this.#attemptGroup(
-          { db, client, locks: lane.locks, group, topics },
-          lane,
-          members,
-        );
+        // Bookkeeping, without locks, stores nothing that a level says.
+        const featureLevel = lane.locks ? this.#level.require(await lockForWrite(client, lane.locks)) : 0;
+        const settled = await this.#attemptGroup({ db, client, group, featureLevel, topics }, lane, members);
         await group.writeOut(this.#options.audit);
         await client.query("commit");
         for (const settle of settled) settle();

@@ -1,9 +1,9 @@
-import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { PrincipalSchema, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Prebuild, PrebuildState } from "../../domain/project/prebuild.ts";
-import { JSON_FORM } from "../json.ts";
+import { fromStoredJson, JSON_FORM } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { findWork, removeWork } from "../runner/work.ts";
@@ -28,8 +28,10 @@ function prebuildOfRow(row: PrebuildTable): Prebuild {
     instantMs: row.instant,
     state: row.state,
     ...(row.stops_at !== null && { stopsAtMs: row.stops_at }),
-    ...(initializer !== undefined && { initializer: fromJson(EnvironmentInitializerSchema, initializer) }),
-    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((subject) => fromJson(SubjectSchema, subject)) }),
+    ...(initializer !== undefined && {
+      initializer: fromStoredJson(EnvironmentInitializerSchema, initializer),
+    }),
+    ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((subject) => fromStoredJson(SubjectSchema, subject)) }),
     failure,
   };
 }

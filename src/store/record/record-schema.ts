@@ -62,6 +62,8 @@ export interface IdempotencyTable {
 /** The one row of the installation's own audit chain; cached during a commit, see WriteBackRow. */
 export interface InstallationTable {
   id: number;
+  /** The lowest feature level of the servers that may use the data: see src/store/feature-level.ts. */
+  feature_level: number;
   sequence: number;
   chain_hash: Uint8Array | null;
 }

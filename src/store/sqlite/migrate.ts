@@ -2,6 +2,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import { repositoryOfPage } from "../../domain/project/project.ts";
+import { NewerData } from "../feature-level.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -18,6 +19,7 @@ import * as fifteenth from "./migrations/0015-workflow-plan.ts";
 import * as sixteenth from "./migrations/0016-organization-storage.ts";
 import * as seventeenth from "./migrations/0017-organization-removal.ts";
 import * as nineteenth from "./migrations/0019-token-hash.ts";
+import * as twentieth from "./migrations/0020-feature-level.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export interface Migration {
@@ -47,6 +49,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixteenth,
   seventeenth,
   nineteenth,
+  twentieth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
@@ -113,7 +116,7 @@ function applied(raw: Database.Database): string[] {
 function requireOwnDatabase(done: readonly string[], migrations: readonly Migration[]): void {
   const foreign = done.find((name, position) => migrations[position]?.name !== name);
   if (foreign !== undefined) {
-    throw new Error(
+    throw new NewerData(
       `the database holds the migration ${foreign}, which this release does not know; start the release that wrote it`,
     );
   }

@@ -14,6 +14,7 @@ import {
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
 import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
+import { settleLevel } from "./feature-level.ts";
 import { migrate } from "./migrate.ts";
 import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
@@ -35,6 +36,8 @@ export interface StoreOptions {
   readonly operatorName?: string;
   /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
   readonly quotaBytes?: number;
+  /** False for a command next to a server, which may be of the release before. Default true. */
+  readonly raisesLevel?: boolean;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: (name: string) => void;
   /** True if a write may change more than fits in memory. Default false. */
@@ -62,8 +65,10 @@ export function openStore(options: StoreOptions): SqliteStore {
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const file = join(options.dataDir, DATABASE_FILE);
   const writing = openConnection(file, "writer", options.hasLargeWrites ? "FILE" : "MEMORY");
+  let featureLevel: number;
   try {
     migrate(writing.raw, undefined, options.onMigration);
+    featureLevel = settleLevel(writing.raw, options.raisesLevel ?? true);
   } catch (error) {
     writing.close();
     throw error;
@@ -81,6 +86,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     quotaBytes: Number.POSITIVE_INFINITY,
     grouping: true,
     ...options,
+    featureLevel,
     snapshot,
     checkpoints,
     textIndex,
@@ -124,6 +130,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     problem: () => writer.problem,
     probe: () => writer.probe(),
     leads: () => true,
+    raiseFeatureLevel: async () => undefined,
     onCommit: (listener) => writer.onCommit(listener),
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {

@@ -49,6 +49,7 @@ export interface WriterOptions extends WriteSettings {
   /** False gives each write a commit of its own; bench/ compares the two. */
   readonly grouping: boolean;
   readonly groupMs: number;
+  readonly featureLevel: number;
 }
 
 interface Job {
@@ -99,6 +100,7 @@ export class Writer {
       const { result, topics } = await runWrite(actor, operation, fn, this.#options, {
         db,
         group,
+        featureLevel: this.#options.featureLevel,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         indexText: (tx, scope, text) =>
           indexSearchText(tx, (row, each) => group.add(texts, { row, text: each }), scope, text),

@@ -1,4 +1,4 @@
-import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type WorkflowError, WorkflowErrorSchema } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import {
@@ -6,6 +6,7 @@ import {
   addedErrors,
   addsErrors,
 } from "../../domain/workflow/execution/execution-conclusion.ts";
+import { fromStoredJson } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { WriteTransaction } from "../store.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
@@ -48,7 +49,7 @@ export async function addActionErrors(
 
 function errorsOf(text: string): WorkflowError[] {
   if (text === "[]") return [];
-  return (JSON.parse(text) as JsonValue[]).map((each) => fromJson(WorkflowErrorSchema, each));
+  return (JSON.parse(text) as JsonValue[]).map((each) => fromStoredJson(WorkflowErrorSchema, each));
 }
 
 function textOf(errors: readonly WorkflowError[]): string {

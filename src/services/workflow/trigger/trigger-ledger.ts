@@ -1,4 +1,4 @@
-import { clone, create, fromJson, toJson } from "@bufbuild/protobuf";
+import { clone, create, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
@@ -10,6 +10,7 @@ import {
   type WorkflowTriggerEvent_Source,
   WorkflowTriggerEventSchema,
 } from "#gen/service/v1/workflow_pb.js";
+import { fromStoredJson } from "../../../store/json.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findTriggerEvent, insertTriggerEvent } from "../../../store/workflow/workflow-trigger-event.ts";
 
@@ -110,7 +111,7 @@ export async function recordDuplicate(
 export function parsePayload(text: string): TriggerPayload {
   const { contextOverride, ...rest } = JSON.parse(text);
   return contextOverride
-    ? { ...rest, contextOverride: fromJson(WorkflowTriggerContextSchema, contextOverride) }
+    ? { ...rest, contextOverride: fromStoredJson(WorkflowTriggerContextSchema, contextOverride) }
     : rest;
 }
 

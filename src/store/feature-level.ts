@@ -1,0 +1,29 @@
+import type { WriteTransaction } from "./store.ts";
+
+/**
+ * The feature level of this release: one more than that of the release before where it stores something that the
+ * release before would lose. Rows are whole messages, and a server that updates one writes the fields that it knows.
+ */
+export const FEATURE_LEVEL = 1;
+
+/**
+ * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
+ * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.
+ */
+export function mayStore({ featureLevel }: Pick<WriteTransaction, "featureLevel">, level: number): boolean {
+  return featureLevel >= level;
+}
+
+/** The error of a process that is older than the data: it would lose what newer servers have stored. */
+export class NewerData extends Error {
+  override readonly name = "NewerData";
+}
+
+/** Returns why this release must not use data of a feature level, in words for the operator; undefined where it may. */
+export function levelProblem(level: number): string | undefined {
+  if (level <= FEATURE_LEVEL) return undefined;
+  return (
+    `the data has the feature level ${level}, and this release knows ${FEATURE_LEVEL}: ` +
+    "it would lose what a newer release has stored; start that release instead"
+  );
+}
