@@ -3,16 +3,7 @@ import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS } from "./remote-settings.ts";
-import {
-  baseUrl,
-  boolean,
-  integer,
-  networks,
-  nonEmpty,
-  oneOf,
-  origins,
-  serverUrl,
-} from "./setting-values.ts";
+import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
@@ -104,14 +95,6 @@ export const SETTINGS = {
     default: "",
     help: "private key of the certificate in PEM",
     read: (text: string) => text,
-  }),
-  trustedProxies: setting({
-    flag: "--trusted-proxies",
-    argument: "networks",
-    env: "CHARTROOM_TRUSTED_PROXIES",
-    default: "",
-    help: "addresses or ranges, separated by commas, of proxies whose X-Forwarded-For says who the client is; none by default",
-    read: networks,
   }),
   corsOrigins: setting({
     flag: "--cors-origins",

@@ -1,4 +1,4 @@
-import { integer } from "./setting-values.ts";
+import { integer, networks } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The limits for output that waits for readers slower than the server. */
@@ -73,8 +73,16 @@ const STREAM_SETTINGS = {
   }),
 } as const;
 
-/** The limits on streams, requests and responses that the server holds at the same time. */
+/** Whose requests the server takes for whom, and the limits on streams, requests and responses that it holds. */
 export const TRAFFIC_SETTINGS = {
+  trustedProxies: setting({
+    flag: "--trusted-proxies",
+    argument: "networks",
+    env: "CHARTROOM_TRUSTED_PROXIES",
+    default: "",
+    help: "addresses or ranges, separated by commas, of proxies whose X-Forwarded-For says who the client is; none by default",
+    read: networks,
+  }),
   ...STREAM_SETTINGS,
   ...OUTPUT_SETTINGS,
   callerBodyBytes: setting({

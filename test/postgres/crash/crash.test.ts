@@ -105,8 +105,8 @@ test("whatever happens to servers, database and network, what was acknowledged i
   // The copy is one whose rows can be looked at in any way; moving verifies the chains again.
   const copy = `${temporaryFolder()}/copy`;
   await command("move", "--from", url, "--to", copy, ...keyFile);
-  expect(rowProblems(copy)).toEqual([]);
-  const descriptions = readDescriptions(copy);
+  expect(await rowProblems(copy)).toEqual([]);
+  const descriptions = await readDescriptions(copy);
   for (const [index, { ledger }] of tenants.entries()) {
     const state = states[index];
     if (state) compare(ledger, state, descriptions);
