@@ -32,6 +32,8 @@ export interface StartOptions {
   readonly dataDir?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Root folder of another release's sources, such as from {@link sourcesOf}. */
+  readonly release?: string;
   /** A program and its arguments that starts the command that follows, such as from {@link onOwnDisk}. */
   readonly commandPrefix?: readonly string[];
 }
@@ -49,7 +51,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     program,
     [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
     {
-      cwd: root,
+      cwd: options.release ?? root,
       env: {
         ...plainEnvironment(),
         ...stateHomeIn(dataDir),

@@ -1,0 +1,186 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect } from "@jest/globals";
+import { FEATURE_LEVEL } from "../../src/store/feature-level.ts";
+import { post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
+import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
+import { testUnless } from "../harness/program.ts";
+import { lackOf, nextRelease, sourcesOf } from "../harness/release.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+/** The first commit in which both engines have feature levels. The tests run its server beside the one of this tree. */
+const OLDER = "21cca0d335594ae3abce90cf7153d2d3111b89c1";
+const lack = lackOf(OLDER);
+const testBeside = testUnless(lack);
+
+/** The level after that of this tree, at which the changed sources store a field that this tree does not know. */
+const NEXT = FEATURE_LEVEL + 1;
+const setMark = `if (tx.featureLevel >= ${NEXT}) $2.upgradeMark = "marked";`;
+const CHANGES = [
+  ["src/store/feature-level.ts", /FEATURE_LEVEL = \d+/, `FEATURE_LEVEL = ${NEXT}`],
+  ["proto/service/v1/project.proto", /^message Project \{$/m, "$&\n  string upgrade_mark = 1900;"],
+  [
+    "src/store/project/project.ts",
+    /(insertProject.*?)(?=const json = toJsonObject\(ProjectSchema, (project)\))/s,
+    `$1${setMark}\n`,
+  ],
+  [
+    "src/store/project/project.ts",
+    /(updateProject.*?)(?=const json = toJsonObject\(ProjectSchema, (after)\))/s,
+    `$1${setMark}\n`,
+  ],
+  // Its tables differ, too.
+  [
+    "src/store/postgres/migrate.ts",
+    / {2}\];\n\}/,
+    `{ name: "9001-mark", statements: "alter table project add column mark text" },
+     { name: "9002-mark", indexes: [{ name: "project_by_mark", definition: "on project (mark)" }] },\n$&`,
+  ],
+] as const;
+
+let cluster: PostgresCluster;
+let older: string;
+let newer: string;
+beforeAll(async () => {
+  if (lack !== undefined) return;
+  cluster = await startPostgres("embedded");
+  older = sourcesOf(OLDER);
+  newer = nextRelease(CHANGES);
+});
+afterAll(async () => {
+  await stopAll();
+  await cluster?.stop();
+});
+
+/** Two servers over a new database, of which the first has made the first organization. */
+async function besideEachOther() {
+  const url = await emptyDatabase(cluster);
+  const dataDir = temporaryFolder();
+  const start = async (release: string) => {
+    const server = await startServer({ release, dataDir, env: { CHARTROOM_DATABASE_URL: url } });
+    return { ...server, token };
+  };
+  let token = "";
+  const first = await start(older);
+  token = await until(
+    () => /cr_pat_\w+(?=\n)/.exec(first.output())?.[0] ?? "",
+    (found) => found !== "",
+  );
+  const servers = { older: { ...first, token }, newer: await start(newer) };
+  const one = async (statement: string) => Object.values((await onCluster(url, statement)).rows[0])[0];
+  return {
+    ...servers,
+    dataDir,
+    url,
+    start,
+    level: async () => Number(await one("select feature_level from installation")),
+    storedOf: async (id: string) =>
+      JSON.parse(String(await one(`select body from project where id = '${id}'`))),
+    /** Returns the process of the engine that holds the lock of the jobs for one of the servers. */
+    leader: () =>
+      one(`select max(pid) from pg_locks where locktype = 'advisory' and granted and objsubid = 2
+        and classid = ${0x43_48_41_52} and objid = 4
+        and database = (select oid from pg_database where datname = current_database())`),
+    rollbacks: async () =>
+      Number(await one("select xact_rollback from pg_stat_database where datname = current_database()")),
+  };
+}
+
+const create = async (server: TestServer, name: string) =>
+  (
+    await succeeded(
+      post(server, "ProjectService/CreateProject", {
+        name,
+        initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/hello.git" } }] },
+      }),
+    )
+  ).project;
+const update = (server: TestServer, projectId: string, technicalDescription: string) =>
+  post(server, "ProjectService/UpdateProject", { projectId, technicalDescription });
+
+/** Requires that a server of the older release does not start, and says why. */
+async function expectRefused(start: Promise<TestServer>): Promise<void> {
+  await expect(start).rejects.toThrow(
+    `the data has the feature level ${NEXT}, and this release knows ${FEATURE_LEVEL}: it would lose what a newer release has stored; start that release instead`,
+  );
+}
+
+describe("an older server beside a newer one", () => {
+  testBeside("updates the same rows, is restarted, and loses nothing of what the newer stores", async () => {
+    const both = await besideEachOther();
+    const [ofOlder, ofNewer] = [await create(both.older, "older"), await create(both.newer, "newer")];
+    const updateAll = async (text: string) => {
+      for (const { id } of [ofOlder, ofNewer])
+        for (const server of [both.older, both.newer, both.older])
+          await succeeded(update(server, id, `${text} by ${server.port}`));
+    };
+    await updateAll("before");
+    // The newer has changed the tables, on which the older starts again; then the newer one runs the jobs.
+    const led = await both.leader();
+    expect(await both.older.stop()).toBe(0);
+    both.older = await both.start(older);
+    await until(both.leader, (pid) => pid !== null && pid !== led);
+    // Each of its looks at who is there ends in a rollback.
+    const looked = await both.rollbacks();
+    await until(both.rollbacks, (count) => count >= looked + 15);
+    await updateAll("after");
+    expect(await both.level()).toBe(FEATURE_LEVEL);
+    for (const { id } of [ofOlder, ofNewer]) expect((await both.storedOf(id)).upgradeMark ?? "").toBe("");
+
+    expect(await both.older.stop()).toBe(0);
+    await until(both.level, (level) => level === NEXT);
+    for (const { id } of [ofOlder, ofNewer]) {
+      const { project } = await succeeded(update(both.newer, id, "marked"));
+      expect(project.upgradeMark).toBe("marked");
+      expect((await both.storedOf(id)).upgradeMark).toBe("marked");
+    }
+    await expectRefused(both.start(older));
+    expect(both.newer.log().filter(({ featureLevel }) => featureLevel === NEXT)).toHaveLength(1);
+    await both.newer.stop();
+  });
+
+  testBeside(
+    "that stood still while the level was raised writes nothing any more, and says why",
+    async () => {
+      const both = await besideEachOther();
+      const { id } = await create(both.older, "shared");
+      const { id: plain } = await create(both.older, "plain");
+      both.older.process.kill("SIGSTOP");
+      await until(both.level, (level) => level === NEXT);
+      await succeeded(update(both.newer, id, "marked"));
+      const before = [await both.storedOf(id), await both.storedOf(plain)];
+      both.older.process.kill("SIGCONT");
+      const late = await Promise.all([
+        update(both.older, id, "late"),
+        update(both.older, plain, "late"),
+        post(both.older, "ProjectService/DeleteProject", { projectId: plain }),
+      ]);
+      expect(late.map(({ status, body }) => [status, body.code])).toEqual(
+        Array.from(late, () => [503, "unavailable"]),
+      );
+      expect([await both.storedOf(id), await both.storedOf(plain)]).toEqual(before);
+      expect(before[0].upgradeMark).toBe("marked");
+      const readiness = async () => {
+        const res = await fetch(`${both.older.url}/readyz`);
+        const { reason } = (await res.json()) as { readonly reason?: string };
+        return { status: res.status, reason };
+      };
+      const red = await until(readiness, ({ status }) => status === 503);
+      expect(red.reason).toContain("start that release instead");
+      // It ends when it is told to, and not before.
+      expect(both.older.process.exitCode).toBeNull();
+      expect(await both.older.stop()).toBe(0);
+      await expectRefused(
+        startServer({
+          release: older,
+          dataDir: temporaryFolder(),
+          args: ["--key-file", join(both.dataDir, "key.json")],
+          env: { CHARTROOM_DATABASE_URL: both.url },
+        }),
+      );
+      await both.newer.stop();
+    },
+  );
+});
