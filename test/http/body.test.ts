@@ -111,6 +111,13 @@ describe("a body that stops coming", () => {
   });
 });
 
+test("a body that came whole with its connection's first bytes is not waited for", async () => {
+  const client = await connectRaw(echo.port);
+  client.send(Buffer.concat([GREETING, postFrame("/slow?ms=2000"), dataFrame("some", true)]));
+  expect(await client.until("}")).toContain('"slow":true');
+  client.socket.destroy();
+});
+
 describe("a body below the least rate", () => {
   // 10,000 bytes per second without a pause that would count as idle, for longer than any machine is busy.
   const slow = parts(300_000, 600);

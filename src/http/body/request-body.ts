@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { Readable } from "node:stream";
-import { replacePush } from "../connection/node-internals.ts";
+import { hasEnd, replacePush } from "../connection/node-internals.ts";
 
 /** Receives the events of a request body. No method reads from the body or changes its flow. */
 export interface BodyObserver {
@@ -24,7 +24,7 @@ export interface RequestBody {
   discard(maxBytes: number, exceeded: () => void): void;
 }
 
-const EMPTY_BODY: RequestBody = { isOver: true, discard() {} };
+const NOTHING_MORE: RequestBody = { isOver: true, discard() {} };
 
 /** The default frame size of HTTP/2. A client with a smaller window can hardly send at all. */
 const FRAME_BYTES = 16_384;
@@ -52,7 +52,7 @@ export class Http1Request extends IncomingMessage {
 export function observeHttp1Body(req: Http1Request, observer: BodyObserver): RequestBody {
   const isChunked = req.headers["transfer-encoding"] !== undefined;
   const lengthBytes = isChunked ? undefined : Number(req.headers["content-length"] ?? 0);
-  if (lengthBytes === 0) return EMPTY_BODY;
+  if (lengthBytes === 0) return NOTHING_MORE;
   req.observed = new ObservedBody(observer, always, lengthBytes);
   return req.observed;
 }
@@ -77,7 +77,7 @@ export function failWithConnection(req: Http1Request): void {
  */
 export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver): RequestBody {
   const { stream } = req;
-  if (stream.endAfterHeaders) return EMPTY_BODY;
+  if (stream.endAfterHeaders || hasEnd(stream)) return NOTHING_MORE;
   const mayClientSend = () => (stream.state.localWindowSize ?? FRAME_BYTES) >= FRAME_BYTES;
   const body = new ObservedBody(observer, mayClientSend);
   let isEnding = false;

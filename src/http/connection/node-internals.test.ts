@@ -9,7 +9,8 @@ import {
 } from "node:net";
 import { buffer, text } from "node:stream/consumers";
 import { afterEach, expect, test } from "@jest/globals";
-import { handleOf, replacePush, suppressWrites } from "./node-internals.ts";
+import { dataFrame, GREETING, postFrame } from "../../../test/http/frames.ts";
+import { handleOf, hasEnd, replacePush, suppressWrites } from "./node-internals.ts";
 
 const closing: (() => void)[] = [];
 afterEach(() => {
@@ -90,6 +91,25 @@ test("all bytes of a body of HTTP/2 pass a replaced push, and its end, and its r
   expect(passed.at(-1)).toBeNull();
   expect(passed.reduce<number>((sum, length) => sum + (length ?? 0), 0)).toBe(sent.length);
   expect(wanted).toBeGreaterThan(1);
+});
+
+test.each([
+  ["whole", true],
+  ["in part", false],
+])("a body of HTTP/2 that comes %s with its connection's first bytes has its end: %s", async (_, isLast) => {
+  const found = Promise.withResolvers<boolean>();
+  const server = createHttp2Server((req) => found.resolve(hasEnd(req.stream)));
+  // As the listener does, which reads the first bytes to find out the protocol.
+  const sniffing = createNetServer({ allowHalfOpen: true }, (socket) => {
+    socket.once("readable", () => {
+      socket.unshift(socket.read());
+      server.emit("connection", socket);
+    });
+  });
+  const socket = netConnect(await listening(sniffing), "127.0.0.1");
+  closing.push(() => socket.destroy());
+  socket.write(Buffer.concat([GREETING, postFrame("/"), dataFrame("some", isLast)]));
+  expect(await found.promise).toBe(isLast);
 });
 
 test("the handle of a socket counts what was written, and what its reader has not taken", async () => {

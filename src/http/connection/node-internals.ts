@@ -27,6 +27,14 @@ export function replacePush(stream: Readable, { pushed, wanted }: PushObserver):
 }
 
 /**
+ * Returns whether the end of a stream has been pushed into it, read or not. Frames of HTTP/2 that come together with the
+ * first bytes of their connection are pushed before anyone hears of the request.
+ */
+export function hasEnd(stream: Readable): boolean {
+  return (stream as Readable & { readonly _readableState: { readonly ended: boolean } })._readableState.ended;
+}
+
+/**
  * Makes a response ignore its handler's writes, without an error, as the response
  * has been sent by other code.
  */
