@@ -1,23 +1,35 @@
 import type { Case } from "./cases.ts";
 import { shown } from "./figures.ts";
 import type { GrowthBar } from "./growth/growth-page.ts";
-import { median, RATIOS, ratioRounds } from "./ratios.ts";
+import { median, type Ratio, ratioRounds } from "./ratios.ts";
 import { type Measured, type Measures, measuresKey } from "./rounds.ts";
 
 /** The table of ratios: medians of the rounds, their spread, and whether the promise is kept. */
-export function ratioTable(measures: Measures, bars: readonly GrowthBar[]): string[] {
-  const rows = RATIOS.flatMap((each) => {
+export function ratioTable(
+  ratios: readonly Ratio[],
+  measures: Measures,
+  bars: readonly GrowthBar[],
+): string[] {
+  const rows = ratios.flatMap((each) => {
     const rounds = ratioRounds(each, measures);
     if (rounds.length === 0) return [];
     const measure = each.measure === "processor" ? "processor a request" : "requests a second";
     const value = median(rounds);
-    const cells = [`${each.name}`, `${each.what}; ${measure}`, ...spread(rounds), each.atLeast, each.aim];
-    return [`| ${cells.join(" | ")} | ${verdict(value >= each.atLeast, value >= each.aim)} |`];
+    const cells = [
+      `${each.name}`,
+      `${each.what}; ${measure}`,
+      ...spread(rounds),
+      each.atLeast,
+      each.aim ?? "",
+    ];
+    return [
+      `| ${cells.join(" | ")} | ${verdict(value >= each.atLeast, each.aim !== undefined && value >= each.aim)} |`,
+    ];
   });
   const grown = bars.map(({ name, what, rounds, atMost, aim }) => {
     const value = median(rounds);
-    const cells = [name, what, ...spread(rounds), `within ${atMost}`, aim];
-    return `| ${cells.join(" | ")} | ${verdict(value <= atMost, value <= aim)} |`;
+    const cells = [name, what, ...spread(rounds), `within ${atMost}`, aim ?? ""];
+    return `| ${cells.join(" | ")} | ${verdict(value <= atMost, aim !== undefined && value <= aim)} |`;
   });
   return [
     "| name | what, and by which measure | median | least | most | at least | aim | |",
@@ -38,13 +50,16 @@ export function caseTables(
   cases: readonly Pick<Case, "name" | "title" | "peers" | "connections">[],
   measures: Measures,
 ): string[] {
+  const hasDatabase = [...measures.values()].some(([first]) => first?.databaseUs !== undefined);
+  const database = hasDatabase ? " of the database, µs |" : "";
   return cases.flatMap(({ name, title, peers, connections }) => {
     const rows = peers.flatMap((peer) => {
       const rounds = measures.get(measuresKey(name, peer)) ?? [];
       if (rounds.length === 0) return [];
-      const of = (field: keyof Measured) => rounds.map((each) => each[field]);
+      const of = (field: keyof Measured) => rounds.map((each) => each[field] ?? Number.NaN);
       const cells = [
         ranged(of("processorUs")),
+        ...(hasDatabase ? [ranged(of("databaseUs"))] : []),
         ranged(of("perSecond")),
         shown(median(of("p50Ms"))),
         shown(median(of("p99Ms"))),
@@ -57,8 +72,8 @@ export function caseTables(
       "",
       `${connections === 1 ? "1 connection" : `${connections} connections`}. Medians, with the least and the most of the rounds.`,
       "",
-      "| | processor a request, µs | requests a second | p50, ms | p99, ms |",
-      "|---|---:|---:|---:|---:|",
+      `| | processor a request, µs |${database} requests a second | p50, ms | p99, ms |`,
+      `|---|---:|${hasDatabase ? "---:|" : ""}---:|---:|---:|`,
       ...rows,
       "",
     ];

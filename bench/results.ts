@@ -4,6 +4,7 @@ import type { Growth } from "./growth/growth.ts";
 import { growthBars, growthTables } from "./growth/growth-page.ts";
 import type { Options } from "./options.ts";
 import { caseTables, ratioTable } from "./page.ts";
+import { RATIOS } from "./ratios.ts";
 import type { Measures } from "./rounds.ts";
 
 /** What a run was made on, and what it found. */
@@ -66,7 +67,7 @@ each of them is and leaves out is said at the head of its file in bench/peers.
 A ratio of processor time is that of the peer by ours; one of requests a second is ours by that of the peer: more is
 better. Where a value must stay within a bound, less is better.${options.isQuick ? " A quick run has 100 thousand projects for the million." : ""}
 
-${ratioTable(measures, growth ? growthBars(growth) : []).join("\n")}
+${ratioTable(RATIOS, measures, growth ? growthBars(growth) : []).join("\n")}
 
 ## The cases
 
@@ -77,7 +78,8 @@ ${growth ? `## As data grows\n\n${growthTables(growth).join("\n")}` : ""}
 ${existsSync(TRIED) ? readFileSync(TRIED, "utf8") : ""}`;
 }
 
-function versionOf(name: string): string {
+/** Returns the release of an installed package. */
+export function versionOf(name: string): string {
   const manifest = join(import.meta.dirname, "../node_modules", name, "package.json");
   return JSON.parse(readFileSync(manifest, "utf8")).version;
 }

@@ -7,7 +7,7 @@ import type { LoadResult, LoadTask } from "./load/task.ts";
 import { threadsMs } from "./machine.ts";
 import type { Options } from "./options.ts";
 import { expectSameAnswers, expectSameGrpcAnswers } from "./peers/same-answers.ts";
-import { expectSameRows } from "./peers/same-rows.ts";
+import { expectSameRows, type RowsOf } from "./peers/same-rows.ts";
 import { type Peer, type PeerName, startPeer } from "./peers/start-peer.ts";
 
 /** What one case came to on one peer in one round. */
@@ -15,6 +15,8 @@ export interface Measured {
   readonly perSecond: number;
   /** Of the whole server process, in microseconds. */
   readonly processorUs: number;
+  /** Of the database, where it is a process of its own. */
+  readonly databaseUs?: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
@@ -38,7 +40,26 @@ interface Turn {
 interface Part {
   readonly result: LoadResult;
   readonly spentMs: number;
+  readonly databaseMs: number;
 }
+
+/** Where the peers of a run have their data. */
+export interface Site {
+  /** Starts a peer on a copy of the data of its own. */
+  start(name: PeerName, data: Seeded, copy: string, nodeFlags: readonly string[]): Promise<Peer>;
+  readonly rowsOf?: RowsOf;
+  /** Time that the database has had a processor, in milliseconds, where it is a process of its own. */
+  databaseMs?(): number;
+}
+
+/** Every peer has a data folder of its own. */
+const FOLDERS: Site = {
+  start(name, data, copy, nodeFlags) {
+    const folder = `${data.dataDir}-${copy}`;
+    cpSync(data.dataDir, folder, { recursive: true });
+    return startPeer(name, folder, { nodeFlags });
+  },
+};
 
 /** Measures the cases of one group: every peer in its own process on its own copy of the data, in turn. */
 export async function measureGroup(
@@ -47,10 +68,11 @@ export async function measureGroup(
   load: Load,
   options: Options,
   measures: Measures,
+  site = FOLDERS,
 ): Promise<void> {
-  const peers = await startPeers(cases, data, options);
+  const peers = await startPeers(cases, data, options, site);
   try {
-    await expectAlike(cases, data, peers);
+    await expectAlike(cases, data, peers, site);
     for (let round = 0; round < options.rounds; round++) {
       for (const each of cases) {
         const asked = each.peers.flatMap((name) => peers.get(name) ?? []);
@@ -58,12 +80,12 @@ export async function measureGroup(
         for (const peer of asked) turns.push(await warmUp(each, peer, data, load, round, options));
         for (let part = 0; part < options.parts; part++) {
           for (const { peer, task, parts } of rotated(turns, round + part)) {
-            parts.push(await askPart(peer, task, load));
+            parts.push(await askPart(peer, task, load, site));
           }
         }
         for (const { peer, parts } of turns) {
           const key = measuresKey(each.name, peer.name);
-          const measured = together(parts);
+          const measured = together(parts, site.databaseMs !== undefined);
           measures.set(key, [...(measures.get(key) ?? []), measured]);
           tell(round, key, measured);
         }
@@ -78,21 +100,25 @@ async function startPeers(
   cases: readonly Case[],
   data: Seeded,
   options: Options,
+  site: Site,
 ): Promise<Map<PeerName, Peer>> {
   const named = new Set(cases.flatMap(({ peers }) => peers));
   const peers = new Map<PeerName, Peer>();
   for (const name of named) {
     if (options.only.length > 0 && !options.only.includes(name)) continue;
-    const folder = `${data.dataDir}-${cases[0]?.group}-${name}`;
-    cpSync(data.dataDir, folder, { recursive: true });
     const flags = options.profiles ? ["--cpu-prof", `--cpu-prof-dir=${join(options.profiles, name)}`] : [];
-    peers.set(name, await startPeer(name, folder, flags));
+    peers.set(name, await site.start(name, data, `${cases[0]?.group}-${name}`, flags));
   }
   return peers;
 }
 
 /** Reads must have one answer, and changes of one project leave the same rows, whoever is asked. */
-async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<PeerName, Peer>): Promise<void> {
+async function expectAlike(
+  cases: readonly Case[],
+  data: Seeded,
+  peers: Map<PeerName, Peer>,
+  site: Site,
+): Promise<void> {
   for (const { group, peers: names, requests, forms } of cases) {
     const asked = names.flatMap((name) => peers.get(name) ?? []);
     const [first] = requests(data);
@@ -101,7 +127,7 @@ async function expectAlike(cases: readonly Case[], data: Seeded, peers: Map<Peer
     if (forms && asked.every(({ name }) => forms[name] === "grpc")) {
       await expectSameGrpcAnswers(asked, data.token, first);
     }
-    if (CHANGES_OF_ONE.test(first.operation)) await expectSameRows(asked, data.token, first);
+    if (CHANGES_OF_ONE.test(first.operation)) await expectSameRows(asked, data.token, first, site.rowsOf);
   }
 }
 
@@ -131,26 +157,29 @@ async function warmUp(
   return { peer, task: { ...task, amount: Math.ceil(amount) }, parts: [] };
 }
 
-async function askPart(peer: Peer, task: LoadTask, load: Load): Promise<Part> {
+async function askPart(peer: Peer, task: LoadTask, load: Load, site: Site): Promise<Part> {
   const before = threadsMs(peer.process.pid);
+  const databaseBefore = site.databaseMs?.() ?? 0;
   const result = await load.run(task);
   const spentMs = threadsMs(peer.process.pid) - before;
+  const databaseMs = (site.databaseMs?.() ?? 0) - databaseBefore;
   peer.clearLog();
   if (result.failed > 0) {
     throw new Error(
       `${peer.name} refused ${result.failed} of ${task.amount} requests, or ended their connection: ${task.requests[0]?.operation}`,
     );
   }
-  return { result, spentMs };
+  return { result, spentMs, databaseMs };
 }
 
 /** Sums over the parts of a measure; of percentiles the mean. */
-function together(parts: readonly Part[]): Measured {
+function together(parts: readonly Part[], hasDatabase: boolean): Measured {
   const sum = (of: (part: Part) => number) => parts.reduce((so, part) => so + of(part), 0);
   const answered = sum(({ result }) => result.answered);
   return {
     perSecond: (answered / sum(({ result }) => result.tookMs)) * 1000,
     processorUs: (sum(({ spentMs }) => spentMs) * 1000) / answered,
+    ...(hasDatabase && { databaseUs: (sum(({ databaseMs }) => databaseMs) * 1000) / answered }),
     p50Ms: sum(({ result }) => result.p50Ms) / parts.length,
     p99Ms: sum(({ result }) => result.p99Ms) / parts.length,
   };

@@ -5,6 +5,7 @@ import { v7 } from "uuid";
 import { type Keys, loadKeys } from "../../src/keys.ts";
 import { createOrganizationWithToken } from "../../src/services/access/organization-creation.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
+import type { Store } from "../../src/store/store.ts";
 import { fillProjects } from "./fill-projects.ts";
 import type { Owner } from "./project-rows.ts";
 
@@ -21,6 +22,8 @@ export interface Seeded {
   readonly token: string;
   readonly projectIds: readonly string[];
   readonly organizationId: string;
+  /** Of the administrators of the other organizations. */
+  readonly otherTokens: readonly string[];
 }
 
 /** How many ids the load chooses among. */
@@ -31,28 +34,59 @@ export async function seed(dataDir: string, sizes: Sizes): Promise<Seeded> {
   mkdirSync(dataDir, { recursive: true });
   const keys = loadKeys(join(dataDir, "key.json"));
   const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit });
-  const main = await found(store, keys, "Main");
-  const others: Owner[] = [];
-  for (let number = 1; number <= sizes.others.organizations; number++) {
-    others.push((await found(store, keys, `Other ${number}`)).owner);
-  }
+  const { main, others } = await foundOrganizations(store, keys, sizes);
   await store.close();
   const db = openForFilling(dataDir);
   let ids: readonly string[] = [];
   withoutIndexes(db, () => {
     ids = fillProjects(db, { owner: main.owner, number: 1, isLarge: true }, sizes.projects);
-    for (const [index, owner] of others.entries()) {
+    for (const [index, { owner }] of others.entries()) {
       fillProjects(db, { owner, number: index + 2, isLarge: false }, sizes.others.projects);
     }
   });
   db.pragma("wal_checkpoint(TRUNCATE)");
   db.close();
-  const step = Math.max(1, Math.floor(ids.length / KNOWN_IDS));
-  const projectIds = ids.filter((_, index) => index % step === 0).slice(0, KNOWN_IDS);
-  return { dataDir, token: main.token, projectIds, organizationId: main.owner.organizationId };
+  return seeded(dataDir, main, others, ids);
 }
 
-async function found(store: ReturnType<typeof openStore>, keys: Keys, organizationName: string) {
+/** An organization with a token of its administrator. */
+interface Founded {
+  readonly owner: Owner;
+  readonly token: string;
+}
+
+/** Makes the organizations, without projects. */
+export async function foundOrganizations(
+  store: Store,
+  keys: Keys,
+  { others: { organizations } }: Sizes,
+): Promise<{ readonly main: Founded; readonly others: readonly Founded[] }> {
+  const main = await found(store, keys, "Main");
+  const others: Founded[] = [];
+  for (let number = 1; number <= organizations; number++) {
+    others.push(await found(store, keys, `Other ${number}`));
+  }
+  return { main, others };
+}
+
+/** Returns what the load needs to know of data with these projects of the main organization. */
+export function seeded(
+  dataDir: string,
+  { token, owner }: Founded,
+  others: readonly Founded[],
+  ids: readonly string[],
+): Seeded {
+  const step = Math.max(1, Math.floor(ids.length / KNOWN_IDS));
+  return {
+    dataDir,
+    token,
+    projectIds: ids.filter((_, index) => index % step === 0).slice(0, KNOWN_IDS),
+    organizationId: owner.organizationId,
+    otherTokens: others.map((other) => other.token),
+  };
+}
+
+async function found(store: Store, keys: Keys, organizationName: string): Promise<Founded> {
   const { organizationId, userId, token } = await createOrganizationWithToken(store, keys, {
     operation: "npm run bench",
     organizationName,

@@ -18,7 +18,7 @@ import { type Seeded, type Sizes, seed } from "../data/seed.ts";
 const SEEDED = "seeded.json";
 
 /** Ninety-five of a hundred projects are in one organization, the others in many small ones. */
-function sizesOf(projects: number): Sizes {
+export function sizesOf(projects: number): Sizes {
   const organizations = Math.min(500, projects / 100);
   return {
     projects: projects * 0.95,

@@ -1,11 +1,12 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Load, startLoad } from "../load/load.ts";
-import { type Peer, startPeer } from "../peers/start-peer.ts";
-import type { GrownServer, GrowthSizes } from "./grown-server.ts";
+import { startPeer } from "../peers/start-peer.ts";
+import { type GrownServer, type GrowthSizes, heldMb } from "./grown-server.ts";
 import { growthData } from "./growth-data.ts";
 import { type PageRow, pageRows } from "./page-times.ts";
+import { middleInFolder } from "./pages.ts";
 import { type SearchRow, searchRows } from "./search-times.ts";
+import { SEARCH_KINDS } from "./searches.ts";
 import { besideSearches, besideWrites, type SideBySide } from "./side-by-side.ts";
 
 const FULL: GrowthSizes = {
@@ -37,11 +38,12 @@ export async function measureGrowth(folder: string, load: Load, isQuick: boolean
     for (const projects of sizes.projects) {
       process.stderr.write(`growth  making ${projects.toLocaleString("en")} projects\n`);
       const data = await growthData(projects, join(folder, `growth-${projects}`));
-      servers.push({ projects, data, peer: await startPeer("ours", data.dataDir) });
+      const peer = await startPeer("ours", data.dataDir);
+      servers.push({ projects, data, peer, middle: (order) => middleInFolder(data, order) });
     }
     const largest = servers.at(-1) as GrownServer;
     const pages = await pageRows(servers, load, sizes.rounds);
-    const searches = await searchRows(servers, load, sizes);
+    const searches = await searchRows(servers, load, sizes, SEARCH_KINDS);
     const searching = await besideSearches(largest, load, other, sizes);
     const writing = await besideWrites(largest, load, other, sizes);
     return { sizes, pages, searches, searching, writing, heldMb: heldMb(largest.peer) };
@@ -49,10 +51,4 @@ export async function measureGrowth(folder: string, load: Load, isQuick: boolean
     other.stop();
     for (const { peer } of servers) await peer.stop();
   }
-}
-
-/** Memory that no file backs: what the process holds of its own. */
-function heldMb({ process: { pid } }: Peer): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) / 1000;
 }

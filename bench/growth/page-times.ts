@@ -1,7 +1,7 @@
 import type { Load } from "../load/load.ts";
 import { threadsMs } from "../machine.ts";
-import { type GrownServer, tellGrowth } from "./grown-server.ts";
-import { middlePages, type PageOrder } from "./pages.ts";
+import { type GrownServer, type PageOrder, tellGrowth } from "./grown-server.ts";
+import { middlePages } from "./pages.ts";
 
 /** Times of a page in the middle, one a round. */
 export interface PageRow {
@@ -22,12 +22,14 @@ export async function pageRows(
   load: Load,
   rounds: number,
 ): Promise<PageRow[]> {
-  const asked = servers.flatMap((server) =>
-    (["id", "popularity"] as const).map((order) => ({
-      server,
-      requests: middlePages(server.data, order),
-      row: { projects: server.projects, order, p50Ms: [], processorUs: [] } as PageRow,
-    })),
+  const asked = await Promise.all(
+    servers.flatMap((server) =>
+      (["id", "popularity"] as const).map(async (order) => ({
+        server,
+        requests: middlePages(server.data, order, await server.middle(order)),
+        row: { projects: server.projects, order, p50Ms: [], processorUs: [] } as PageRow,
+      })),
+    ),
   );
   for (let round = 0; round <= rounds; round++) {
     for (const { server, requests, row } of round % 2 === 0 ? asked : asked.toReversed()) {

@@ -5,16 +5,19 @@ import { equalBytes, loadKeys } from "../../src/keys.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { Seeded } from "../data/seed.ts";
 import type { LoadRequest } from "../load/task.ts";
+import type { PageOrder } from "./grown-server.ts";
 
-export type PageOrder = "id" | "popularity";
-
-/** Requests for pages of 25 about the middle of all projects of the large organization. */
-export function middlePages(data: Seeded, order: PageOrder): LoadRequest[] {
+/** Requests for pages of 25 of the large organization, after these positions. */
+export function middlePages(
+  data: Seeded,
+  order: PageOrder,
+  positions: readonly PagePosition[],
+): LoadRequest[] {
   const { pageMac } = loadKeys(join(data.dataDir, "key.json"));
   const direction = order === "id" ? "asc" : "desc";
   const query = queryText("ListProjects", data.organizationId, undefined, [order, direction]);
   const tokens = createPageTokens(pageMac, equalBytes);
-  return middlePositions(data, order).map((position) => ({
+  return positions.map((position) => ({
     operation: "ProjectService/ListProjects",
     body: JSON.stringify({
       pagination: { pageSize: 25, token: tokens.issue(query, position) },
@@ -23,8 +26,8 @@ export function middlePages(data: Seeded, order: PageOrder): LoadRequest[] {
   }));
 }
 
-/** Fifty places from two fifths of the way to three fifths. */
-function middlePositions({ dataDir, organizationId }: Seeded, order: PageOrder): PagePosition[] {
+/** Fifty places from two fifths of the way to three fifths, read from a data folder. */
+export function middleInFolder({ dataDir, organizationId }: Seeded, order: PageOrder): PagePosition[] {
   const db = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
   const by = order === "id" ? "id" : "popularity desc, id";
   const all = db
@@ -33,6 +36,14 @@ function middlePositions({ dataDir, organizationId }: Seeded, order: PageOrder):
     )
     .all(organizationId);
   db.close();
+  return middleOf(all, order);
+}
+
+/** Returns the positions of fifty rows in the middle of all, which are in their order. */
+export function middleOf(
+  all: readonly { readonly id: string; readonly popularity: number }[],
+  order: PageOrder,
+): PagePosition[] {
   const first = Math.floor(all.length * 0.4);
   const step = Math.floor((all.length * 0.2) / 50);
   return Array.from({ length: 50 }, (_, index) => all[first + index * step]).flatMap((row) =>

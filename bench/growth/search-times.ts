@@ -1,7 +1,7 @@
 import type { Load } from "../load/load.ts";
 import type { LoadRequest, LoadResult } from "../load/task.ts";
 import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
-import { SEARCH_KINDS, type SearchKind, searchRequests } from "./searches.ts";
+import { type SearchKind, searchRequests } from "./searches.ts";
 
 /** How long searches of one kind took on data of one size, in each round. */
 export interface SearchRow {
@@ -18,12 +18,12 @@ export async function searchRows(
   servers: readonly GrownServer[],
   load: Load,
   { rounds, searchSeconds: seconds }: GrowthSizes,
+  kinds: readonly SearchKind[],
 ): Promise<SearchRow[]> {
-  const asked = (await Promise.all(servers.map(kindsOf))).flat();
+  const asked = (await Promise.all(servers.map((server) => askedOf(server, kinds)))).flat();
   for (let round = 0; round <= rounds; round++) {
-    for (const { server, requests, row } of asked) {
-      const { peer, data } = server;
-      const task = { form: "json", url: peer.url, token: data.token, connections: 1, requests } as const;
+    for (const { server, requests, row, token } of asked) {
+      const task = { form: "json", url: server.peer.url, token, connections: 1, requests } as const;
       // Once before it counts: some machines forget what has not been read for a minute.
       const first = await load.run({ ...task, seconds, amount: requests.length });
       if (round === 0) continue;
@@ -44,16 +44,19 @@ interface Asked {
   readonly server: GrownServer;
   readonly requests: readonly LoadRequest[];
   readonly row: SearchRow;
+  readonly token: string;
 }
 
-async function kindsOf(server: GrownServer): Promise<Asked[]> {
-  const kinds = SEARCH_KINDS.map(async (kind) => {
+async function askedOf(server: GrownServer, kinds: readonly SearchKind[]): Promise<Asked[]> {
+  const { token, otherTokens } = server.data;
+  const rows = kinds.map(async (kind) => {
     const asked = (title: string, requests: readonly LoadRequest[]): Asked => {
       const { mostMs } = kind;
       return {
         server,
         requests,
         row: { projects: server.projects, title, mostMs, results: [], firstMs: [] },
+        token: kind.isOfSmallOne ? (otherTokens[0] ?? token) : token,
       };
     };
     const first = asked(kind.title, searchRequests(kind));
@@ -61,7 +64,7 @@ async function kindsOf(server: GrownServer): Promise<Asked[]> {
       ? [first, asked(`${kind.title}, the next page`, await pageBehind(server, kind))]
       : [first];
   });
-  return (await Promise.all(kinds)).flat();
+  return (await Promise.all(rows)).flat();
 }
 
 /** The page behind the first one of each search that has one. */

@@ -11,11 +11,13 @@ export interface SearchKind {
   readonly isDeep?: boolean;
   /** By popularity unless it says otherwise. */
   readonly order?: "id";
+  /** By a member of a small organization, of whose projects there are some dozens. */
+  readonly isOfSmallOne?: boolean;
 }
 
 const TEAMS = ["north", "south", "east", "west"];
 
-/** All of them in the large organization. */
+/** Searches in the large organization. */
 export const SEARCH_KINDS: readonly SearchKind[] = [
   { title: "no match", words: [ABSENT_WORD, "9f8e7d6c5b", "no such thing", "%_%", "zz"], mostMs: 15 },
   { title: "under 1,000 matches", words: [RARE_WORD, `${RARE_WORD} ${COMMON_WORD}`, "qu", "q"], mostMs: 15 },

@@ -16,8 +16,9 @@ const REQUESTS_A_CONNECTION = 50;
 /** Runs a load by HTTP/1.1 with autocannon; each connection begins at another place of the requests. */
 export function httpLoad(task: LoadTask): Promise<LoadResult> {
   const isBinary = task.form === "binary";
-  const requests = task.requests.map(({ operation, body }) => ({
+  const requests = task.requests.map(({ operation, body, token }) => ({
     path: `/api/service.v1.${operation}`,
+    ...(token && { headers: { authorization: `Bearer ${token}` } }),
     body: isBinary
       ? Buffer.from(toBinary(GetProjectRequestSchema, fromJsonString(GetProjectRequestSchema, body)))
       : body,

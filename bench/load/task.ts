@@ -4,6 +4,8 @@ export interface LoadRequest {
   readonly operation: string;
   /** JSON text; what loads in a binary form makes that of it. */
   readonly body: string;
+  /** Token of the caller where it is not the task's; for JSON without a pace. */
+  readonly token?: string;
 }
 
 /** What a load process is told: a closed loop, each connection asking again once it has its answer, or a pace. */

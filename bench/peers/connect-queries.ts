@@ -1,13 +1,22 @@
 import { join } from "node:path";
 import { fromJsonString } from "@bufbuild/protobuf";
 import Database from "better-sqlite3";
-import { Kysely, SqliteDialect, sql } from "kysely";
+import { Kysely, PostgresDialect, SqliteDialect, sql } from "kysely";
 import { type Project, Project_UsedBySchema, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import type { ProjectTable } from "../../src/store/project/project-schema.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { searchTables } from "../../src/store/sqlite/search/search-tables.ts";
 import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
-import type { PeerCaller } from "./project-queries.ts";
+import { openPeerPool } from "./pg-queries.ts";
+import { type PeerCaller, peerCallerOf } from "./project-queries.ts";
+
+/** A list of projects of an organization, by popularity, highest first. */
+type ListRows = (
+  organizationId: string,
+  search: string,
+  limit: number,
+) => Promise<Pick<ProjectTable, "id" | "popularity" | "body" | "used_by">[]>;
 
 /** The reads of the connect-node peer, and its one connection, as Kysely's page on SQLite opens it. */
 export function openConnectQueries(dataDir: string) {
@@ -16,6 +25,39 @@ export function openConnectQueries(dataDir: string) {
   database.pragma("synchronous = FULL");
   database.pragma("foreign_keys = ON");
   const db = new Kysely<Schema>({ dialect: new SqliteDialect({ database }) });
+  return connectQueries(db, (organizationId, search, limit) => {
+    let query = searchTables(db)
+      .selectFrom("project")
+      .select(["id", "popularity", "body", "used_by"])
+      .where("project.organization_id", "=", organizationId);
+    if (search !== "") {
+      query = query
+        .innerJoin("project_search", "project_search.rowid", "project.search_row")
+        .innerJoin("project_search_range as range", "range.organization_id", "project.organization_id")
+        .where(sql<boolean>`project_search match ${trigramQuery(search)}`)
+        .where(sql<boolean>`project_search.rowid between range.number * 1073741824 and range.last_row`)
+        .where(sql<boolean>`instr(search_text, ${search.toLowerCase()}) > 0`);
+    }
+    return query.orderBy("popularity", "desc").orderBy("id").limit(limit).execute();
+  });
+}
+
+/** The reads of the connect-node peer on PostgreSQL, without searches. */
+export function openConnectQueriesOnPostgres(databaseUrl: string) {
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: openPeerPool(databaseUrl) }) });
+  return connectQueries(db, (organizationId, _search, limit) =>
+    db
+      .selectFrom("project")
+      .select(["id", "popularity", "body", "used_by"])
+      .where("organization_id", "=", organizationId)
+      .orderBy("popularity", "desc")
+      .orderBy("id")
+      .limit(limit)
+      .execute(),
+  );
+}
+
+function connectQueries(db: Kysely<Schema>, listRows: ListRows) {
   return {
     db,
     async callerOf(hash: Buffer): Promise<PeerCaller | undefined> {
@@ -37,12 +79,7 @@ export function openConnectQueries(dataDir: string) {
         ])
         .where("token.hash", "=", hash)
         .executeTakeFirst();
-      if (found?.kind !== "personal") return undefined;
-      if (found.expires_at <= Date.now() || found.disabled_at !== null || found.blocked_at !== null) {
-        return undefined;
-      }
-      if (found.role === null || found.left_at !== null) return undefined;
-      return { organizationId: found.organization_id, id: found.subject_id, tokenId: found.id };
+      return peerCallerOf(found);
     },
     async findProject({ organizationId }: PeerCaller, id: string): Promise<Project | undefined> {
       const row = await db
@@ -55,19 +92,7 @@ export function openConnectQueries(dataDir: string) {
     },
     /** By popularity, highest first. */
     async listProjects(organizationId: string, search: string, limit: number) {
-      let query = searchTables(db)
-        .selectFrom("project")
-        .select(["id", "popularity", "body", "used_by"])
-        .where("project.organization_id", "=", organizationId);
-      if (search !== "") {
-        query = query
-          .innerJoin("project_search", "project_search.rowid", "project.search_row")
-          .innerJoin("project_search_range as range", "range.organization_id", "project.organization_id")
-          .where(sql<boolean>`project_search match ${trigramQuery(search)}`)
-          .where(sql<boolean>`project_search.rowid between range.number * 1073741824 and range.last_row`)
-          .where(sql<boolean>`instr(search_text, ${search.toLowerCase()}) > 0`);
-      }
-      const rows = await query.orderBy("popularity", "desc").orderBy("id").limit(limit).execute();
+      const rows = await listRows(organizationId, search, limit);
       return rows.map((row) => ({ project: projectOf(row), position: row }));
     },
   };

@@ -21,8 +21,15 @@ import type { openKeys } from "./token-hash.ts";
 
 type Tx = Transaction<Schema>;
 
-/** The writes of the connect-node peer: the rows that the server writes, by the same rules, one commit each. */
-export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof openKeys>) {
+/** Enters a search text in an index of the peer's own; its row there, or null without such an index. */
+type EnterText = (tx: Tx, caller: PeerCaller, text: string) => Promise<number | null>;
+
+/** The writes of the connect-node peers: the rows that the server writes, by the same rules, one commit each. */
+export function openConnectWrites(
+  db: Kysely<Schema>,
+  keys: ReturnType<typeof openKeys>,
+  enterText: EnterText,
+) {
   const record = (tx: Tx, caller: PeerCaller, operation: string, change: Change) =>
     insertRecord(tx, keys, caller, operation, change);
 
@@ -37,7 +44,7 @@ export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof op
       .insertInto("project")
       .values({
         ...changingColumns(project),
-        search_row: await enterSearchText(tx, caller, projectSearchText(project)),
+        search_row: await enterText(tx, caller, projectSearchText(project)),
         id: project.id,
         organization_id: caller.organizationId,
         creator_id: caller.id,
@@ -85,7 +92,7 @@ export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof op
         const after = updatedProject(before, req, Date.now());
         await tx.updateTable("project").set(changingColumns(after)).where("id", "=", after.id).execute();
         if (projectSearchText(after) !== projectSearchText(before)) {
-          const search_row = await enterSearchText(tx, caller, projectSearchText(after));
+          const search_row = await enterText(tx, caller, projectSearchText(after));
           await tx.updateTable("project").set({ search_row }).where("id", "=", after.id).execute();
         }
         await record(tx, caller, "service.v1.ProjectService/UpdateProject", {
@@ -99,8 +106,8 @@ export function openConnectWrites(db: Kysely<Schema>, keys: ReturnType<typeof op
   };
 }
 
-/** Enters a search text in the full-text index; its row, the next of the organization's. */
-async function enterSearchText(tx: Tx, { organizationId }: PeerCaller, text: string): Promise<number> {
+/** Enters a search text in the full-text index of SQLite; its row, the next of the organization's. */
+export async function enterSearchText(tx: Tx, { organizationId }: PeerCaller, text: string): Promise<number> {
   const { last_row } = await searchTables(tx)
     .updateTable("project_search_range")
     .set((eb) => ({ last_row: eb("last_row", "+", 1) }))

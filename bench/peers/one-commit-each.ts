@@ -1,7 +1,8 @@
 /**
  * Our server with grouping off: built as `chartroom serve` builds it but for the
  * one option of the store, each write in a commit of its own. That is no
- * setting, since nobody would want it; the bench alone compares the two.
+ * setting, since nobody would want it; the bench alone compares the two. With a
+ * database named, the same on PostgreSQL.
  */
 import { join } from "node:path";
 import { v7 } from "uuid";
@@ -9,13 +10,18 @@ import { readConfig } from "../../src/config/config.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { createLog } from "../../src/log.ts";
 import { buildServer } from "../../src/server.ts";
+import { openPostgresStore } from "../../src/store/postgres/open.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
-import { dataFolder } from "./serve-peer.ts";
+import { databaseUrl, dataFolder } from "./serve-peer.ts";
 
 const dataDir = dataFolder();
 const config = readConfig({ dataDir, port: "0" }, {});
 const keys = loadKeys(join(dataDir, "key.json"));
-const store = openStore({ dataDir, now: Date.now, newId: v7, audit: keys.audit, grouping: false });
+const options = { now: Date.now, newId: v7, audit: keys.audit };
+const database = databaseUrl();
+const store = database
+  ? await openPostgresStore({ ...options, url: database, presence: "server", groupMs: 0 })
+  : openStore({ ...options, dataDir, grouping: false });
 const server = buildServer(config, { store, keys, log: createLog("info"), now: Date.now });
 const url = await server.listen();
 process.stdout.write(`Chartroom is ready at ${url}\n`);

@@ -18,7 +18,7 @@ export interface PeerRow {
   readonly used_by: string;
 }
 
-interface FoundToken {
+export interface FoundToken {
   readonly id: string;
   readonly organization_id: string;
   readonly kind: string;
@@ -30,13 +30,23 @@ interface FoundToken {
   readonly left_at: number | null;
 }
 
-const FIND_TOKEN = `
+export const FIND_TOKEN = `
   select token.id, token.organization_id, token.kind, token.subject_id, token.expires_at, token.disabled_at,
     account.blocked_at, member.role, member.left_at
   from token
   left join member on member.id = token.subject_id
   left join account on account.id = member.account_id
   where token.hash = ?`;
+
+/** Who carries a token now: not expired, not switched off, not blocked, and still a member. */
+export function peerCallerOf(found: FoundToken | undefined): PeerCaller | undefined {
+  if (found?.kind !== "personal") return undefined;
+  if (found.expires_at <= Date.now() || found.disabled_at !== null || found.blocked_at !== null) {
+    return undefined;
+  }
+  if (found.role === null || found.left_at !== null) return undefined;
+  return { organizationId: found.organization_id, id: found.subject_id, tokenId: found.id };
+}
 
 /**
  * Opens a data folder for a peer that reads with prepared statements of better-sqlite3.
@@ -67,16 +77,9 @@ export function openQueries(
      order by popularity desc, id limit ?`),
   );
   return {
-    /** Who carries a token now: not expired, not switched off, not blocked, and still a member. */
     callerOf(authorization: string | undefined): PeerCaller | undefined {
       const hash = keys.tokenHash(authorization);
-      const found = hash && findToken.get(hash);
-      if (found?.kind !== "personal") return undefined;
-      if (found.expires_at <= Date.now() || found.disabled_at !== null || found.blocked_at !== null) {
-        return undefined;
-      }
-      if (found.role === null || found.left_at !== null) return undefined;
-      return { organizationId: found.organization_id, id: found.subject_id, tokenId: found.id };
+      return hash && peerCallerOf(findToken.get(hash));
     },
     project: (id: string, organizationId: string) => getProject.get(id, organizationId),
     /** By popularity, highest first; one more than a page tells that another follows. */

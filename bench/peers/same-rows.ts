@@ -5,8 +5,11 @@ import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { LoadRequest } from "../load/task.ts";
 import type { Peer } from "./start-peer.ts";
 
+/** Rows by their table. */
+export type RowsByTable = Readonly<Record<string, readonly unknown[]>>;
+
 /** Rows of a project and of its last change, each with the columns that do not differ from run to run. */
-const QUERIES = {
+export const ROW_QUERIES = {
   project: `select project.organization_id, creator_id, desired_phase, search_text, body, last_row = search_row as found
     from project join project_search_range using (organization_id) where id = ?`,
   project_remote: "select organization_id, remote_uri from project_remote where project_id = ? order by 2",
@@ -20,27 +23,31 @@ const QUERIES = {
 
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
-/** @throws when a change of a project leaves different rows with two peers: they would not do the same work */
+/**
+ * @param rowsOf reads the rows of a project that `ROW_QUERIES` names
+ * @throws when a change of a project leaves different rows with two peers: they would not do the same work
+ */
 export async function expectSameRows(
   peers: readonly Peer[],
   token: string,
-  { operation, body }: LoadRequest,
+  { operation, body, token: callerToken = token }: LoadRequest,
+  rowsOf: RowsOf = rowsInFolder,
 ): Promise<void> {
   const written = await Promise.all(
-    peers.map(async ({ url, dataDir }) => {
-      const res = await fetch(`${url}/api/service.v1.${operation}`, {
+    peers.map(async (peer) => {
+      const res = await fetch(`${peer.url}/api/service.v1.${operation}`, {
         method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        headers: { authorization: `Bearer ${callerToken}`, "content-type": "application/json" },
         body,
       });
       const answer = (await res.json()) as { project?: { id: string } };
       if (!answer.project) throw new Error(`${operation} failed: ${JSON.stringify(answer)}`);
-      return rowsOf(dataDir, answer.project.id);
+      return comparable(await rowsOf(peer, answer.project.id), answer.project.id);
     }),
   );
   const [first] = written;
   for (const [index, rows] of written.entries()) {
-    const absent = Object.keys(QUERIES).filter((table) => rows[table]?.length === 0);
+    const absent = Object.keys(ROW_QUERIES).filter((table) => rows[table]?.length === 0);
     if (isDeepStrictEqual(rows, first) && absent.length === 0) continue;
     const [one, other] = [peers[0]?.name, peers[index]?.name];
     throw new Error(
@@ -49,15 +56,21 @@ export async function expectSameRows(
   }
 }
 
-function rowsOf(dataDir: string, id: string): Record<string, unknown[]> {
+/** Reads the rows of a project at a peer. */
+export type RowsOf = (peer: Peer, projectId: string) => RowsByTable | Promise<RowsByTable>;
+
+function rowsInFolder({ dataDir }: Peer, id: string): RowsByTable {
   const db = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
   try {
-    const rows = Object.entries(QUERIES).map(([table, query]) => {
-      const text = JSON.stringify(db.prepare(query).all(id));
-      return [table, JSON.parse(text.replaceAll(id, "id").replace(TIME, "time"))];
-    });
-    return Object.fromEntries(rows);
+    return Object.fromEntries(
+      Object.entries(ROW_QUERIES).map(([table, query]) => [table, db.prepare(query).all(id)]),
+    );
   } finally {
     db.close();
   }
+}
+
+/** Returns rows without what differs from run to run: the id, and times. */
+function comparable(rows: RowsByTable, id: string): RowsByTable {
+  return JSON.parse(JSON.stringify(rows).replaceAll(id, "id").replace(TIME, "time"));
 }

@@ -8,6 +8,11 @@ export function dataFolder(): string {
   return dataDir;
 }
 
+/** The database that a peer was started with; undefined for SQLite in the data folder. */
+export function databaseUrl(): string | undefined {
+  return process.argv[3];
+}
+
 /** Listens on a free port and says so in the words of the server. */
 export function serve(server: Server): void {
   server.listen(0, "127.0.0.1", () => tellReady((server.address() as AddressInfo).port));

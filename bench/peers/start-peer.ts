@@ -8,12 +8,22 @@ import packageJson from "../../package.json" with { type: "json" };
 const root = join(import.meta.dirname, "../..");
 
 /** What is compared: our server as it ships, and with grouping off; and the peers of bench/peers. */
-export type PeerName = "ours" | "one-commit-each" | "ceiling" | "fastify" | "connect-node" | "grpc-js";
+export type PeerName =
+  | "ours"
+  | "one-commit-each"
+  | "ceiling"
+  | "fastify"
+  | "connect-node"
+  | "grpc-js"
+  | "pg-ceiling"
+  | "pg-connect-node";
 
 export interface Peer {
   readonly name: PeerName;
   readonly url: string;
   readonly dataDir: string;
+  /** Its database; undefined for SQLite in the data folder. */
+  readonly databaseUrl: string | undefined;
   readonly process: ChildProcess;
   /** Empties its access log, which is a file for all alike. */
   clearLog(): void;
@@ -26,16 +36,28 @@ const LOG_FILE = "access.log";
 const OWN_FLAGS = startFlags(packageJson.scripts.start);
 const OWN: readonly PeerName[] = ["ours", "one-commit-each"];
 
-/** Starts a peer on a data folder of its own. `nodeFlags` are for profiling. */
+export interface StartOptions {
+  /** For profiling. */
+  readonly nodeFlags?: readonly string[];
+  /** PostgreSQL instead of SQLite in the data folder. */
+  readonly databaseUrl?: string;
+}
+
+/** Starts a peer on a data folder of its own. */
 export async function startPeer(
   name: PeerName,
   dataDir: string,
-  nodeFlags: readonly string[] = [],
+  { nodeFlags = [], databaseUrl }: StartOptions = {},
 ): Promise<Peer> {
   const program =
     name === "ours"
-      ? ["bin/chartroom.js", "serve", "--port", "0", "--log-level", "info", "--data-dir", dataDir]
-      : [`bench/peers/${name}.ts`, dataDir];
+      ? [
+          "bin/chartroom.js",
+          "serve",
+          ...["--port", "0", "--log-level", "info", "--data-dir", dataDir],
+          ...(databaseUrl ? ["--database-url", databaseUrl] : []),
+        ]
+      : [`bench/peers/${name}.ts`, dataDir, ...(databaseUrl ? [databaseUrl] : [])];
   const logFile = openSync(join(dataDir, LOG_FILE), "a");
   const ownFlags = OWN.includes(name) ? OWN_FLAGS : [];
   const child = spawn(process.execPath, [...ownFlags, ...nodeFlags, ...program], {
@@ -54,6 +76,7 @@ export async function startPeer(
     name,
     url,
     dataDir,
+    databaseUrl,
     process: child,
     clearLog: () => ftruncateSync(logFile),
     async stop() {

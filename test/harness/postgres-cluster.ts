@@ -10,6 +10,8 @@ export interface PostgresCluster {
   /** `postgres://…` without a database. */
   readonly url: string;
   readonly folder: string;
+  /** The process that the others of the server are children of. */
+  processId(): number | undefined;
   /** Ends the server at once, as if its machine had lost power, and keeps its folder. */
   crash(): Promise<void>;
   /** Starts it again after {@link crash}, at the same address. */
@@ -97,6 +99,7 @@ export async function startPostgres(
   return {
     url: `postgres://postgres@127.0.0.1:${port}`,
     folder,
+    processId: () => child.pid,
     crash: () => end("SIGQUIT"),
     async restart() {
       child = await start();

@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import pg from "pg";
+import { startPostgres } from "../../test/harness/postgres-cluster.ts";
+import { processorMs, threadsMs } from "../machine.ts";
+
+/** PostgreSQL of a run, in a folder of its own. */
+export interface BenchCluster {
+  readonly folder: string;
+  /** Returns the address of a database. */
+  urlOf(database: string): string;
+  /** Runs a statement in a database. */
+  run(database: string, statement: string): Promise<pg.QueryResult>;
+  /** Copies a database that nobody is connected to. */
+  copy(from: string, to: string): Promise<void>;
+  /** Time that all of its processes have had a processor, in milliseconds. */
+  processorMs(): number;
+  stop(): Promise<void>;
+}
+
+/**
+ * Settings that are not the engine's own: memory, and a planner that knows that pages at random cost no more than
+ * others. Commits are forced to disk, as they are by default; said here so that the page can show it.
+ */
+export const SETTINGS: readonly string[] = [
+  "fsync=on",
+  "synchronous_commit=on",
+  "full_page_writes=on",
+  "shared_buffers=1GB",
+  "effective_cache_size=4GB",
+  "max_wal_size=4GB",
+  "random_page_cost=1.1",
+  "max_connections=200",
+];
+
+/** Starts the release that npm installs. */
+export async function startCluster(): Promise<BenchCluster> {
+  const cluster = await startPostgres("embedded", SETTINGS);
+  const run = async (database: string, statement: string) => {
+    const client = new pg.Client({ connectionString: `${cluster.url}/${database}` });
+    await client.connect();
+    try {
+      return await client.query(statement);
+    } finally {
+      await client.end();
+    }
+  };
+  return {
+    folder: cluster.folder,
+    urlOf: (database) => `${cluster.url}/${database}`,
+    run,
+    async copy(from, to) {
+      await run("postgres", `create database ${to} template ${from} strategy file_copy`);
+    },
+    processorMs() {
+      const parent = cluster.processId();
+      const children = readFileSync(`/proc/${parent}/task/${parent}/children`, "utf8").trim().split(" ");
+      // Those that have ended are in the sum of the parent.
+      return children.reduce((sum, child) => sum + threadsMsOrNone(Number(child)), processorMs(parent));
+    },
+    stop: () => cluster.stop(),
+  };
+}
+
+function threadsMsOrNone(processId: number): number {
+  try {
+    return threadsMs(processId);
+  } catch {
+    // It ended while it was looked at.
+    return 0;
+  }
+}

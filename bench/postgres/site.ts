@@ -1,0 +1,51 @@
+import { cpSync } from "node:fs";
+import pg from "pg";
+import { heldMb } from "../growth/grown-server.ts";
+import { ROW_QUERIES } from "../peers/same-rows.ts";
+import { startPeer } from "../peers/start-peer.ts";
+import type { Site } from "../rounds.ts";
+import type { BenchCluster } from "./cluster.ts";
+import type { SeededDatabase } from "./seed-database.ts";
+
+/** The rows behind a project; an engine without an index of its own numbers no search texts. */
+const QUERIES = {
+  ...ROW_QUERIES,
+  project: "select organization_id, creator_id, desired_phase, search_text, body from project where id = ?",
+};
+
+/**
+ * Returns where peers have their data: each a copy of the database and of the folder with the keys.
+ * @param held gets the memory of each of our servers as it ends, in MB
+ */
+export function databaseSite(cluster: BenchCluster, data: SeededDatabase, held: number[]): Site {
+  return {
+    async start(name, _, copy, nodeFlags) {
+      const [folder, database] = [`${data.dataDir}-${copy}`, `${data.database}_${copy.replaceAll("-", "_")}`];
+      cpSync(data.dataDir, folder, { recursive: true });
+      await cluster.copy(data.database, database);
+      const peer = await startPeer(name, folder, { nodeFlags, databaseUrl: cluster.urlOf(database) });
+      if (name !== "ours") return peer;
+      return {
+        ...peer,
+        async stop() {
+          held.push(heldMb(peer));
+          await peer.stop();
+        },
+      };
+    },
+    async rowsOf({ databaseUrl }, id) {
+      const client = new pg.Client({ connectionString: databaseUrl });
+      await client.connect();
+      try {
+        const rows: [string, unknown[]][] = [];
+        for (const [table, query] of Object.entries(QUERIES)) {
+          rows.push([table, (await client.query(query.replace("?", "$1"), [id])).rows]);
+        }
+        return Object.fromEntries(rows);
+      } finally {
+        await client.end();
+      }
+    },
+    databaseMs: () => cluster.processorMs(),
+  };
+}
