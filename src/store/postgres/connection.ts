@@ -13,8 +13,10 @@ import {
 } from "kysely";
 import pg from "pg";
 import { postgresForm } from "../expressions.ts";
+import { runDirectly } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { StoreUnavailable } from "../store.ts";
+import { Pipelines } from "./pipelines.ts";
 import { isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
 
@@ -154,12 +156,21 @@ export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Pro
 }
 
 /**
- * Returns the function that runs queries on any connection of a pool that reads.
+ * Opens connections for short reads, which answer queries in their order. Nothing connects before the first query.
+ * @param isServer false for commands
+ */
+export function openPipelines(address: DatabaseAddress, connections: number, isServer = false): Pipelines {
+  const limits = isServer && { query_timeout: ANSWER_LIMIT_MS.read };
+  return new Pipelines({ ...clientConfig(address, "read"), ...limits }, connections);
+}
+
+/**
+ * Returns the function that runs queries on any connection of those that read.
  *
  * @param tooLong returns the error for a query that took longer than the limit, which is its argument
  * @throws StoreUnavailable when the engine cannot be reached or fails
  */
-export function readFrom(pool: pg.Pool, tooLong: (limitMs: number) => Error): RunQuery {
+export function readFrom(pool: pg.Pool | Pipelines, tooLong: (limitMs: number) => Error): RunQuery {
   return async (query) => {
     try {
       return await pool.query(query).catch((error) => {
@@ -208,17 +219,16 @@ function renameStatements(stale: string | undefined): void {
  */
 export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Schema> {
   let streams = 0;
+  const runNamed = (text: string, values: readonly unknown[]) => {
+    const name = statementName(text);
+    return run({ text, values: values.map(toStored), ...(name && { name }) }).catch((error) => {
+      if (isStalePlan(error)) renameStatements(name);
+      throw error;
+    });
+  };
   const connection: DatabaseConnection = {
     async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-      const name = statementName(sql);
-      const { rows, rowCount } = await run({
-        text: sql,
-        values: parameters.map(toStored),
-        ...(name && { name }),
-      }).catch((error) => {
-        if (isStalePlan(error)) renameStatements(name);
-        throw error;
-      });
+      const { rows, rowCount } = await runNamed(sql, parameters);
       return { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) };
     },
     async *streamQuery<R>({ sql, parameters }: CompiledQuery, rowsAtOnce: number) {
@@ -246,7 +256,7 @@ export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Sche
     releaseConnection: async () => undefined,
     destroy: async () => undefined,
   };
-  return new Kysely<Schema>({
+  const db = new Kysely<Schema>({
     dialect: {
       createDriver: () => driver,
       createAdapter: () => new PostgresAdapter(),
@@ -254,6 +264,8 @@ export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Sche
       createIntrospector: (db) => new PostgresIntrospector(db),
     },
   });
+  runDirectly(db, (text) => async (values) => (await runNamed(text, values)).rows);
+  return db;
 }
 
 const builders = new WeakMap<pg.PoolClient, Kysely<Schema>>();

@@ -16,6 +16,7 @@ import {
   applySessionSettings,
   builderOver,
   type DatabaseAddress,
+  openPipelines,
   openPool,
   plainConfig,
   readFrom,
@@ -95,11 +96,13 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const { connections = CONNECTIONS, presence = "beside" } = options;
   const listeners = new Listeners();
   const isServer = presence === "server";
-  const reading = openPool(options, "read", connections, isServer);
+  // Half of the connections that read are for lists, which may take long.
+  const listing = openPool(options, "read", Math.max(1, Math.floor(connections / 2)), isServer);
+  const reading = openPipelines(options, Math.ceil(connections / 2), isServer);
   const writing = openPool(options, "write", connections, isServer);
   const session = new Session({ ...options, presence, listeners });
   const reader = builderOver(readFrom(reading, () => new StoreUnavailable("the database is too slow")));
-  const lister = builderOver(readFrom(reading, (limitMs) => new SearchTooLong(limitMs)));
+  const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs)));
   const writer = new Writer({
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
@@ -145,7 +148,8 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     async close() {
       await waitForEnd(writer.close(), WRITES_END_MS);
       await session.close();
-      await waitForEnd(Promise.all([reading.end(), writing.end()]), CONNECTIONS_END_MS);
+      const ends = Promise.all([reading.end(), listing.end(), writing.end()]);
+      await waitForEnd(ends, CONNECTIONS_END_MS);
     },
   };
   return { store, session };
