@@ -11,7 +11,7 @@ import { startServer, stopAll, type TestServer, temporaryFolder } from "../harne
 import { until } from "../harness/until.ts";
 
 /** The first commit in which both engines have feature levels. The tests run its server beside the one of this tree. */
-const OLDER = "21cca0d335594ae3abce90cf7153d2d3111b89c1";
+const OLDER = "c0846b1d250d0dea81b0e02b0079cc6e5b3232d7";
 const lack = lackOf(OLDER);
 const testBeside = testUnless(lack);
 
