@@ -49,6 +49,8 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     await recordOrganizations(store);
     // Before it is ready: from then on, a database that is away ends no server.
     const isFirstStart = !(await hasOrganization(store.reader));
+    // Where another server has made the first rows since, there was nothing yet to compare the keys with.
+    if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     const server = buildServer(config, { store, keys, log, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
@@ -67,9 +69,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       // the log of a service.
       if (token !== undefined) terminal.print(welcome(url, token));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
+      // Of several servers at once, another may have made it, with other keys.
+      else await requireKeys(config, store, keys);
     }
-    // Where another server made the first rows since, there was nothing yet to compare the keys with.
-    if (config.databaseUrl) await requireKeys(config, store, keys);
     const localRunner = config.localRunner
       ? await (await import("./local-runner.ts")).startLocalRunner(config, {
           server,

@@ -124,6 +124,8 @@ const ASKED = `select from pg_stat_activity join pg_locks using (pid) where lock
 describe("a session that the engine does not answer", () => {
   test("wakes the listeners every second, says so, and goes on when it is answered", async () => {
     const url = await emptyDatabase(cluster);
+    // A server joins the feature level that the tables name.
+    await (await openProcess(url)).close();
     const [link] = await startLinks(url, 1);
     if (!link) throw new Error("there is no link");
     const listeners = new Listeners();
