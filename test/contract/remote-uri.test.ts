@@ -87,3 +87,19 @@ describe("the remote of a project", () => {
     expect(canBeAskedFor("mailto:ann@example.org")).toBe(true);
   });
 });
+
+describe("the depth of a clone", () => {
+  test.each([
+    [undefined, true],
+    [0, true],
+    [1, true],
+    [999_999, true],
+    [1_000_000, true],
+    [1_000_001, false],
+    [-1, false],
+  ])("%s is valid: %s", (depth, valid) => {
+    const remoteUri = "https://git.example.org/team/hello.git";
+    const initializer = create(GitInitializerSchema, { remoteUri, ...(depth !== undefined && { depth }) });
+    expect(isValid(GitInitializerSchema, initializer)).toBe(valid);
+  });
+});

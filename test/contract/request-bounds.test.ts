@@ -126,6 +126,7 @@ function largestProject(): JsonObject {
     targetMode: "CLONE_TARGET_MODE_REMOTE_BRANCH",
     cloneTarget: text(255),
     checkoutLocation: text(1024),
+    depth: 1_000_000,
   };
   const annotations = Array.from({ length: 32 }, (_, index) => [
     `${text(127)}${String.fromCodePoint(0x1f680 + index)}`,

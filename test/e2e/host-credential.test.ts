@@ -44,6 +44,7 @@ describe("the credential of a host", () => {
         token: "credential of one",
         source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT",
         expiresAt: "2999-12-31T00:00:00Z",
+        hostAuthenticationTokenId: id,
       });
     }
     const { rows, kinds } = await auditTrailOf(server, id);

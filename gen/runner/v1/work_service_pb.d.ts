@@ -743,6 +743,14 @@ export declare type GetHostCredentialResponse = Message<"runner.v1.GetHostCreden
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * Id of the host authentication token, by which a runner can keep apart what it
+   * caches. It stays the same when the token's value is replaced.
+   *
+   * @generated from field: string host_authentication_token_id = 4;
+   */
+  hostAuthenticationTokenId: string;
 };
 
 /**

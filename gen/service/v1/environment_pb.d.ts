@@ -660,6 +660,17 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
    * @generated from field: string checkout_location = 5;
    */
   checkoutLocation: string;
+
+  /**
+   * How many commits to fetch, counted back from the one that is checked out;
+   * other branches and tags are left out then. Unset or 0: the whole history of
+   * all branches and tags, and also for a commit that is named by the beginning
+   * of its hash. At most 1,000,000. A step that opens a pull request fetches more
+   * where it has to compare histories.
+   *
+   * @generated from field: optional int32 depth = 1000;
+   */
+  depth?: number | undefined;
 };
 
 /**

@@ -111,6 +111,7 @@ export function getHostCredential(
       token: secrets.token,
       source: token.source,
       ...(token.expiresAt && { expiresAt: token.expiresAt }),
+      hostAuthenticationTokenId: token.id,
     });
   });
 }
