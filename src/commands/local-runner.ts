@@ -41,6 +41,8 @@ export async function startLocalRunner(
     workDir: config.localRunnerWorkDir || serverWorkDir(terminal.env, config.dataDir),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
+    // Commands run as the server's user: they could read what was cloned for other work.
+    repositoryCacheBytes: undefined,
     exchangeToken: () => createLocalExchangeToken(store, keys),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },

@@ -28,6 +28,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     ...folders,
     slots: config.slots,
     agentSlots: config.agentSlots,
+    repositoryCacheBytes: config.repositoryCache === "on" ? config.repositoryCacheSize * 2 ** 20 : undefined,
     exchangeToken: async () => exchangeToken(config, terminal),
     local: false,
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
-import { REMOTE_SETTINGS } from "./remote-settings.ts";
+import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
@@ -230,6 +230,7 @@ export const RUNNER_SETTINGS = {
     help: "how many agents run at the same time, those that wait for input among them",
     read: agentSlots,
   }),
+  ...REPOSITORY_CACHE_SETTINGS,
   ...REMOTE_SETTINGS,
   logLevel,
 } as const;

@@ -1,4 +1,4 @@
-import { boolean, hosts } from "./setting-values.ts";
+import { boolean, hosts, integer, oneOf } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The limits on where requests to source-control hosts may go. */
@@ -32,5 +32,25 @@ export const REMOTE_SETTINGS = {
     default: "",
     help: "private key for repositories that are cloned by ssh; none by default",
     read: (text: string) => text,
+  }),
+} as const;
+
+/** The cache of repositories that a runner has cloned. */
+export const REPOSITORY_CACHE_SETTINGS = {
+  repositoryCache: setting({
+    flag: "--repository-cache",
+    argument: "on|off",
+    env: "CHARTROOM_REPOSITORY_CACHE",
+    default: "on",
+    help: "keep the objects of repositories that were cloned for the next clone; off removes those that were kept",
+    read: oneOf(["on", "off"]),
+  }),
+  repositoryCacheSize: setting({
+    flag: "--repository-cache-size",
+    argument: "MiB",
+    env: "CHARTROOM_REPOSITORY_CACHE_SIZE",
+    default: "10240",
+    help: "size of all repositories that are kept; beyond it the least recently used ones are removed",
+    read: integer(1, 1_073_741_824),
   }),
 } as const;

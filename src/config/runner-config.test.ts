@@ -9,6 +9,8 @@ describe("the settings of a runner", () => {
       exchangeTokenFile: "",
       slots: 4,
       agentSlots: 8,
+      repositoryCache: "on",
+      repositoryCacheSize: 10_240,
       allowPrivateRemotes: false,
       allowFileRemotes: false,
       plainHttpHosts: new Set(),
@@ -26,11 +28,19 @@ describe("the settings of a runner", () => {
   );
 
   test("are refused together when they cannot be used", () => {
-    const flags = { server: "", slots: "33", agentSlots: "0" };
+    const flags = {
+      server: "",
+      slots: "33",
+      agentSlots: "0",
+      repositoryCache: "true",
+      repositoryCacheSize: "0",
+    };
     const all = [
       "--server must not be empty",
       '--slots must be a whole number from 1 to 32, not "33"',
       '--agent-slots must be a whole number from 1 to 10000, not "0"',
+      '--repository-cache must be one of on, off, not "true"',
+      '--repository-cache-size must be a whole number from 1 to 1073741824, not "0"',
       "CHARTROOM_SERVR is no setting; see chartroom --help",
     ];
     expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));

@@ -86,6 +86,7 @@ describe("what is checked out", () => {
       commit: main,
       branch: "main",
       defaultBranch: "main",
+      refsDigest: expect.any(String),
     });
     expect(branch).toBe("ref: refs/heads/main");
     expect(readFileSync(join(folder, "README.md"), "utf8")).toBe("two\n");

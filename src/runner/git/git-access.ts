@@ -6,6 +6,8 @@ import { parseRemote, type Remote, resolveCheckedAddresses } from "./remote-addr
 export interface GitCredential {
   readonly token: string;
   readonly source: Source;
+  /** The id of the token; empty where the service does not name it. */
+  readonly hostAuthenticationTokenId?: string;
 }
 
 /** The reason, to be read by people, why an existing credential is not handed out. */
@@ -27,9 +29,13 @@ export interface RemoteAccess {
   readonly environment: Readonly<Record<string, string>>;
   /** Texts that must not occur in a message. */
   readonly secrets: readonly string[];
+  /** The credential by its name, not its value; undefined when it has none, and nothing may be cached for it. */
+  readonly credential: string | undefined;
   /** The reason, to be read by people, why git gets no credential although there may be one. */
   readonly withheld?: string;
 }
+
+const NO_CREDENTIAL = "none";
 
 /** The user name that every known host accepts with a token. */
 const TOKEN_USER = "oauth2";
@@ -48,9 +54,11 @@ export async function resolveRemoteAccess(
   const addresses = await resolveCheckedAddresses(remote, tools.remotes, tools.resolve);
   switch (remote.scheme) {
     case "file":
-      return { remote, settings: [], environment: {}, secrets: [] };
-    case "ssh":
-      return { remote, settings: [], environment: sshEnvironment(tools, remote, addresses), secrets: [] };
+      return { remote, settings: [], environment: {}, secrets: [], credential: NO_CREDENTIAL };
+    case "ssh": {
+      const environment = sshEnvironment(tools, remote, addresses);
+      return { remote, settings: [], environment, secrets: [], credential: "ssh key" };
+    }
     default: {
       const found = isUnencrypted(tools, remote)
         ? { withheld: unencryptedAdvice(remote.host) }
@@ -89,9 +97,9 @@ function httpAccess(
   const pinned = addresses.map((address) => (address.includes(":") ? `[${address}]` : address)).join(",");
   // A host that is given as an address needs no lookup.
   const settings = addresses[0] === hostname ? [] : [`http.curloptResolve=${hostname}:${port}:${pinned}`];
-  if (!credential) return { remote, settings, environment: {}, secrets: [] };
+  if (!credential) return { remote, settings, environment: {}, secrets: [], credential: NO_CREDENTIAL };
   const user = credential.source === Source.OAUTH ? TOKEN_USER : remote.user || TOKEN_USER;
-  const { token } = credential;
+  const { token, hostAuthenticationTokenId: id = "" } = credential;
   return {
     remote,
     settings,
@@ -103,6 +111,7 @@ function httpAccess(
       CHARTROOM_GIT_TOKEN: token,
     },
     secrets: [token, Buffer.from(`${user}:${token}`).toString("base64")],
+    credential: id === "" ? undefined : `host authentication token ${id}`,
   };
 }
 

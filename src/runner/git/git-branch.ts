@@ -1,3 +1,4 @@
+import { branchNameProblem } from "../../domain/source/git-branch-name.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
@@ -9,7 +10,7 @@ import type { GitTools } from "./git-tools.ts";
  * @throws WorkFailure branch_name_invalid
  */
 export async function switchToBranch(tools: GitTools, call: GitCall, name: string): Promise<void> {
-  await requireBranchName(tools, name, call);
+  requireBranchName(name);
   const head = await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD"], call);
   const branch = `refs/heads/${name}`;
   if (head.exit === 0) await git(tools, ["update-ref", branch, head.stdout.trim()], call);
@@ -21,14 +22,10 @@ export async function switchToBranch(tools: GitTools, call: GitCall, name: strin
  *
  * @throws WorkFailure branch_name_invalid
  */
-export async function requireBranchName(tools: GitTools, name: string, call: GitCall): Promise<void> {
-  // A leading dash is an option to git; HEAD is not a branch.
-  const isOdd = name.startsWith("-") || name === "HEAD";
-  const check = () => tryGit(tools, ["check-ref-format", `refs/heads/${name}`], call);
-  if (isOdd || name.includes("\0") || (await check()).exit !== 0) {
-    throw new WorkFailure(
-      "branch_name_invalid",
-      `${JSON.stringify(name)} is no name of a branch: choose another`,
-    );
-  }
+export function requireBranchName(name: string): void {
+  if (branchNameProblem(name) === undefined) return;
+  throw new WorkFailure(
+    "branch_name_invalid",
+    `${JSON.stringify(name)} is no name of a branch: choose another`,
+  );
 }

@@ -4,11 +4,11 @@ import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { repositoryName } from "../../domain/source/remote.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
-import { fetchInto } from "./git-fetch.ts";
+import { type FetchContext, fetchInto } from "./git-fetch.ts";
 import { gitFolderOf } from "./git-folder.ts";
-import { git } from "./git-run.ts";
+import { writeSettings } from "./git-repository.ts";
 import { type Source, sourcesOf } from "./git-source.ts";
-import { checkOutTarget } from "./git-target.ts";
+import { checkOutRevision, resolveTarget } from "./git-target.ts";
 import type { GitTools } from "./git-tools.ts";
 import { parseRemote } from "./remote-address.ts";
 import { resolveInside } from "./tree-path.ts";
@@ -25,14 +25,17 @@ export interface Checkout {
   readonly branch?: string;
   /** The remote's default branch; absent when it names none. */
   readonly defaultBranch?: string;
+  /** The digest of the remote's branches and tags; absent in records of earlier releases. */
+  readonly refsDigest?: string;
 }
 
 /** The folder that sources go to, and the means to reach them. */
-export interface CheckoutContext {
+export interface CheckoutContext extends FetchContext {
   /** The workspace's tree, a folder. */
   readonly tree: string;
+  /** The repositories in the tree, where it is the copy of another one; none when absent. */
+  readonly copied?: readonly Checkout[] | undefined;
   readonly credentialFor: CredentialFor;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -61,22 +64,30 @@ async function checkOut(
   tools: GitTools,
   source: Source,
   folder: string,
-  { tree, credentialFor, signal }: CheckoutContext,
+  { tree, copied = [], credentialFor, ...context }: CheckoutContext,
 ): Promise<Checkout> {
+  const { target, depth } = source;
+  const location = relative(realpathSync(tree), folder);
+  const upstream =
+    source.upstreamUri === "" ? undefined : parseRemote(source.upstreamUri, tools.remotes).address;
   const access = await resolveRemoteAccess(tools, source.remoteUri, credentialFor);
-  const fetched = await fetchInto(tools, folder, access, source.target, signal);
-  const call = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal };
-  const { commit, branch } = await checkOutTarget(tools, call, fetched, source.target);
-  if (source.upstreamUri !== "") {
-    const { address } = parseRemote(source.upstreamUri, tools.remotes);
-    await git(tools, ["remote", "add", "--", "upstream", address], call);
-  }
+  const copy = copied.find((each) => each.location === location && each.remoteUri === access.remote.address);
+  const request = { access, target, depth, copiedRefsDigest: copy?.refsDigest };
+  const fetched = await fetchInto(tools, folder, request, context);
+  const { address: origin, isCopy, defaultBranch, refsDigest } = fetched;
+  const call = { repository: { gitFolder: gitFolderOf(folder), tree: folder }, signal: context.signal };
+  const revision = await resolveTarget(tools, call, fetched, target);
+  const { commit, branch } = revision;
+  const following = revision.isRemote ? branch : undefined;
+  await writeSettings(tools, folder, { origin, upstream, following, isCopy });
+  await checkOutRevision(tools, call, revision);
   return {
-    location: relative(realpathSync(tree), folder),
-    remoteUri: fetched.address,
+    location,
+    remoteUri: origin,
     ...(commit !== undefined && { commit }),
     ...(branch !== undefined && { branch }),
-    ...(fetched.defaultBranch !== undefined && { defaultBranch: fetched.defaultBranch }),
+    ...(defaultBranch !== undefined && { defaultBranch }),
+    refsDigest,
   };
 }
 

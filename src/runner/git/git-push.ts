@@ -35,7 +35,7 @@ export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
  */
 export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
   const { branch, signal } = req;
-  await requireBranchName(tools, branch, { signal });
+  requireBranchName(branch);
   const access = await resolveRemoteAccess(tools, req.remoteUri, req.credentialFor);
   const folder = await mkdtemp(join(tools.scratch, "push-"));
   try {

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { commandEnvironment } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { RemoteAccess } from "./git-access.ts";
+import { GitComplaints } from "./git-complaints.ts";
 import { gitFailure } from "./git-failure.ts";
 import type { GitTools } from "./git-tools.ts";
 
@@ -21,6 +22,8 @@ export interface GitCall {
   readonly environment?: Readonly<Record<string, string>>;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
+  /** Receives each line of progress that git prints with `--progress`; they are not part of its standard error. */
+  readonly onProgress?: ((line: string) => void) | undefined;
 }
 
 export interface GitResult {
@@ -56,9 +59,8 @@ const SETTINGS: readonly string[] = [
   "http.lowSpeedTime=120",
 ];
 
-/** More than any output that is read here. */
-const MAX_STDOUT_BYTES = 16 * 1_024 * 1_024;
-const MAX_STDERR_BYTES = 64 * 1_024;
+/** More than any output that is read here: the longest are the refs of a remote, at about 70 bytes each. */
+const MAX_STDOUT_BYTES = 128 * 1_024 * 1_024;
 
 /**
  * Runs git and returns its output.
@@ -90,7 +92,7 @@ type RawGitResult = Omit<GitResult, "stdout"> & { readonly stdout: Buffer };
 async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawGitResult> {
   const { programs, timeoutMs } = tools;
   const settings = [...SETTINGS, ...(call.access?.settings ?? [])];
-  let complaints = Buffer.alloc(0);
+  const complaints = new GitComplaints(call.onProgress);
   const result = await programs.run({
     program: "git",
     args: [...settings.flatMap((setting) => ["-c", setting]), ...args],
@@ -101,7 +103,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     keepBytes: MAX_STDOUT_BYTES,
     signal: call.signal,
     onOutput: (bytes, stream) => {
-      if (stream === "stderr") complaints = Buffer.concat([complaints, bytes]).subarray(0, MAX_STDERR_BYTES);
+      if (stream === "stderr") complaints.add(bytes);
     },
   });
   if (result.stopped) call.signal?.throwIfAborted();
@@ -111,17 +113,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
   if (result.outputTruncated) {
     throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${MAX_STDOUT_BYTES} bytes`);
   }
-  return {
-    exit: result.exit,
-    stdout: result.stdout,
-    stderr: dropCutLine(complaints),
-  };
-}
-
-/** Drops a line that was cut: half a secret in it would not be recognised. */
-function dropCutLine(complaints: Buffer): string {
-  const text = complaints.toString();
-  return complaints.length < MAX_STDERR_BYTES ? text : text.slice(0, text.lastIndexOf("\n") + 1);
+  return { exit: result.exit, stdout: result.stdout, stderr: complaints.text };
 }
 
 /** Returns the failure for git's result. */

@@ -14,6 +14,8 @@ export interface Source {
   readonly target: Target;
   /** The folder in the tree, as given; empty to name it after the repository. */
   readonly location: string;
+  /** The number of commits of the history; 0 for all. */
+  readonly depth: number;
 }
 
 /**
@@ -29,7 +31,7 @@ export function sourcesOf(initializer: EnvironmentInitializer | undefined): read
       case "git":
         return sourceOfGit(spec.value);
       case "contextUrl":
-        return { ...sourceOfPage(spec.value.url), upstreamUri: "", location: "" };
+        return { ...sourceOfPage(spec.value.url), upstreamUri: "", location: "", depth: 0 };
       default:
         throw new WorkFailure(
           "initializer_unknown",
@@ -43,6 +45,7 @@ function sourceOfGit({
   remoteUri,
   upstreamRemoteUri,
   checkoutLocation,
+  depth = 0,
   ...initializer
 }: GitInitializer): Source {
   return {
@@ -50,6 +53,7 @@ function sourceOfGit({
     upstreamUri: upstreamRemoteUri,
     target: targetOf(initializer),
     location: checkoutLocation,
+    depth,
   };
 }
 

@@ -4,9 +4,10 @@ import { requireBranchName } from "./git-branch.ts";
 import { FETCHED_REF, type Fetched } from "./git-fetch.ts";
 import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
+import { refNameOf } from "./remote-refs.ts";
 
 /** The commit and branch that a target names in a repository. */
-interface Revision {
+export interface Revision {
   /** The commit; absent for a branch without commits. */
   readonly commit?: string | undefined;
   /** The branch to check out; none when absent. */
@@ -15,28 +16,32 @@ interface Revision {
   readonly isRemote?: boolean;
 }
 
-/**
- * Checks out the commit of a target, over the present files of the folder.
- *
- * @throws WorkFailure revision_not_found, branch_name_invalid
- */
-export async function checkOutTarget(
-  tools: GitTools,
-  call: GitCall,
-  fetched: Fetched,
-  target: Target,
-): Promise<Pick<Revision, "commit" | "branch">> {
-  const { commit, branch, isRemote } = await resolveRevision(tools, call, fetched, target);
-  if (branch !== undefined) await requireBranchName(tools, branch, call);
+/** Checks out a revision, over the present files of the folder. */
+export async function checkOutRevision(tools: GitTools, call: GitCall, revision: Revision): Promise<void> {
+  const { commit, branch } = revision;
   if (commit === undefined) {
     if (branch !== undefined) await git(tools, ["symbolic-ref", "HEAD", `refs/heads/${branch}`], call);
   } else if (branch === undefined) {
     await git(tools, ["checkout", "--quiet", "--force", "--detach", commit], call);
   } else {
     await git(tools, ["checkout", "--quiet", "--force", "-B", branch, commit], call);
-    if (isRemote) await git(tools, ["branch", "--quiet", `--set-upstream-to=origin/${branch}`, branch], call);
   }
-  return { commit, branch };
+}
+
+/**
+ * Finds the revision of a target in a repository that was fetched.
+ *
+ * @throws WorkFailure revision_not_found, branch_name_invalid
+ */
+export async function resolveTarget(
+  tools: GitTools,
+  call: GitCall,
+  fetched: Fetched,
+  target: Target,
+): Promise<Revision> {
+  const revision = await resolveRevision(tools, call, fetched, target);
+  if (revision.branch !== undefined) requireBranchName(revision.branch);
+  return revision;
 }
 
 async function resolveRevision(
@@ -51,7 +56,7 @@ async function resolveRevision(
     case "local-branch":
       return { commit: fetched.headCommit, branch: target.name };
     case "branch": {
-      const commit = await findCommit(tools, call, `refs/remotes/origin/${target.name}`);
+      const commit = fetched.refs.get(refNameOf("heads", target.name));
       return {
         commit: commit ?? throwRevisionNotFound("branch", target.name),
         branch: target.name,
@@ -59,8 +64,9 @@ async function resolveRevision(
       };
     }
     case "tag": {
-      const commit = await findCommit(tools, call, `refs/tags/${target.name}`);
-      return { commit: commit ?? throwRevisionNotFound("tag", target.name) };
+      const isThere = fetched.refs.has(refNameOf("tags", target.name));
+      const commit = isThere && (await findCommit(tools, call, `refs/tags/${target.name}`));
+      return { commit: commit || throwRevisionNotFound("tag", target.name) };
     }
     case "commit":
       return {
@@ -88,16 +94,10 @@ async function revisionOfPath(
   path: string,
 ): Promise<Revision> {
   const parts = path.split("/");
-  const list = await git(
-    tools,
-    ["for-each-ref", "--format=%(refname)", "refs/remotes/origin", "refs/tags"],
-    call,
-  );
-  const refs = new Set(list.split("\n"));
   for (let count = parts.length; count > 0; count--) {
     const name = parts.slice(0, count).join("/");
     for (const kind of ["branch", "tag"] as const) {
-      if (refs.has(`refs/${kind === "tag" ? "tags" : "remotes/origin"}/${name}`)) {
+      if (fetched.refs.has(refNameOf(kind === "tag" ? "tags" : "heads", name))) {
         return resolveRevision(tools, call, fetched, { kind, name });
       }
     }

@@ -7,6 +7,7 @@ import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import type { ScmSettings } from "../../scm/settings.ts";
 import { createSourceControl } from "../../scm/source-control.ts";
+import { openRunnerCache } from "../cache/runner-cache.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
@@ -42,6 +43,8 @@ export interface RunnerOptions {
    * agent of its own step.
    */
   readonly agentSlots: number;
+  /** The size of the cache of repositories, which is in `workDir`; undefined for none. */
+  readonly repositoryCacheBytes: number | undefined;
   readonly remotes: RemoteSettings & ScmSettings;
   /** The private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
@@ -127,7 +130,11 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
   }
 }
 
-async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortSignal): Promise<void> {
+async function work(
+  options: RunnerOptions,
+  toolsWithoutCache: RunnerTools,
+  draining: AbortSignal,
+): Promise<void> {
   const { transport, slots, agentSlots, log, version, local, environmentClass } = options;
   const systemDetails = `${type()} ${release()} ${machine()}, ${hostname()}`;
   try {
@@ -136,6 +143,9 @@ async function work(options: RunnerOptions, tools: RunnerTools, draining: AbortS
       introduction: { version, systemDetails, local, environmentClass },
       signal: draining,
     });
+    const workDir = resolve(options.workDir);
+    const cacheOptions = { workDir, runnerId, maxBytes: options.repositoryCacheBytes, log };
+    const tools = { ...toolsWithoutCache, repositoryCache: await openRunnerCache(cacheOptions) };
     const client = createWorkClient(transport, token);
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, log, over.signal);

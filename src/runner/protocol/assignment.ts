@@ -1,6 +1,7 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";
+import type { RepositoryCache } from "../cache/repository-cache.ts";
 import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import type { Programs } from "../process/command.ts";
@@ -13,6 +14,8 @@ export interface RunnerTools {
   readonly programs: Programs;
   readonly git: GitTools;
   readonly scm: SourceControl;
+  /** The repositories that were cloned before; none when absent. */
+  readonly repositoryCache?: RepositoryCache | undefined;
   /** The folder of the environments' workspaces. */
   readonly workspaces: string;
   /** The folder of the prepared workspaces. */

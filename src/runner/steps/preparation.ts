@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import type { Log } from "../../log.ts";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -27,13 +28,29 @@ export async function prepareWorkspace(
   { tools, credentialFor }: Pick<Assignment, "tools" | "credentialFor">,
   { workspace, initializer, prebuildId, namedFiles, signal }: Preparation,
 ): Promise<readonly Checkout[]> {
+  const { git, log, programs, repositoryCache: cache } = tools;
   const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
-  const copyFrom = prebuild && (await readCheckouts(prebuild)) ? prebuild : undefined;
+  const copied = prebuild && (await readCheckouts(prebuild));
+  const onProgress = createProgressLog(log, workspace.folder);
   const fill = async ({ tree }: Workspace) => {
-    const checkouts = await checkOutSources(tools.git, initializer, { tree, credentialFor, signal });
+    const context = { tree, copied, credentialFor, cache, onProgress, signal };
+    const checkouts = await checkOutSources(git, initializer, context);
     const [first] = checkouts;
     for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
     return checkouts;
   };
-  return createWorkspace(tools.programs, workspace, fill, copyFrom);
+  return createWorkspace(programs, workspace, fill, copied && prebuild);
+}
+
+/** A fetch that takes longer is shown in the log, and again after this time. */
+const PROGRESS_MS = 10_000;
+
+/** Returns what writes the progress of git to the log, a line now and then. */
+function createProgressLog(log: Pick<Log, "info">, workspace: string): (progress: string) => void {
+  let writtenAt = performance.now();
+  return (progress) => {
+    if (performance.now() - writtenAt < PROGRESS_MS) return;
+    writtenAt = performance.now();
+    log.info({ workspace, progress }, "a repository is being fetched");
+  };
 }

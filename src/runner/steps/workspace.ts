@@ -74,6 +74,7 @@ export async function readCheckouts(workspace: Workspace): Promise<readonly Chec
  * @throws WorkFailure workspace_not_removed
  */
 export async function removeWorkspace(programs: Programs, { folder }: Workspace): Promise<void> {
+  if (!(await lstat(folder).catch(() => undefined))) return;
   await rm(join(folder, MARKER), { force: true });
   // By programs: Node cannot remove a path that is longer than the system accepts at once.
   if ((await errorOutput(programs, "rm", ["-rf", "--", folder])) === "") return;

@@ -1,0 +1,81 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gitFolderOf, removeAllButData } from "./git-folder.ts";
+import { git } from "./git-run.ts";
+import type { GitTools } from "./git-tools.ts";
+
+/** What is written here, without a process of git, is documented in gitrepository-layout and git-config. */
+
+/**
+ * Makes a folder a repository without settings. An existing repository comes from
+ * a prebuild, whose commands could set anything: only its objects, refs and index
+ * stay, so that none of its settings apply while a credential is in use.
+ *
+ * @param branch the branch of HEAD
+ */
+export async function initRepository(folder: string, branch: string): Promise<void> {
+  const gitFolder = gitFolderOf(folder);
+  await mkdir(folder, { recursive: true });
+  await removeAllButData(gitFolder);
+  for (const part of ["objects/pack", "refs/heads", "refs/tags"]) {
+    await mkdir(join(gitFolder, part), { recursive: true });
+  }
+  await writeFile(join(gitFolder, "HEAD"), `ref: refs/heads/${branch}\n`);
+}
+
+/** The settings of a repository. */
+export interface RepositorySettings {
+  /** The address of its remote. */
+  readonly origin: string;
+  /** The address of the remote that it was forked from; undefined for none. */
+  readonly upstream: string | undefined;
+  /** The branch that follows the remote's branch of the same name; undefined for none. */
+  readonly following: string | undefined;
+  /** True for a copy of a repository and its files: the index knows them by size and time alone. */
+  readonly isCopy: boolean;
+}
+
+/** Writes the settings of a repository. */
+export async function writeSettings(
+  tools: GitTools,
+  folder: string,
+  { origin, upstream, following, isCopy }: RepositorySettings,
+): Promise<void> {
+  const lines = [await coreSettings(tools)];
+  if (isCopy) lines.push("\ttrustctime = false", "\tcheckStat = minimal");
+  lines.push(...remoteSettings("origin", origin));
+  if (upstream !== undefined) lines.push(...remoteSettings("upstream", upstream));
+  if (following !== undefined) {
+    const merge = quoted(`refs/heads/${following}`);
+    lines.push(`[branch ${quoted(following)}]`, "\tremote = origin", `\tmerge = ${merge}`);
+  }
+  await writeFile(join(gitFolderOf(folder), "config"), `${lines.join("\n")}\n`);
+}
+
+function remoteSettings(name: string, address: string): readonly string[] {
+  const refs = `+refs/heads/*:refs/remotes/${name}/*`;
+  return [`[remote "${name}"]`, `\turl = ${quoted(address)}`, `\tfetch = ${refs}`];
+}
+
+/** Returns a text without control characters as a value or a name in git's settings. */
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, "\\$&")}"`;
+}
+
+const CORE_SETTINGS = new WeakMap<GitTools, string>();
+
+/** Returns the settings of a repository that git makes on this machine; some depend on the file system. */
+async function coreSettings(tools: GitTools): Promise<string> {
+  const known = CORE_SETTINGS.get(tools);
+  if (known !== undefined) return known;
+  const folder = await mkdtemp(join(tools.scratch, "init-"));
+  try {
+    const repository = { gitFolder: gitFolderOf(folder), tree: folder };
+    await git(tools, ["init", "--quiet", "--template="], { repository });
+    const settings = (await readFile(join(repository.gitFolder, "config"), "utf8")).trimEnd();
+    CORE_SETTINGS.set(tools, settings);
+    return settings;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,61 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { stateFolder } from "../../src/commands/state-folder.ts";
+import { bareRepository } from "../harness/git-repository.ts";
+import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
+import { until } from "../harness/until.ts";
+
+let server: TestServer;
+let remoteUri: string;
+beforeAll(async () => {
+  server = await startServer();
+  remoteUri = bareRepository(temporaryFolder(), { "a.txt": "one\n" }).url;
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+/** Runs a command over the repository to its end; the phase of the step. */
+async function phaseOfStep(at: Pick<TestServer, "url" | "token">): Promise<string> {
+  const run = await startExecution(at, { repository: () => remoteUri, steps: [task("test -f a.txt")] });
+  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+  const [action] = await run.actions();
+  return action.status.stepStatuses[0].phase;
+}
+
+test("a runner keeps what it clones, under its own id, until its cache is switched off", async () => {
+  const runner = await startRegisteredRunner(server);
+  expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
+  const cache = join(runner.stateDir, "repository-cache");
+  expect(readdirSync(cache)).toEqual([runner.runnerId]);
+  const [repository = ""] = readdirSync(join(cache, runner.runnerId));
+  expect(
+    readdirSync(join(cache, runner.runnerId, repository))
+      .map((name) => name.split(".")[1])
+      .sort(),
+  ).toEqual(["idx", "json", "pack"]);
+  expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
+  await runner.stop();
+  const { stateDir } = runner;
+  const again = startRunnerProcess(server, { stateDir, args: ["--repository-cache", "off"] });
+  await again.untilLogged("the runner takes work");
+  expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
+  expect(existsSync(cache)).toBe(false);
+  await again.stop();
+});
+
+test("the runner beside the server caches nothing", async () => {
+  const stateHome = temporaryFolder();
+  const local = await startServer({
+    args: ["--local-runner", "--allow-file-remotes"],
+    env: { XDG_STATE_HOME: stateHome },
+  });
+  expect(await phaseOfStep(local)).toBe("STEP_PHASE_DONE");
+  const folders = readdirSync(stateFolder({ XDG_STATE_HOME: stateHome }), { recursive: true }).map(String);
+  expect(folders.filter((name) => name.endsWith("workspaces"))).toHaveLength(1);
+  expect(folders.filter((name) => name.includes("repository-cache"))).toEqual([]);
+});
