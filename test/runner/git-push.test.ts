@@ -6,7 +6,8 @@ import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js"
 import { switchToBranch } from "../../src/runner/git/git-branch.ts";
 import { type Checkout, checkOutSources } from "../../src/runner/git/git-checkout.ts";
 import { commitAll, hasChanges } from "../../src/runner/git/git-commit.ts";
-import { type PushOutcome, pushBranch } from "../../src/runner/git/git-push.ts";
+import { pushBranch } from "../../src/runner/git/git-push.ts";
+import type { PushOutcome } from "../../src/runner/git/git-push-outcome.ts";
 import { withSnapshot } from "../../src/runner/git/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import type { CommitTrailers } from "../../src/runner/git/git-trailers.ts";

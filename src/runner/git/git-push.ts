@@ -1,11 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { constants, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
 import { requireBranchName } from "./git-branch.ts";
+import { decideOutcome, type PushOutcome } from "./git-push-outcome.ts";
 import { type GitCall, type GitRepository, type GitResult, git, gitFailureOf, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
-import { type CommitTrailers, mayReplace, parseTrailers, TRAILERS_FORMAT } from "./git-trailers.ts";
+import type { CommitTrailers } from "./git-trailers.ts";
 
 export interface PushRequest {
   /** The repository that has the commit. */
@@ -13,15 +14,14 @@ export interface PushRequest {
   /** The remote's address, as the checkout names it. */
   readonly remoteUri: string;
   readonly commit: string;
+  /** The commit that was checked out; absent when there was none. */
+  readonly base?: string | undefined;
   readonly branch: string;
   /** The trailers of the commit. */
   readonly trailers: CommitTrailers;
   readonly credentialFor: CredentialFor;
   readonly signal?: AbortSignal | undefined;
 }
-
-/** The change to the remote's branch. */
-export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
 
 /**
  * Pushes a commit to a branch of the remote. An existing branch is advanced when
@@ -41,8 +41,9 @@ export async function pushBranch(tools: GitTools, req: PushRequest): Promise<Pus
   try {
     // Git gets the credential in a repository without refs and settings, which only reads objects of the
     // other one.
-    const call: GitCall = { repository: { gitFolder: folder }, signal };
+    const call = { repository: { gitFolder: folder }, signal };
     await git(tools, ["init", "--quiet", "--bare", "--template="], call);
+    await copyShallow(req.repository.gitFolder, folder);
     const environment = { GIT_OBJECT_DIRECTORY: join(req.repository.gitFolder, "objects") };
     return await push(tools, { ...call, access, environment }, access.remote.address, req);
   } finally {
@@ -50,20 +51,28 @@ export async function pushBranch(tools: GitTools, req: PushRequest): Promise<Pus
   }
 }
 
+/** Copies the record of where a history ends, if it is not complete. */
+async function copyShallow(from: string, to: string): Promise<void> {
+  try {
+    await copyFile(join(from, "shallow"), join(to, "shallow"), constants.COPYFILE_EXCL);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+}
+
 async function push(
   tools: GitTools,
-  call: GitCall,
+  call: GitCall & { readonly repository: GitRepository },
   address: string,
-  { commit, branch, trailers }: PushRequest,
+  { commit, base, branch, trailers }: PushRequest,
 ): Promise<PushOutcome> {
   const ref = `refs/heads/${branch}`;
   const tip = await findRemoteTip(tools, call, address, ref);
   if (tip === commit) return "unchanged";
-  let outcome: PushOutcome = "created";
-  if (tip !== undefined) {
-    await fetchTip(tools, call, address, { ref, tip, commit });
-    outcome = await decideOutcome(tools, call, { tip, commit, branch, trailers });
-  }
+  const outcome =
+    tip === undefined
+      ? "created"
+      : await decideOutcome(tools, call, { address, branch, tip, commit, base, trailers });
   // An empty expectation means that the branch does not exist.
   const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
   const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
@@ -84,45 +93,6 @@ async function findRemoteTip(
     throw new WorkFailure("branch_is_default", "the branch is the remote's default branch: name another one");
   }
   return lines.find((line) => line.endsWith(`\t${ref}`))?.split("\t")[0];
-}
-
-async function fetchTip(
-  tools: GitTools,
-  call: GitCall,
-  address: string,
-  { ref, tip, commit }: { readonly ref: string; readonly tip: string; readonly commit: string },
-): Promise<void> {
-  if ((await tryGit(tools, ["cat-file", "-e", `${tip}^{commit}`], call)).exit === 0) return;
-  // Objects that a ref leads to are not fetched again.
-  await git(tools, ["update-ref", "refs/heads/own", commit], call);
-  await git(tools, ["fetch", "--quiet", "--no-tags", "--", address, `${ref}:refs/heads/theirs`], call);
-}
-
-/**
- * Decides how the remote's branch changes.
- *
- * @throws WorkFailure branch_taken
- */
-async function decideOutcome(
-  tools: GitTools,
-  call: GitCall,
-  {
-    tip,
-    commit,
-    branch,
-    trailers,
-  }: Pick<PushRequest, "commit" | "branch" | "trailers"> & { readonly tip: string },
-): Promise<PushOutcome> {
-  const isAhead = await tryGit(tools, ["merge-base", "--is-ancestor", tip, commit], call);
-  if (isAhead.exit === 0) return "advanced";
-  const log = await git(tools, ["log", `--format=${TRAILERS_FORMAT}`, tip, "--not", commit], call);
-  const lost = log.split("\n").slice(0, -1).map(parseTrailers);
-  if (lost.length > 0 && mayReplace(lost, trailers)) return "replaced";
-  throw new WorkFailure(
-    "branch_taken",
-    `the remote's branch ${JSON.stringify(branch)} has commits that are not this workflow's: ` +
-      "name another branch, or merge or delete that one",
-  );
 }
 
 function pushFailure(args: readonly string[], result: GitResult, call: GitCall): WorkFailure {

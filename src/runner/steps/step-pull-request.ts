@@ -1,11 +1,15 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
+import { resolveRemoteAccess } from "../git/git-access.ts";
 import { switchToBranch } from "../git/git-branch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
 import { pushBranch } from "../git/git-push.ts";
-import { type GitCall, tryGit } from "../git/git-run.ts";
+import type { GitCall, GitRepository } from "../git/git-run.ts";
 import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
+import { listRemoteRefs, type Refs, readFetchedRefs, refNameOf } from "../git/remote-refs.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "./action-step.ts";
 import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-request-host.ts";
@@ -41,7 +45,7 @@ async function proposeChanges(
   }
   // Before anything is pushed: a host that cannot be asked must not get half of the work.
   const host = await findPullRequestHost(assignment, checkout, signal);
-  const base = await baseBranchOf(run, checkout, call);
+  const base = await baseBranchOf(run, checkout, snapshot.repository);
   if (base === request.branch) {
     throw new WorkFailure(
       "branch_is_base",
@@ -55,7 +59,7 @@ async function proposeChanges(
 async function push(
   { assignment, action, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
-  { remoteUri }: Checkout,
+  { remoteUri, commit: base }: Checkout,
   { repository, writeBack: handBack }: RepositorySnapshot,
 ): Promise<void> {
   const { tools, credentialFor } = assignment;
@@ -68,7 +72,8 @@ async function push(
   const commit = await commitAll(tools.git, call, { message, author, trailers });
   // Later steps continue from the commit.
   await handBack();
-  await pushBranch(tools.git, { repository, remoteUri, commit, branch, trailers, credentialFor, signal });
+  const target = { remoteUri, branch, credentialFor, signal };
+  await pushBranch(tools.git, { repository, commit, base, trailers, ...target });
 }
 
 async function openAt(
@@ -91,16 +96,20 @@ async function openAt(
  * started from, or that of the pull request which the work is about.
  */
 async function baseBranchOf(
-  { assignment, action }: StepRun,
-  { branch, defaultBranch }: Checkout,
-  call: GitCall,
+  { assignment, action, signal }: StepRun,
+  { branch, defaultBranch, remoteUri }: Checkout,
+  repository: GitRepository,
 ): Promise<string | undefined> {
-  for (const name of [branch, action.pullRequest?.fromBranch, action.pullRequest?.toBranch]) {
-    if (!name) continue;
-    const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `refs/remotes/origin/${name}`];
-    if ((await tryGit(assignment.tools.git, args, call)).exit === 0) return name;
-  }
-  return defaultBranch;
+  const { credentialFor, tools } = assignment;
+  const names = [branch, action.pullRequest?.fromBranch, action.pullRequest?.toBranch].filter(Boolean);
+  if (names.length === 0) return defaultBranch;
+  let refs: Refs;
+  if (existsSync(join(repository.gitFolder, "shallow"))) {
+    // Other branches were left out.
+    const access = await resolveRemoteAccess(tools.git, remoteUri, credentialFor);
+    ({ refs } = (await listRemoteRefs(tools.git, access, signal)).remote);
+  } else refs = await readFetchedRefs(tools.git, { repository, signal });
+  return names.find((name = "") => refs.has(refNameOf("heads", name))) ?? defaultBranch;
 }
 
 function pullRequestsUnsupported({ branch }: WorkflowStep_PullRequest): WorkFailure {
