@@ -35,6 +35,9 @@ export const UNSCOPED: readonly Group[] = [
       findExpiredActions: "actions past their time",
       findExpiredLeases: "leases that ran out",
       findExpiredProgramTokens: "tokens of programs that expired",
+      findOldDeliveries: "deliveries of webhooks past their retention",
+      findOldResponses: "stored responses past their retention",
+      findOldTriggerEvents: "entries of the ledger past their retention",
       findOrganizationsWithEventsBefore: "organizations with old events",
       findOvertimePrebuilds: "prebuilds past their timeout",
       findPastLifetime: "environments past their lifetime",
@@ -43,9 +46,8 @@ export const UNSCOPED: readonly Group[] = [
       findSilentRunners: "runners that fell silent",
       findUncountedEnvironments: "uses of such a project",
       findUnexpandedExecutions: "executions without actions yet",
-      removeDeliveriesBefore: "prunes deliveries of webhooks",
-      removeOldResponses: "prunes stored responses",
-      removeTriggerEventsBefore: "prunes the ledger of triggers",
+      removeResponses:
+        "prunes stored responses, also those of an earlier release, which name no organization",
     },
   },
   {

@@ -3,7 +3,7 @@ import { BlockAccountRequestSchema, type BlockAccountResponse } from "#gen/servi
 import type { DataConfig } from "../config/config.ts";
 import { DomainError } from "../domain/error.ts";
 import { createCheck } from "../rpc/check.ts";
-import { blockAccount, unblockAccount } from "../services/access/account-block.ts";
+import { blockAccount, locksOfAccount, unblockAccount } from "../services/access/account-block.ts";
 import type { StoredAccount } from "../store/identity/account.ts";
 import { findAccount, findAccountByEmail } from "../store/identity/account.ts";
 import { insertSubscription } from "../store/identity/subscription.ts";
@@ -80,7 +80,9 @@ async function asOperator(
 ): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    return await store.write(OPERATOR, operation, async (tx) => fn(tx, await resolveAccount(tx.db, named)));
+    return await store.write(OPERATOR, operation, async (tx) => fn(tx, await resolveAccount(tx.db, named)), {
+      locks: async (db) => locksOfAccount((await resolveAccount(db, named)).id)(db),
+    });
   } catch (error) {
     if (error instanceof DomainError) throw new StartError(error.message);
     throw error;

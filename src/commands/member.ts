@@ -6,7 +6,7 @@ import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
 import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
-import { OPERATOR, type Reader, type Scope, type WriteTransaction } from "../store/store.ts";
+import { OPERATOR, type Reader, type Scope, type WriteTransaction, within } from "../store/store.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
 import { checkPerson } from "./person.ts";
@@ -90,13 +90,12 @@ async function changeMember(
   try {
     const organization = await resolveOrganization(store, named);
     const scope = { organizationId: organization.id };
-    return await store
-      .write(OPERATOR, operation, async (tx) => {
-        const member = await findMemberByEmail(tx.db, scope, email);
-        if (!member) throw new StartError(`${email} is no member of ${organization.name}`);
-        return change(tx, scope, member);
-      })
-      .catch(rethrowDomainError);
+    const changeNamed = async (tx: WriteTransaction) => {
+      const member = await findMemberByEmail(tx.db, scope, email);
+      if (!member) throw new StartError(`${email} is no member of ${organization.name}`);
+      return change(tx, scope, member);
+    };
+    return await store.write(OPERATOR, operation, changeNamed, within(scope)).catch(rethrowDomainError);
   } finally {
     await store.close();
   }
@@ -136,7 +135,11 @@ export async function addMember(
         readOnly: false,
       });
     };
-    const token = await store.write(OPERATOR, "chartroom member add", join).catch(rethrowDomainError);
+    // The account, which may be new, must not be blocked meanwhile.
+    const locks = [scope.organizationId, null];
+    const token = await store
+      .write(OPERATOR, "chartroom member add", join, { locks })
+      .catch(rethrowDomainError);
     return `${token}\n`;
   } finally {
     await store.close();

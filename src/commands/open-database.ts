@@ -1,5 +1,6 @@
 import type { DataConfig } from "../config/config.ts";
 import { databaseAt, databasePassword } from "../config/database-settings.ts";
+import { presentDeadline } from "../rpc/deadline.ts";
 import type { DatabaseAddress } from "../store/postgres/connection.ts";
 import type { Presence } from "../store/postgres/locks.ts";
 import type { PostgresStoreOptions } from "../store/postgres/open.ts";
@@ -19,7 +20,12 @@ export async function openDatabase(
 ): Promise<Store> {
   const { openPostgresStore } = await import("../store/postgres/open.ts");
   return asDatabaseError(config, () =>
-    openPostgresStore({ ...options, ...addressOf(config), connections: config.databaseConnections }),
+    openPostgresStore({
+      ...options,
+      ...addressOf(config),
+      connections: config.databaseConnections,
+      deadline: presentDeadline,
+    }),
   );
 }
 

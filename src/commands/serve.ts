@@ -11,7 +11,7 @@ import {
 } from "../store/identity/organization.ts";
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { openData, openOrThrow, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
@@ -118,10 +118,11 @@ async function warnIfClockWasSetBack(store: Store, log: Log): Promise<void> {
  */
 async function recordOrganizations(store: Store): Promise<void> {
   if ((await findUnrecordedOrganizations(store.reader)).length === 0) return;
-  await store.write(SYSTEM, "chartroom serve", async (tx) => {
+  const record = async (tx: WriteTransaction) => {
     for (const organization of await findUnrecordedOrganizations(tx.db))
       recordInInstallation(tx, organization);
-  });
+  };
+  await store.write(SYSTEM, "chartroom serve", record, { locks: [null] });
 }
 
 async function firstToken(store: Store, keys: Keys): Promise<string | undefined> {

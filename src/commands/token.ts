@@ -3,7 +3,7 @@ import { createTokenAsOperator, findUsers } from "../services/access/organizatio
 import type { FoundUser } from "../store/identity/member.ts";
 import { removeToken } from "../store/identity/token.ts";
 import { findAccessTokens, findAnyToken, type OperatorToken } from "../store/identity/token-list.ts";
-import { OPERATOR, type Store } from "../store/store.ts";
+import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
@@ -71,10 +71,17 @@ export async function listTokens(config: DataConfig, user?: string): Promise<str
 export async function revokeToken(config: DataConfig, id: string): Promise<string> {
   const { store } = await openExistingData(config);
   try {
-    await store.write(OPERATOR, "chartroom token revoke", async (tx) => {
-      const token = await findAnyToken(tx.db, id.toLowerCase());
+    const find = async (db: Reader) => {
+      const token = await findAnyToken(db, id.toLowerCase());
       if (!token) throw new StartError(`no token has the id ${id}`);
+      return token;
+    };
+    const revoke = async (tx: WriteTransaction) => {
+      const token = await find(tx.db);
       await removeToken(tx, { organizationId: token.organization_id }, token);
+    };
+    await store.write(OPERATOR, "chartroom token revoke", revoke, {
+      locks: async (db) => [(await find(db)).organization_id],
     });
     return `revoked ${id.toLowerCase()}\n`;
   } finally {

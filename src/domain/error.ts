@@ -49,6 +49,11 @@ export class SearchTooLong extends DomainError {
   }
 }
 
+/** Returns the error for a request whose caller waits no longer. */
+export function deadlinePassed(): DomainError {
+  return new DomainError(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
+}
+
 /** Returns the error for a resource that accepts no more changes. */
 export function pendingDeletion(resource: string): DomainError {
   return new DomainError(ErrorReason.PENDING_DELETION, `the ${resource} is pending deletion`, { resource });

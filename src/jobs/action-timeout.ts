@@ -1,11 +1,12 @@
 import { expireAction } from "../services/workflow/action/action-progress.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { findExpiredActions } from "../store/workflow/workflow-action.ts";
 import type { JobFactory } from "./job.ts";
+import { writeInEach } from "./job-writes.ts";
 
 const EVERY_MS = 1_000;
 
-/** Maximum number of actions per run. A run is one transaction, which other writes wait for. */
+/** Maximum number of actions per run: other writes wait for those of their organization. */
 const ACTIONS_PER_RUN = 100;
 
 /**
@@ -16,11 +17,10 @@ const ACTIONS_PER_RUN = 100;
  * @returns the number of actions stopped
  */
 export async function stopTimedOutActions(store: Store, now: number): Promise<number> {
-  // There is almost never one, and a transaction would make other writes wait for nothing.
-  if ((await findExpiredActions(store.reader, now, 1)).length === 0) return 0;
-  return store.write(SYSTEM, "job/action-time", async (tx) => {
-    const expired = await findExpiredActions(tx.db, now, ACTIONS_PER_RUN);
-    for (const { organizationId, id } of expired) await expireAction(tx, { organizationId }, id);
+  const found = await findExpiredActions(store.reader, now, ACTIONS_PER_RUN);
+  return writeInEach(store, "job/action-time", found, async (tx, scope) => {
+    const expired = await findExpiredActions(tx.db, now, ACTIONS_PER_RUN, scope.organizationId);
+    for (const { id } of expired) await expireAction(tx, scope, id);
     return expired.length;
   });
 }

@@ -3,7 +3,7 @@ import { limitMs } from "../domain/policy/policy-limit.ts";
 import { updateEnvironment } from "../store/environment/environment.ts";
 import { findArchivable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 /** Policies count in days, so a minute is precise enough. */
@@ -26,12 +26,13 @@ export async function archiveEnvironments(store: Store, now: number): Promise<nu
     const after = limitMs(policies.archiveEnvironmentsAfter);
     if (!enterprise || after === undefined) continue;
     const scope = { organizationId };
+    const archiveBatch = async (tx: WriteTransaction) => {
+      const found = await findArchivable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
+      for (const each of found) await updateEnvironment(tx, scope, each, archivedEnvironment(each, now));
+      return found.length;
+    };
     for (;;) {
-      const batch = await store.write(SYSTEM, "job/archive", async (tx) => {
-        const found = await findArchivable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
-        for (const each of found) await updateEnvironment(tx, scope, each, archivedEnvironment(each, now));
-        return found.length;
-      });
+      const batch = await store.write(SYSTEM, "job/archive", archiveBatch, within(scope));
       archived += batch;
       if (batch < ENVIRONMENTS_PER_BATCH) break;
     }

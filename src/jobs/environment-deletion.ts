@@ -3,7 +3,7 @@ import { limitMs } from "../domain/policy/policy-limit.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../services/environment/environment-change.ts";
 import { findDeletable } from "../store/environment/environment-age.ts";
 import { findAllSetPolicies } from "../store/policy/organization-policies.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 /** Policies count in days, so a minute is precise enough. */
@@ -26,21 +26,24 @@ export async function deleteArchivedEnvironments(store: Store, now: number): Pro
     const after = limitMs(policies.deleteArchivedEnvironmentsAfter);
     if (after === undefined) continue;
     const scope = { organizationId };
+    const deleteBatch = (tx: WriteTransaction) => deleteArchived(tx, scope, now - after);
     for (;;) {
-      const batch = await store.write(SYSTEM, "job/deletion", async (tx) => {
-        const found = await findDeletable(tx.db, scope, now - after, ENVIRONMENTS_PER_BATCH);
-        for (const each of found) {
-          const marked = deletedEnvironment(each);
-          if (wasNeverAssigned(each)) await deleteEnvironmentRow(tx, scope, each);
-          else if (marked) await changeEnvironment(tx, scope, each, marked);
-        }
-        return found.length;
-      });
+      const batch = await store.write(SYSTEM, "job/deletion", deleteBatch, within(scope));
       deleted += batch;
       if (batch < ENVIRONMENTS_PER_BATCH) break;
     }
   }
   return deleted;
+}
+
+async function deleteArchived(tx: WriteTransaction, scope: Scope, archivedUntil: number): Promise<number> {
+  const found = await findDeletable(tx.db, scope, archivedUntil, ENVIRONMENTS_PER_BATCH);
+  for (const each of found) {
+    const marked = deletedEnvironment(each);
+    if (wasNeverAssigned(each)) await deleteEnvironmentRow(tx, scope, each);
+    else if (marked) await changeEnvironment(tx, scope, each, marked);
+  }
+  return found.length;
 }
 
 /** Deletes archived environments. */

@@ -1,5 +1,5 @@
 import { findOrganizationsWithEventsBefore, removeEventsBefore } from "../store/record/event-pruning.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import { type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 const EVERY_MS = 3_600_000;
@@ -19,10 +19,10 @@ const EVENTS_PER_BATCH = 1_000;
 export async function pruneEvents(store: Store, cutoff: number): Promise<number> {
   let removed = 0;
   for (const organizationId of await findOrganizationsWithEventsBefore(store.reader, cutoff)) {
+    const scope = { organizationId };
+    const remove = (tx: WriteTransaction) => removeEventsBefore(tx, scope, cutoff, EVENTS_PER_BATCH);
     for (;;) {
-      const batch = await store.write(SYSTEM, "job/event-pruning", (tx) =>
-        removeEventsBefore(tx, { organizationId }, cutoff, EVENTS_PER_BATCH),
-      );
+      const batch = await store.write(SYSTEM, "job/event-pruning", remove, within(scope));
       removed += batch;
       if (batch < EVENTS_PER_BATCH) break;
     }

@@ -10,13 +10,14 @@ import {
 import { findProject } from "../store/project/project.ts";
 import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
+import { writeInEach } from "./job-writes.ts";
 
 const EVERY_MS = 1_000;
 
 /** Number of projects read at a time. */
 const PROJECTS_PER_BATCH = 100;
 
-/** Maximum number of prebuilds stopped per run. A run is one transaction, which other writes wait for. */
+/** Maximum number of prebuilds stopped per run: other writes wait for those of their organization. */
 const PREBUILDS_PER_RUN = 100;
 
 /**
@@ -53,11 +54,10 @@ export async function createDuePrebuilds(store: Store, now: number): Promise<voi
  * @returns the number of prebuilds stopped
  */
 export async function stopTimedOutPrebuilds(store: Store, now: number): Promise<number> {
-  // There is almost never one, and a transaction would make other writes wait for nothing.
-  if ((await findOvertimePrebuilds(store.reader, now, 1)).length === 0) return 0;
-  return store.write(SYSTEM, "job/prebuild-time", async (tx) => {
-    const overtime = await findOvertimePrebuilds(tx.db, now, PREBUILDS_PER_RUN);
-    for (const { organizationId, id } of overtime) await expirePrebuild(tx, { organizationId }, id);
+  const found = await findOvertimePrebuilds(store.reader, now, PREBUILDS_PER_RUN);
+  return writeInEach(store, "job/prebuild-time", found, async (tx, scope) => {
+    const overtime = await findOvertimePrebuilds(tx.db, now, PREBUILDS_PER_RUN, scope.organizationId);
+    for (const { id } of overtime) await expirePrebuild(tx, scope, id);
     return overtime.length;
   });
 }

@@ -1,9 +1,10 @@
 import { findWholeProject, removeProject } from "../store/project/project.ts";
 import { findRemovableProjects } from "../store/project/project-removal.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
+import { writeInEach } from "./job-writes.ts";
 
-/** Maximum number of projects removed per run. A run is one transaction, which other writes wait for. */
+/** Maximum number of projects removed per run: other writes wait for those of their organization. */
 const PROJECTS_PER_RUN = 100;
 
 /**
@@ -12,11 +13,11 @@ const PROJECTS_PER_RUN = 100;
  *
  * @returns the number of projects removed
  */
-export function removeDeletedProjects(store: Store): Promise<number> {
-  return store.write(SYSTEM, "job/project-removal", async (tx) => {
-    const removable = await findRemovableProjects(tx.db, PROJECTS_PER_RUN);
-    for (const { id, organizationId } of removable) {
-      const scope = { organizationId };
+export async function removeDeletedProjects(store: Store): Promise<number> {
+  const found = await findRemovableProjects(store.reader, PROJECTS_PER_RUN);
+  return writeInEach(store, "job/project-removal", found, async (tx, scope) => {
+    const removable = await findRemovableProjects(tx.db, PROJECTS_PER_RUN, scope.organizationId);
+    for (const { id } of removable) {
       const project = await findWholeProject(tx.db, scope, id);
       if (project) await removeProject(tx, scope, project);
     }

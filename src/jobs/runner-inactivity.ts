@@ -1,11 +1,12 @@
 import { INACTIVE_AFTER_MS, inactiveRunner } from "../domain/runner/runner-heartbeat.ts";
 import { findSilentRunners, findStoredRunner, updateRunner } from "../store/runner/runner-life.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
+import { writeInEach } from "./job-writes.ts";
 
 const EVERY_MS = 5_000;
 
-/** Maximum number of runners marked per run. A run is one transaction, which other writes wait for. */
+/** Maximum number of runners marked per run: other writes wait for those of their organization. */
 const RUNNERS_PER_RUN = 100;
 
 /**
@@ -17,12 +18,10 @@ const RUNNERS_PER_RUN = 100;
  */
 export async function markInactiveRunners(store: Store, now: number): Promise<number> {
   const cutoff = now - INACTIVE_AFTER_MS;
-  // There is almost never one, and a transaction would make other writes wait for nothing.
-  if ((await findSilentRunners(store.reader, cutoff, 1)).length === 0) return 0;
-  return store.write(SYSTEM, "job/runner-silence", async (tx) => {
-    const silent = await findSilentRunners(tx.db, cutoff, RUNNERS_PER_RUN);
-    for (const { organizationId, runnerId } of silent) {
-      const scope = { organizationId };
+  const found = await findSilentRunners(store.reader, cutoff, RUNNERS_PER_RUN);
+  return writeInEach(store, "job/runner-silence", found, async (tx, scope) => {
+    const silent = await findSilentRunners(tx.db, cutoff, RUNNERS_PER_RUN, scope.organizationId);
+    for (const { runnerId } of silent) {
       const known = await findStoredRunner(tx.db, scope, runnerId);
       if (!known) continue;
       const runner = inactiveRunner(known.runner, tx.now);

@@ -4,7 +4,7 @@ import { stopExecution, stopExecutions } from "../services/workflow/execution/ex
 import { type Store, type WriteTransaction, within } from "../store/store.ts";
 import { findPendingStops, removePendingStop, type StoredStop } from "../store/workflow/pending-stop.ts";
 import type { JobFactory } from "./job.ts";
-import { writeThenPause } from "./write-then-pause.ts";
+import { writeThenPause } from "./job-writes.ts";
 
 /** The delay before the rest of a large stop begins, at most. */
 const EVERY_MS = 1_000;

@@ -1,8 +1,9 @@
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
-import { type Store, SYSTEM } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
+import { writeInEach } from "./job-writes.ts";
 
-/** Maximum number of tokens removed per run. A run is one transaction, which other writes wait for. */
+/** Maximum number of tokens removed per run: other writes wait for those of their organization. */
 const TOKENS_PER_RUN = 100;
 
 /**
@@ -13,10 +14,13 @@ const TOKENS_PER_RUN = 100;
  * @param now milliseconds since 1970 UTC
  * @returns the number of tokens removed
  */
-export function removeExpiredTokens(store: Store, now: number): Promise<number> {
-  return store.write(SYSTEM, "job/token-expiry", async (tx) => {
-    const expired = await findExpiredProgramTokens(tx.db, now, TOKENS_PER_RUN);
-    for (const token of expired) await removeToken(tx, { organizationId: token.organization_id }, token);
+export async function removeExpiredTokens(store: Store, now: number): Promise<number> {
+  const found = (await findExpiredProgramTokens(store.reader, now, TOKENS_PER_RUN)).map((token) => ({
+    organizationId: token.organization_id,
+  }));
+  return writeInEach(store, "job/token-expiry", found, async (tx, scope) => {
+    const expired = await findExpiredProgramTokens(tx.db, now, TOKENS_PER_RUN, scope.organizationId);
+    for (const token of expired) await removeToken(tx, scope, token);
     return expired.length;
   });
 }

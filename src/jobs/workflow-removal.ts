@@ -1,4 +1,4 @@
-import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import { type FoundWorkflow, findDeletingWorkflows, removeWorkflow } from "../store/workflow/workflow.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
 import {
@@ -7,7 +7,7 @@ import {
   removePartsOfWorkflow,
 } from "../store/workflow/workflow-removal.ts";
 import type { JobFactory } from "./job.ts";
-import { writeThenPause } from "./write-then-pause.ts";
+import { writeThenPause } from "./job-writes.ts";
 
 /** A workflow that is pending deletion is removed within this time after its last execution has ended. */
 const EVERY_MS = 1_000;
@@ -54,17 +54,18 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
 async function removeEnded(store: Store, scope: Scope, workflow: FoundWorkflow): Promise<void> {
   const { id } = workflow;
   for (const part of PARTS_OF_WORKFLOW) {
-    await removeInBatches(store, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));
+    await removeInBatches(store, scope, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));
   }
-  await removeInBatches(store, (tx) => removeExecutions(tx, scope, id, EXECUTIONS_PER_BATCH));
-  await store.write(SYSTEM, OPERATION, (tx) => removeWorkflow(tx, scope, workflow));
+  await removeInBatches(store, scope, (tx) => removeExecutions(tx, scope, id, EXECUTIONS_PER_BATCH));
+  await store.write(SYSTEM, OPERATION, (tx) => removeWorkflow(tx, scope, workflow), within(scope));
 }
 
 async function removeInBatches(
   store: Store,
+  scope: Scope,
   remove: (tx: WriteTransaction) => Promise<number>,
 ): Promise<void> {
-  while ((await writeThenPause(store, OPERATION, remove)) > 0);
+  while ((await writeThenPause(store, OPERATION, remove, within(scope))) > 0);
 }
 
 /** Removes workflows that are marked for removal. */

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
 const MS_PER_UNIT: Readonly<Record<string, number>> = {
   H: 3_600_000,
   M: 60_000,
@@ -40,4 +42,16 @@ export function deadlineMs(headers: Record<string, string | string[] | undefined
   }
   const [, amount, unit = ""] = /^(\d{1,8})([HMSmun])$/.exec(String(headers["grpc-timeout"])) ?? [];
   return amount === undefined ? undefined : Number(amount) * (MS_PER_UNIT[unit] ?? 0);
+}
+
+const deadlines = new AsyncLocalStorage<number>();
+
+/** Runs an operation whose caller waits for so long: what it asks of a database by then ends with it. */
+export function withDeadline<T>(leftMs: number, operation: () => T): T {
+  return deadlines.run(performance.now() + leftMs, operation);
+}
+
+/** Returns when the caller of the present operation ceases to wait, by performance.now(); undefined if never. */
+export function presentDeadline(): number | undefined {
+  return deadlines.getStore();
 }

@@ -20,6 +20,7 @@ import { Health } from "#gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { runAuthentication } from "./access/authorization.ts";
 import { CONTRACT } from "./contract.ts";
+import { withDeadline } from "./deadline.ts";
 import { healthService, type Readiness } from "./health.ts";
 import { reflectionService } from "./reflection.ts";
 import { JSON_OPTIONS } from "./request/json-options.ts";
@@ -95,9 +96,12 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
       const requests = requestReading(method, options.allowUnknownFields);
       readings.set(method, requests);
       const { limitBytes: readMaxBytes, jsonOptions, serialization } = requests;
-      addRoute(router, spec, { readMaxBytes, jsonOptions });
-      if (spec.kind !== "unary") continue;
-      const { impl: implementation } = spec;
+      if (spec.kind !== "unary") {
+        addRoute(router, spec, { readMaxBytes, jsonOptions });
+        continue;
+      }
+      const implementation = untilDeadline(spec.impl);
+      addRoute(router, { ...spec, impl: implementation }, { readMaxBytes, jsonOptions });
       const { interceptors } = options;
       unary.set(method, { method: spec.method, implementation, interceptors, serialization, requests });
     }
@@ -122,6 +126,18 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
       return [handle.requestPath, route];
     }),
   );
+}
+
+/** Returns an operation during which its caller's deadline is known. */
+function untilDeadline<I, O>(
+  operation: (message: I, ctx: HandlerContext) => O,
+): (message: I, ctx: HandlerContext) => O {
+  return (message, ctx) => {
+    const leftMs = ctx.timeoutMs();
+    return leftMs === undefined
+      ? operation(message, ctx)
+      : withDeadline(leftMs, () => operation(message, ctx));
+  };
 }
 
 function isUnary(method: DescMethod): method is DescMethodUnary {

@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import type { Group } from "./group.ts";
+import type { HeldLocks } from "./held-locks.ts";
 import { type AuditSeal, buildRecord } from "./record/record.ts";
 import type { Schema } from "./schema.ts";
 import type { Actor, Change, Scope, WriteTransaction } from "./store.ts";
@@ -27,8 +28,8 @@ export interface WriteEngine {
   ): Promise<number>;
   /** Runs a part of a write in a savepoint; `undo` takes back what the write has recorded since. */
   attempt<T>(part: () => Promise<T>, undo: () => void): Promise<T>;
-  /** Called for each change that is recorded. @throws Error for one that the write may not make */
-  checkChange?(change: Change): void;
+  /** What the write may change. */
+  readonly locks: HeldLocks;
   /** Awaited after each record, so that a long write lets others have their turn. */
   pause?(): Promise<void> | undefined;
 }
@@ -55,7 +56,7 @@ export async function runWrite<T>(
     quotaBytes: settings.quotaBytes,
     newId: settings.newId,
     record(change) {
-      engine.checkChange?.(change);
+      engine.locks.requireChange(change);
       changes.push(change);
     },
     touch: (id) => void topics.add(id),

@@ -151,14 +151,24 @@ export interface WriteTransaction {
   attempt<T>(part: () => Promise<T>): Promise<T>;
 }
 
+/**
+ * What a write locks: an organization by its id, or with null what belongs to none, which is the accounts, which of
+ * them join an organization, and the record of the installation.
+ */
+export type Lock = string | null;
+
+/**
+ * The locks of a write. Writes that have none in common go side by side where the engine has more than one writer;
+ * every other write waits for one that locks the installation. A function finds them by reading: its reader is first one
+ * without locks and then that of the write, which starts over if there are more by then.
+ */
+export type Locks = readonly Lock[] | "installation" | ((db: Reader) => Promise<readonly Lock[]>);
+
 export interface WriteOptions {
   /** A write whose signal is aborted before its turn comes does not begin. */
   readonly signal?: AbortSignal;
-  /**
-   * The organizations whose rows the write changes, by id. Writes of others go on beside it where the engine has more
-   * than one writer; a change of anything else fails. Default: the installation, which every other write waits for.
-   */
-  readonly locks?: readonly string[] | "installation";
+  /** What the write changes; a change of anything else fails. Default: the installation. */
+  readonly locks?: Locks;
   /** True for a write of a job: it fails once another process runs the jobs. Default false. */
   readonly asLeader?: boolean;
 }

@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import pg from "pg";
-import { SearchTooLong } from "../../src/domain/error.ts";
-import { openPool, readFrom } from "../../src/store/postgres/connection.ts";
-import { lockForWrite } from "../../src/store/postgres/locks.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { type Reader, type Store, SYSTEM, type WriteTransaction, within } from "../../src/store/store.ts";
+import { type Store, SYSTEM, within } from "../../src/store/store.ts";
+import {
+  changeOf,
+  holdLocks,
+  makeOrganization,
+  nameOf,
+  rename,
+  sequencesOf,
+  untilWaiting,
+} from "../harness/locked-organizations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
-import { until } from "../harness/until.ts";
 
 let cluster: PostgresCluster;
 let url: string;
@@ -24,69 +28,15 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-let made = 0;
-/** Creates an organization; its scope. */
-async function organization() {
-  made += 1;
-  const id = `organization-${made}`;
-  await one.write(SYSTEM, "test", async ({ db, now }) => {
-    const row = { id, name: id, created_at: now, updated_at: now };
-    await builderOf(db)
-      .insertInto("organization")
-      .values({ ...row, sequence: 0, enterprise: 0, chain_hash: null, pruned_sequence: 0 })
-      .execute();
-  });
-  return { organizationId: id };
-}
-type Scope = Awaited<ReturnType<typeof organization>>;
-
-const nameOf = async (db: Reader, { organizationId: id }: Scope) => {
-  const { name } = await builderOf(db)
-    .selectFrom("organization")
-    .select("name")
-    .where("id", "=", id)
-    .executeTakeFirstOrThrow();
-  return name;
-};
-const rename = ({ db }: Pick<WriteTransaction, "db">, { organizationId: id }: Scope, name: string) =>
-  builderOf(db).updateTable("organization").set({ name }).where("id", "=", id).execute();
-const change = ({ organizationId }: Scope) =>
-  ({ organizationId, type: "organization", id: organizationId, kind: "updated" }) as const;
-
-/** Holds the locks of a write on a connection of its own until `release`. */
-async function holding(locks: readonly string[] | "installation") {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query("begin");
-  await lockForWrite(client as unknown as pg.PoolClient, locks);
-  return {
-    client,
-    async release() {
-      await client.query("commit");
-      await client.end();
-    },
-  };
-}
-
-/** Waits until so many connections wait for a lock. */
-const untilWaiting = (count: number) =>
-  until(
-    async () =>
-      (
-        await onCluster(
-          url,
-          "select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())",
-        )
-      ).rowCount,
-    (waiting) => waiting === count,
-  );
+const organization = () => makeOrganization(one);
+const holding = (locks: readonly string[] | "installation") => holdLocks(url, locks);
 
 describe("a write of an organization", () => {
   test("waits for who holds its lock, and then sees what that changed", async () => {
     const scope = await organization();
     const held = await holding([scope.organizationId]);
     const seen = one.write(SYSTEM, "test", ({ db }) => nameOf(db, scope), within(scope));
-    await untilWaiting(1);
+    await untilWaiting(url, 1);
     await held.client.query("update organization set name = 'changed' where id = $1", [scope.organizationId]);
     await held.release();
     expect(await seen).toBe("changed");
@@ -97,13 +47,13 @@ describe("a write of an organization", () => {
     const all = await holding("installation");
     const order: string[] = [];
     const own = one.write(SYSTEM, "test", async () => void order.push("own"), within(scope));
-    await untilWaiting(1);
+    await untilWaiting(url, 1);
     order.push("released");
     await all.release();
     await own;
     const held = await holding([scope.organizationId]);
     const whole = one.write(SYSTEM, "test", async () => void order.push("whole"));
-    await untilWaiting(1);
+    await untilWaiting(url, 1);
     order.push("released");
     await held.release();
     await whole;
@@ -126,7 +76,7 @@ describe("a write of an organization", () => {
       "test",
       async (tx) => {
         await rename(tx, neighbour, "stolen");
-        tx.record(change(neighbour));
+        tx.record(changeOf(neighbour));
       },
       within(scope),
     );
@@ -142,8 +92,8 @@ describe("a write of an organization", () => {
         SYSTEM,
         "test",
         async (tx) => {
-          tx.record(change(first));
-          tx.record(change(second));
+          tx.record(changeOf(first));
+          tx.record(changeOf(second));
         },
         { locks: index % 3 ? ids : ids.toReversed() },
       ),
@@ -160,7 +110,7 @@ describe("a write of an organization", () => {
           SYSTEM,
           "test",
           async (tx) => {
-            tx.record(change(scope));
+            tx.record(changeOf(scope));
             if (index % 10 === 0) throw new Error("refused");
           },
           within(scope),
@@ -194,15 +144,9 @@ describe("a write of an organization", () => {
 });
 
 async function expectGapless(organizationId: string, count: number): Promise<void> {
-  for (const table of ["audit_log", "event"] as const) {
-    const rows = await builderOf(one.reader)
-      .selectFrom(table)
-      .select("sequence")
-      .where("organization_id", "=", organizationId)
-      .orderBy("sequence")
-      .execute();
-    expect(rows.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
-  }
+  const whole = Array.from({ length: count }, (_, index) => index + 1);
+  expect(await sequencesOf(one, "audit_log", { organizationId })).toEqual(whole);
+  expect(await sequencesOf(one, "event", { organizationId })).toEqual(whole);
 }
 
 describe("a part of a write", () => {
@@ -212,10 +156,10 @@ describe("a part of a write", () => {
       SYSTEM,
       "test",
       async (tx) => {
-        tx.record(change(scope));
+        tx.record(changeOf(scope));
         const part = tx.attempt(async () => {
           await rename(tx, scope, "part");
-          tx.record(change(scope));
+          tx.record(changeOf(scope));
           await builderOf(tx.db).insertInto("fact").values({ name: "x", value: "1" }).execute();
           await builderOf(tx.db).insertInto("fact").values({ name: "x", value: "2" }).execute();
         });
@@ -229,34 +173,6 @@ describe("a part of a write", () => {
 });
 
 describe("a caller", () => {
-  test("that leaves while its organization is locked has begun nothing", async () => {
-    const scope = await organization();
-    const held = await holding([scope.organizationId]);
-    const leaving = new AbortController();
-    const first = one.write(SYSTEM, "test", async () => "first", within(scope));
-    const second = one.write(SYSTEM, "test", (tx) => rename(tx, scope, "late"), {
-      ...within(scope),
-      signal: leaving.signal,
-    });
-    await untilWaiting(1);
-    leaving.abort(new Error("left"));
-    await held.release();
-    expect(await first).toBe("first");
-    await expect(second).rejects.toThrow("left");
-    expect(await nameOf(one.reader, scope)).toBe(scope.organizationId);
-  });
-
-  test("waits for at most 10 s for a lock, and writes nothing then", async () => {
-    const scope = await organization();
-    const held = await holding([scope.organizationId]);
-    const late = one.write(SYSTEM, "test", (tx) => rename(tx, scope, "late"), within(scope));
-    await expect(late).rejects.toMatchObject({ name: "StoreUnavailable", cause: { code: "55P03" } });
-    await held.release();
-    expect(await nameOf(one.reader, scope)).toBe(scope.organizationId);
-    await one.write(SYSTEM, "test", (tx) => rename(tx, scope, "next"), within(scope));
-    expect(await nameOf(one.reader, scope)).toBe("next");
-  });
-
   test("whose connection breaks in the write is told that the database is unavailable; the next is served", async () => {
     const scope = await organization();
     const broken = one.write(
@@ -282,42 +198,13 @@ describe("a caller", () => {
   });
 });
 
-describe("a commit", () => {
-  test("calls the listeners of its resource in every process, and those of no other", async () => {
-    const [scope, neighbour] = [await organization(), await organization()];
-    const called: string[] = [];
+test("a commit calls the listeners of its resource in every process", async () => {
+  const scope = await organization();
+  const called = [one, other].map((store) => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const ends = [
-      other.onChange(scope.organizationId, () => {
-        called.push("own");
-        resolve();
-      }),
-    ];
-    await one.write(SYSTEM, "test", async (tx) => tx.record(change(scope)), within(scope));
-    await promise;
-    expect(called.length).toBeGreaterThan(0);
-    for (const end of ends) end();
-    void neighbour;
+    const end = store.onChange(scope.organizationId, resolve);
+    return promise.then(end);
   });
-});
-
-test("a query that reads for too long ends with the error of its kind, which names the limit", async () => {
-  const pool = openPool({ url }, "read", 1);
-  const query = readFrom(pool, (limitMs) => new SearchTooLong(limitMs))({ text: "select pg_sleep(3600)" });
-  const ended = expect(query).rejects.toThrow(
-    "the search takes longer than 10000 ms: search for a longer text",
-  );
-  // The engine ends it in the same way at its statement_timeout.
-  await until(
-    async () =>
-      (
-        await onCluster(
-          url,
-          "select pg_cancel_backend(pid) from pg_stat_activity where query = 'select pg_sleep(3600)'",
-        )
-      ).rowCount,
-    (cancelled) => cancelled === 1,
-  );
-  await ended;
-  await pool.end();
+  await one.write(SYSTEM, "test", async (tx) => tx.record(changeOf(scope)), within(scope));
+  await Promise.all(called);
 });

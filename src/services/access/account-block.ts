@@ -15,11 +15,22 @@ import { countOtherAdministrators } from "../../store/identity/member.ts";
 import { serviceAccountTokenOfRow } from "../../store/identity/service-account-token.ts";
 import { cancelSubscriptions } from "../../store/identity/subscription.ts";
 import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Lock, Reader, WriteTransaction } from "../../store/store.ts";
 import { findWorkflowsOfExecutor } from "../../store/workflow/workflow.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-cancel.ts";
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
+
+/**
+ * Returns the function that finds what a change of an account locks: the accounts, so that it joins no other
+ * organization meanwhile, and the organizations that it is or was a member of.
+ */
+export function locksOfAccount(accountId: string): (db: Reader) => Promise<Lock[]> {
+  return async (db) => {
+    const users = await findUsersOfAccount(db, accountId);
+    return [null, ...users.map(({ organizationId }) => organizationId)];
+  };
+}
 
 /**
  * Blocks an account and stops everything that acts for it. Its access, tokens and

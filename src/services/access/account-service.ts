@@ -19,7 +19,7 @@ import { findTokenIdsIn } from "../../store/identity/token-disabling.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { blockAccount, unblockAccount } from "./account-block.ts";
+import { blockAccount, locksOfAccount, unblockAccount } from "./account-block.ts";
 
 /** The service of accounts: the logins of people, who may be members of several organizations. */
 export class AccountService implements ServiceImpl<typeof Contract> {
@@ -39,22 +39,24 @@ export class AccountService implements ServiceImpl<typeof Contract> {
 
   async blockAccount({ accountId, reason }: BlockAccountRequest, ctx: HandlerContext) {
     const { store, revocationMonitor } = this.#deps;
-    const receipt = await writeAsCaller(store, ctx, async (tx, caller) => {
+    const block = async (tx: WriteTransaction, caller: Caller) => {
       requireOtherAccount(caller, accountId);
       await requireAdministratorOf(tx, caller, accountId);
       return visibleReceipt(tx, caller, await blockAccount(tx, accountId, reason));
-    });
+    };
+    const receipt = await writeAsCaller(store, ctx, block, { alsoLocks: locksOfAccount(accountId) });
     // The response promises that the account's streams have ended.
     await revocationMonitor.check();
     return receipt;
   }
 
   unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+    const unblock = async (tx: WriteTransaction, caller: Caller) => {
       await requireAdministratorOf(tx, caller, accountId);
       await unblockAccount(tx, accountId);
       return {};
-    });
+    };
+    return writeAsCaller(this.#deps.store, ctx, unblock, { alsoLocks: locksOfAccount(accountId) });
   }
 }
 

@@ -7,7 +7,7 @@ import { findAccountByEmail, insertAccount } from "../../store/identity/account.
 import { findMembership, insertMember } from "../../store/identity/member.ts";
 import { hadOrganization, hasOrganization, insertOrganization } from "../../store/identity/organization.ts";
 import { insertRunner } from "../../store/runner/runner.ts";
-import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
+import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
 import { createPersonalToken } from "../identity/personal-token.ts";
 
 export { findUsers } from "../../store/identity/member.ts";
@@ -32,7 +32,8 @@ export interface OrganizationCreationRequest {
  * the email exists, it becomes the administrator; otherwise an account is created.
  */
 export function createOrganizationWithToken(store: Store, keys: Keys, request: OrganizationCreationRequest) {
-  return store.write(OPERATOR, request.operation, (tx) => insertOrganizationWithToken(tx, keys, request));
+  const create = (tx: WriteTransaction) => insertOrganizationWithToken(tx, keys, request);
+  return store.write(OPERATOR, request.operation, create, { locks: [null] });
 }
 
 /**
@@ -41,11 +42,11 @@ export function createOrganizationWithToken(store: Store, keys: Keys, request: O
  * @returns undefined where there is or was an organization: another server may have created the first one
  */
 export function createFirstOrganization(store: Store, keys: Keys, request: OrganizationCreationRequest) {
-  return store.write(OPERATOR, request.operation, async (tx) =>
+  const create = async (tx: WriteTransaction) =>
     (await hasOrganization(tx.db)) || (await hadOrganization(tx.db))
       ? undefined
-      : insertOrganizationWithToken(tx, keys, request),
-  );
+      : insertOrganizationWithToken(tx, keys, request);
+  return store.write(OPERATOR, request.operation, create, { locks: [null] });
 }
 
 async function insertOrganizationWithToken(
@@ -108,12 +109,18 @@ export function createTokenAsOperator(
   keys: Keys,
   { userId, description, validForMs, readOnly = false }: OperatorTokenRequest,
 ): Promise<string> {
-  return store.write(OPERATOR, "chartroom token create", async (tx) => {
-    const member = await findMembership(tx.db, userId);
+  const find = async (db: Reader) => {
+    const member = await findMembership(db, userId);
     if (!member) throw notFound("user");
-    const scope = { organizationId: member.organization_id };
-    return createPersonalToken(tx, scope, keys, { userId, description, validForMs, readOnly });
-  });
+    return { organizationId: member.organization_id };
+  };
+  return store.write(
+    OPERATOR,
+    "chartroom token create",
+    async (tx) =>
+      createPersonalToken(tx, await find(tx.db), keys, { userId, description, validForMs, readOnly }),
+    { locks: async (db) => [(await find(db)).organizationId] },
+  );
 }
 
 /**

@@ -17,6 +17,7 @@ import { findAccount } from "../../store/identity/account.ts";
 import { memberFacts } from "../../store/identity/member-list.ts";
 import { findOrganization } from "../../store/identity/organization.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listMembers } from "../identity/member-list.ts";
@@ -34,7 +35,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
 
   createOrganization({ name }: CreateOrganizationRequest, ctx: HandlerContext) {
     const { store, allowOrganizationCreation } = this.#deps;
-    return writeAsCaller(store, ctx, async (tx, { accountId }) => {
+    const create = async (tx: WriteTransaction, { accountId }: Caller) => {
       requireCreationAllowed(allowOrganizationCreation);
       const account = await findAccount(tx.db, accountId);
       if (!account) throw notFound("account");
@@ -43,7 +44,8 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
         organization: organizationMessage(organization),
         member: memberMessage(memberFacts(member, account)),
       };
-    });
+    };
+    return writeAsCaller(store, ctx, create, { alsoLocks: [null] });
   }
 
   listMembers = (req: ListMembersRequest, ctx: HandlerContext) => {

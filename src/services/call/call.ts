@@ -4,7 +4,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type Owner, requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
 import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
-import type { Actor, Store, WriteTransaction } from "../../store/store.ts";
+import type { Actor, Locks, Store, WriteTransaction } from "../../store/store.ts";
 import { requireNotRevoked } from "./authenticated-caller.ts";
 import { replayOrRun, responseOf } from "./idempotency.ts";
 import { withinQuota } from "./storage-quota.ts";
@@ -56,14 +56,20 @@ export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[
   requireOwnershipFor(operationOf(ctx), callerOf(ctx), ...owners);
 }
 
+/** What an operation's write needs besides what every one has. */
+export interface CallerWriteOptions {
+  /** Whether the request is exempt from the storage quota; by default its operation decides. */
+  readonly isExempt?: boolean | undefined;
+  /** Locks beside that of the caller's organization; a function as in {@link Locks}. Default none. */
+  readonly alsoLocks?: Exclude<Locks, "installation">;
+}
+
 /**
  * Writes as the caller, in the name of the operation, unless its deadline has
  * passed. `fn` must return the operation's response: for a request with an
  * idempotency key it is stored, and a repeated request gets it without a call of
  * `fn`. An operation writes once.
  *
- * @param isExempt whether the request is exempt from the storage quota; by default
- *   its operation decides
  * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would exceed its quota
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
  *   caller that was blocked or lost the permission since authentication
@@ -72,13 +78,17 @@ export async function writeAsCaller<T>(
   store: Store,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
-  isExempt = isExemptFromQuota(ctx),
+  { isExempt = isExemptFromQuota(ctx), alsoLocks }: CallerWriteOptions = {},
 ): Promise<T> {
   const operation = operationOf(ctx);
-  const replay = await writePartAsCaller(store, ctx, (tx, caller) =>
-    replayOrRun(tx, ctx, caller, operation, () =>
-      isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
-    ),
+  const replay = await writePartAsCaller(
+    store,
+    ctx,
+    (tx, caller) =>
+      replayOrRun(tx, ctx, caller, operation, () =>
+        isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
+      ),
+    alsoLocks,
   );
   return responseOf(ctx, replay);
 }
@@ -99,8 +109,10 @@ export function writePartAsCaller<T>(
   store: Store,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
+  alsoLocks: CallerWriteOptions["alsoLocks"] = [],
 ): Promise<T> {
   const caller = callerOf(ctx);
+  const { organizationId } = caller;
   const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
   const operation = operationOf(ctx);
   return store.write(
@@ -112,17 +124,13 @@ export function writePartAsCaller<T>(
     },
     {
       signal: ctx.signal,
-      locks: BEYOND_ORGANIZATION.has(operation) ? "installation" : [caller.organizationId],
+      locks:
+        typeof alsoLocks === "function"
+          ? async (db) => [organizationId, ...(await alsoLocks(db))]
+          : [organizationId, ...alsoLocks],
     },
   );
 }
-
-/** Operations that change more than the caller's organization: other organizations, or accounts. */
-const BEYOND_ORGANIZATION: ReadonlySet<string> = new Set([
-  "service.v1.OrganizationService/CreateOrganization",
-  "service.v1.AccountService/BlockAccount",
-  "service.v1.AccountService/UnblockAccount",
-]);
 
 /** Tells whether the operation is exempt. Those of runners are: they report on earlier requests and are bounded by leases. */
 function isExemptFromQuota(ctx: HandlerContext): boolean {

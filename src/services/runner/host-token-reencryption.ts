@@ -5,7 +5,7 @@ import {
   findHostTokensUnderKey,
   reencryptHostTokenSecrets,
 } from "../../store/runner/host-token-reencryption.ts";
-import { OPERATOR, type Store } from "../../store/store.ts";
+import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.ts";
 
 /** Number of host tokens re-encrypted per commit, which is also the most that a kill undoes. */
@@ -31,17 +31,18 @@ export class DamagedHostToken extends Error {
 export async function reencryptHostTokens(store: Store, keys: Keys): Promise<number> {
   let reencrypted = 0;
   for (const formerId of keys.ids.slice(1)) {
+    const find = (db: Reader) => findHostTokensUnderKey(db, formerId, TOKENS_PER_BATCH);
+    const reencryptBatch = async (tx: WriteTransaction) => {
+      const found = await find(tx.db);
+      for (const { id, sealed } of found) {
+        const secrets = openOrThrow(keys, id, sealed);
+        await reencryptHostTokenSecrets(tx, id, sealHostTokenSecrets(keys, id, secrets));
+      }
+      return found.length;
+    };
     for (;;) {
-      const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findHostTokensUnderKey(tx.db, formerId, TOKENS_PER_BATCH);
-        for (const { id, sealed } of found) {
-          await reencryptHostTokenSecrets(
-            tx,
-            id,
-            sealHostTokenSecrets(keys, id, openOrThrow(keys, id, sealed)),
-          );
-        }
-        return found.length;
+      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
+        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
       });
       reencrypted += batch;
       if (batch < TOKENS_PER_BATCH) break;

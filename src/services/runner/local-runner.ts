@@ -21,11 +21,14 @@ const CREATED_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
  * @returns the token's value; undefined while there is no organization
  */
 export async function createLocalExchangeToken(store: Store, keys: Keys): Promise<string | undefined> {
-  return store.write(OPERATOR, "chartroom serve", async (tx) => {
+  const create = async (tx: WriteTransaction) => {
     const [organization] = await findOrganizations(tx.db);
     if (!organization) return undefined;
     const scope = { organizationId: organization.id };
     return replaceExchangeToken(tx, scope, keys, await ensureLocalRunner(tx, scope));
+  };
+  return store.write(OPERATOR, "chartroom serve", create, {
+    locks: async (db) => (await findOrganizations(db)).slice(0, 1).map(({ id }) => id),
   });
 }
 

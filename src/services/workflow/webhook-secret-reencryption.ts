@@ -1,5 +1,5 @@
 import type { Keys } from "../../keys.ts";
-import { OPERATOR, type Store } from "../../store/store.ts";
+import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
 import {
   findWebhookSecretsUnderKey,
   replaceWebhookSecrets,
@@ -32,19 +32,20 @@ export class DamagedWebhookSecret extends Error {
 export async function reencryptWebhookSecrets(store: Store, keys: Keys): Promise<number> {
   let sealed = 0;
   for (const formerId of keys.ids.slice(1)) {
+    const find = (db: Reader) => findWebhookSecretsUnderKey(db, formerId, WORKFLOWS_PER_BATCH);
+    const reencryptBatch = async (tx: WriteTransaction) => {
+      const found = await find(tx.db);
+      for (const { workflowId, secrets } of found) {
+        const lasting =
+          (secrets.previous?.until ?? 0) > tx.now ? secrets : { ...secrets, previous: undefined };
+        const decrypted = decryptOrThrow(keys, workflowId, lasting);
+        await replaceWebhookSecrets(tx, workflowId, sealWebhookSecrets(keys, workflowId, decrypted));
+      }
+      return found.length;
+    };
     for (;;) {
-      const batch = await store.write(OPERATOR, "chartroom keys rotate", async (tx) => {
-        const found = await findWebhookSecretsUnderKey(tx.db, formerId, WORKFLOWS_PER_BATCH);
-        for (const { workflowId, secrets } of found) {
-          const lasting =
-            (secrets.previous?.until ?? 0) > tx.now ? secrets : { ...secrets, previous: undefined };
-          await replaceWebhookSecrets(
-            tx,
-            workflowId,
-            sealWebhookSecrets(keys, workflowId, decryptOrThrow(keys, workflowId, lasting)),
-          );
-        }
-        return found.length;
+      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
+        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
       });
       sealed += batch;
       if (batch < WORKFLOWS_PER_BATCH) break;

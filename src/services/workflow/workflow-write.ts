@@ -74,7 +74,7 @@ export function changeWorkflow(
     await updateWorkflow(tx, caller, before, after);
     return { workflow: toResponseForm(after, baseUrl(), tx.now) };
   };
-  return writeAsCaller(store, ctx, change, onlyDisables(req) || undefined);
+  return writeAsCaller(store, ctx, change, { isExempt: onlyDisables(req) || undefined });
 }
 
 function toResponseForm(workflow: Workflow, baseUrl: string, now: number): Workflow {

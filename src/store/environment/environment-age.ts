@@ -57,12 +57,14 @@ export interface ScopedEnvironment extends Scope {
 /**
  * Returns up to `limit` environments of all organizations that are wanted running although their
  * lifetime ended by `until`, by id ascending after `afterId`.
+ * @param organizationId of the environments; default any
  */
 export async function findPastLifetime(
   db: Reader,
   until: number,
   afterId: string,
   limit: number,
+  organizationId?: string,
 ): Promise<ScopedEnvironment[]> {
   const rows = await builderOf(db)
     .selectFrom("environment")
@@ -70,6 +72,9 @@ export async function findPastLifetime(
     .where("lockdown_at", "<=", until)
     .where("desired_phase", "=", EnvironmentPhase.RUNNING)
     .where("id", ">", afterId)
+    .$if(organizationId !== undefined, (environments) =>
+      environments.where("organization_id", "=", organizationId as string),
+    )
     .orderBy("id")
     .limit(limit)
     .execute();

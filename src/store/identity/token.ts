@@ -143,17 +143,22 @@ const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "en
 /**
  * Returns up to `limit` tokens of programs that have expired at `now`. For the system, so without a
  * scope.
+ * @param organizationId of the tokens; default any
  */
 export async function findExpiredProgramTokens(
   db: Reader,
   now: number,
   limit: number,
+  organizationId?: string,
 ): Promise<TokenTable[]> {
   return builderOf(db)
     .selectFrom("token")
     .selectAll()
     .where("kind", "in", UNLISTED_KINDS)
     .where("expires_at", "<=", now)
+    .$if(organizationId !== undefined, (tokens) =>
+      tokens.where("organization_id", "=", organizationId as string),
+    )
     .orderBy("id")
     .limit(limit)
     .execute();

@@ -13,11 +13,12 @@ import {
 } from "kysely";
 import pg from "pg";
 import { postgresForm } from "../expressions.ts";
+import type { HeldLocks } from "../held-locks.ts";
 import { runDirectly } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
-import { StoreUnavailable } from "../store.ts";
 import { Pipelines } from "./pipelines.ts";
-import { isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
+import { requireLockedRows } from "./row-guard.ts";
+import { isStalePlan } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
 
 /** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
@@ -25,19 +26,23 @@ export type ConnectionRole = "read" | "write" | "session";
 
 /**
  * Settings of every session. A client that vanishes without a word, with its machine or its network, frees its locks
- * within 10 s: keepalives begin after 3 s of silence, and three more seconds without an answer end the connection.
+ * within 10 s: keepalives begin after 3 s of silence, and three more seconds without an answer end the connection, also
+ * while a statement runs. One that is there and does nothing in a transaction loses it after 8 s.
  */
 const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   tcp_keepalives_idle: "3",
   tcp_keepalives_interval: "1",
   tcp_keepalives_count: "3",
   tcp_user_timeout: "6000",
+  client_connection_check_interval: "1000",
   idle_in_transaction_session_timeout: "6000",
+  // The locks of a write are its isolation: they are worth nothing to a transaction that reads what was before them.
+  default_transaction_isolation: "read committed",
   timezone: "UTC",
 };
 
 /** Time after which the engine ends a query that reads, in milliseconds. */
-const READ_LIMIT_MS = 10_000;
+export const READ_LIMIT_MS = 10_000;
 
 /** Settings of the connections that read. */
 const READ_SETTINGS: Readonly<Record<string, string>> = {
@@ -45,8 +50,14 @@ const READ_SETTINGS: Readonly<Record<string, string>> = {
   statement_timeout: String(READ_LIMIT_MS),
 };
 
-/** Settings of the connections that write: one that waits longer for its locks than this, in milliseconds, fails. */
-const WRITE_SETTINGS: Readonly<Record<string, string>> = { lock_timeout: "10000" };
+/** Time for which a write waits for its locks when its caller has no deadline, in milliseconds. */
+export const LOCK_WAIT_MS = 10_000;
+
+/** Settings of the connections that write, for what their transactions do not set themselves. */
+const WRITE_SETTINGS: Readonly<Record<string, string>> = {
+  lock_timeout: String(LOCK_WAIT_MS),
+  statement_timeout: "0",
+};
 
 /** Settings of the session: it looks once a second, and a process that does not look any more loses it. */
 const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "6000" };
@@ -105,7 +116,7 @@ function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.Client
     connectionTimeoutMillis: 5_000,
     application_name: `chartroom ${role}`,
     options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
+      .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
       .join(" "),
   };
 }
@@ -164,28 +175,6 @@ export function openPipelines(address: DatabaseAddress, connections: number, isS
   return new Pipelines({ ...clientConfig(address, "read"), ...limits }, connections);
 }
 
-/**
- * Returns the function that runs queries on any connection of those that read.
- *
- * @param tooLong returns the error for a query that took longer than the limit, which is its argument
- * @throws StoreUnavailable when the engine cannot be reached or fails
- */
-export function readFrom(pool: pg.Pool | Pipelines, tooLong: (limitMs: number) => Error): RunQuery {
-  return async (query) => {
-    try {
-      return await pool.query(query).catch((error) => {
-        if (!isStalePlan(error)) throw error;
-        renameStatements(query.name);
-        return pool.query({ ...query, name: undefined });
-      });
-    } catch (cause) {
-      if (isTimeout(cause)) throw tooLong(READ_LIMIT_MS);
-      if (!isEngineFailure(cause)) throw cause;
-      throw new StoreUnavailable("the database did not answer", { problem: storageProblem(cause), cause });
-    }
-  };
-}
-
 /** Runs one query; prepared on its connection when it has a name. */
 export type RunQuery = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
 
@@ -207,7 +196,7 @@ function statementName(text: string): string | undefined {
 }
 
 /** Gives statements new names, so that each connection parses them again. @param stale the name of one that is stale */
-function renameStatements(stale: string | undefined): void {
+export function renameStatements(stale: string | undefined): void {
   if (!stale?.startsWith(`s${namings}_`)) return;
   statementNames.clear();
   namings += 1;
@@ -269,14 +258,25 @@ export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Sche
 }
 
 const builders = new WeakMap<pg.PoolClient, Kysely<Schema>>();
+const guards = new WeakMap<pg.PoolClient, HeldLocks>();
 
 /** Returns the query builder of one connection, the same at each call: its queries stay compiled and prepared. */
 export function builderOfClient(client: pg.PoolClient): Kysely<Schema> {
   const known = builders.get(client);
   if (known) return known;
-  const made = builderOver((query) => client.query(query));
+  const made = builderOver(async (query) => {
+    const held = guards.get(client);
+    if (held) requireLockedRows(held, query.text, query.values ?? []);
+    return client.query(query);
+  });
   builders.set(client, made);
   return made;
+}
+
+/** Lets the queries of a connection change only rows that are locked, until this is called without locks. */
+export function guardRows(client: pg.PoolClient, held: HeldLocks | undefined): void {
+  if (held) guards.set(client, held);
+  else guards.delete(client);
 }
 
 /**

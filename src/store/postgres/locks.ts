@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
+import type { Lock } from "../store.ts";
 
 /**
  * The advisory locks of the program. Those with two numbers and those with one are different to the engine, so that
- * the locks of the installation and of jobs can never be those of an organization.
+ * those of the installation and of jobs can never be those of an organization.
  */
 const INSTALLATION = {
   space: 0x43_48_41_52,
@@ -12,6 +13,8 @@ const INSTALLATION = {
   presence: 3,
   jobs: 4,
   jobWrites: 5,
+  /** Of what belongs to no organization. */
+  common: 6,
 } as const;
 
 /** Locks of the feature levels, each held by the servers of that level. */
@@ -20,31 +23,45 @@ const LEVELS = 0x43_48_4c_56;
 /** Interval between attempts to take the lock of migrations, in milliseconds. */
 const MIGRATION_LOOK_MS = 200;
 
-/** Organizations that a write locks, or all of them with what belongs to none. */
-export type LockSet = readonly string[] | "installation";
+/** What one transaction locks. */
+export type LockSet = readonly Lock[] | "installation";
+
+/** The key of what belongs to no organization; no key of an organization is such a text. */
+const COMMON = "common";
 
 /** Returns the key of an organization's lock: 64 bits of a hash of its id. Two with one key wait for each other. */
 export function organizationKey(organizationId: string): string {
   return createHash("sha256").update(organizationId).digest().readBigInt64BE().toString();
 }
 
+/** Returns the keys of a write's locks, each once, in the order in which they are taken. */
+export function keysOf(locks: LockSet): string[] {
+  if (locks === "installation") return ["installation"];
+  const organizations = locks.filter((lock) => lock !== null).map(organizationKey);
+  return [...new Set(organizations.sort()), ...(locks.includes(null) ? [COMMON] : [])];
+}
+
 /**
- * Takes the locks of a write, in the order of their keys: those of organizations, with a shared one of the
- * installation, or that of the installation alone. It is the transaction's first statement and reads no row before it
- * has them, so that the next one sees what the holder before has committed.
+ * Takes the locks of a write: a shared one of the installation and then those of its keys, in their order, or that of
+ * the installation alone. It is the transaction's first statement and reads no row before it has them, so that the next
+ * one sees what the holder before has committed.
  * @returns the feature level of the data, which nobody raises while these locks are held
  */
-export async function lockForWrite(client: pg.PoolClient, locks: LockSet): Promise<number> {
-  const { space, installation } = INSTALLATION;
+export async function lockForWrite(client: pg.ClientBase, locks: LockSet): Promise<number> {
+  const { space, installation, common } = INSTALLATION;
   const isWhole = locks === "installation";
   const taken = isWhole
-    ? "pg_advisory_xact_lock($1::int, $2::int)"
-    : "pg_advisory_xact_lock_shared($1::int, $2::int), count(pg_advisory_xact_lock(key)) from unnest($3::bigint[]) as key";
+    ? `pg_advisory_xact_lock(${space}, ${installation})`
+    : `count(case key
+        when 'shared' then pg_advisory_xact_lock_shared(${space}, ${installation})
+        when '${COMMON}' then pg_advisory_xact_lock(${space}, ${common})
+        else pg_advisory_xact_lock(key::bigint)
+      end) from unnest($1::text[]) as key`;
   const { rows } = await client.query<{ level: number }>({
     name: isWhole ? "lock-installation" : "lock-organizations",
     // The function is called when the row before it is there, and then sees more than its statement.
     text: `with locked as materialized (select ${taken}) select current_feature_level() as level from locked`,
-    values: [space, installation, ...(isWhole ? [] : [[...new Set(locks.map(organizationKey))].sort()])],
+    values: isWhole ? [] : [["shared", ...keysOf(locks)]],
   });
   return rows[0]?.level ?? 0;
 }

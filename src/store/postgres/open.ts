@@ -19,13 +19,13 @@ import {
   openPipelines,
   openPool,
   plainConfig,
-  readFrom,
   waitForEnd,
 } from "./connection.ts";
 import { LevelRaiser } from "./feature-level.ts";
 import { type Presence, PresenceRefused } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
+import { readFrom } from "./read-pool.ts";
 import { requireUsable } from "./requirements.ts";
 import { Session } from "./session.ts";
 import { storageProblem } from "./storage-problem.ts";
@@ -47,6 +47,8 @@ export interface PostgresStoreOptions extends DatabaseAddress {
   readonly presence?: Presence;
   /** Connections for reads, and as many for writes. Default {@link CONNECTIONS}. */
   readonly connections?: number;
+  /** Returns when the caller of the present operation ceases to wait, by performance.now(). Default never. */
+  readonly deadline?: () => number | undefined;
   /** Maximum time for which a group of writes works; tests give it enough for all. */
   readonly groupMs?: number;
 }
@@ -93,7 +95,7 @@ export function connectStore(options: PostgresStoreOptions): Store {
 }
 
 function buildStore(options: PostgresStoreOptions): { readonly store: Store; readonly session: Session } {
-  const { connections = CONNECTIONS, presence = "beside" } = options;
+  const { connections = CONNECTIONS, presence = "beside", deadline = () => undefined } = options;
   const listeners = new Listeners();
   const isServer = presence === "server";
   // Half of the connections that read are for lists, which may take long.
@@ -101,13 +103,16 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const reading = openPipelines(options, Math.ceil(connections / 2), isServer);
   const writing = openPool(options, "write", connections, isServer);
   const session = new Session({ ...options, presence, listeners });
-  const reader = builderOver(readFrom(reading, () => new StoreUnavailable("the database is too slow")));
-  const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs)));
+  const tooSlow = () => new StoreUnavailable("the database is too slow");
+  const reader = builderOver(readFrom(listing, tooSlow, deadline, reading));
+  const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs), deadline));
   const writer = new Writer({
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
     ...options,
+    deadline,
     pool: writing,
+    reader,
     listeners,
     onCommitted: (topics) => session.send(topics),
     leader: () => session.leader,

@@ -1,5 +1,139 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
 import type pg from "pg";
+import { deadlinePassed } from "../../domain/error.ts";
+import { Group } from "../group.ts";
+import type { AuditSeal } from "../record/record.ts";
+import type { Schema } from "../schema.ts";
+import type { StoreUnavailable } from "../store.ts";
+import { builderOfClient, guardRows, LOCK_WAIT_MS } from "./connection.ts";
+import type { WaitingWrite } from "./lane.ts";
+import { type LockSet, lockForWrite } from "./locks.ts";
+import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
+
+/** Makes the error that a caller gets from one of the engine. */
+type Fail = (cause: unknown) => StoreUnavailable;
+
+/** One transaction of the engine, which several writes share, each in a savepoint of its own. */
+export class Transaction {
+  readonly client: pg.PoolClient;
+  readonly db: Kysely<Schema>;
+  readonly group: Group;
+  /** The topics whose listeners are called after the commit. */
+  readonly topics = new Set<string>();
+  readonly #fail: Fail;
+  /** The limits of a statement that are set, in milliseconds; 0 for none. */
+  #lockMs = 0;
+  #statementMs = 0;
+  #featureLevel = 0;
+
+  constructor(client: pg.PoolClient, fail: Fail) {
+    this.client = client;
+    this.db = builderOfClient(client);
+    this.group = new Group(this.db);
+    this.#fail = fail;
+  }
+
+  /**
+   * Begins, and takes the locks before anything is read.
+   * @param locks undefined for none
+   * @returns the feature level of the data; undefined without locks
+   * @throws the engine's error, also when the locks were not to be had within `waitMs`
+   */
+  async begin(locks: LockSet | undefined, waitMs: number): Promise<number | undefined> {
+    await this.client.query(`begin isolation level read committed; ${this.#limit(waitMs, 0)}`);
+    if (!locks) return undefined;
+    this.#featureLevel = await lockForWrite(this.client, locks);
+    return this.#featureLevel;
+  }
+
+  /** The feature level of the data. Bookkeeping, without locks, stores nothing that a level says. */
+  get featureLevel(): number {
+    return this.#featureLevel;
+  }
+
+  /**
+   * Runs one write.
+   * @returns the function that tells its caller, once all is committed
+   * @throws the engine's error when the transaction is lost, or is to be begun again
+   */
+  async attempt(write: WaitingWrite): Promise<() => void> {
+    const { client, group } = this;
+    const mark = group.mark();
+    const { deadline } = write;
+    const leftMs = deadline === undefined ? 0 : Math.max(1, deadline - performance.now());
+    await client.query(`${this.#limit(leftMs || LOCK_WAIT_MS, leftMs)}savepoint attempt`);
+    guardRows(client, write.held);
+    try {
+      const value = await write.run(this);
+      await client.query("release savepoint attempt");
+      return () => write.resolve(value);
+    } catch (error) {
+      if (isBroken(error) || isRetryable(error)) throw error;
+      await client.query("rollback to savepoint attempt; release savepoint attempt");
+      group.backTo(mark);
+      return () => write.reject(this.#errorOf(error, write));
+    } finally {
+      guardRows(client, undefined);
+    }
+  }
+
+  /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */
+  async attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
+    const { client } = this;
+    await client.query("savepoint part");
+    try {
+      const value = await part();
+      await client.query("release savepoint part");
+      return value;
+    } catch (error) {
+      // The transaction is lost with them: the part tells the first as any failure of the engine, and the second is
+      // what begins it again.
+      if (isRetryable(error)) throw error;
+      if (isBroken(error)) throw this.#fail(error);
+      await client.query("rollback to savepoint part; release savepoint part");
+      undo();
+      throw isEngineFailure(error) ? this.#fail(error) : error;
+    }
+  }
+
+  /**
+   * Writes the records of all writes, and commits.
+   * @throws the engine's error; when the connection broke, nobody knows whether the commit was made
+   */
+  async commit(seal: AuditSeal): Promise<void> {
+    // Those of the last caller; what follows is for all of them.
+    const limits = this.#limit(LOCK_WAIT_MS, 0);
+    if (limits !== "") await this.client.query(limits);
+    await this.group.writeOut(seal);
+    const { command } = await this.client.query("commit");
+    // The engine takes the commit of a transaction that has failed as the request to end it.
+    if (command !== "COMMIT") throw new Error(`the transaction ended with ${command}`);
+  }
+
+  /** Returns the statements that set the limits of a statement, in milliseconds, where they are others. */
+  #limit(lockMs: number, statementMs: number): string {
+    let text = "";
+    const lock = Math.min(Math.max(1, Math.ceil(lockMs)), MAX_MS);
+    if (lock !== this.#lockMs) text += `set local lock_timeout = ${lock}; `;
+    const statement = Math.min(Math.ceil(statementMs), MAX_MS);
+    if (statement !== this.#statementMs) text += `set local statement_timeout = ${statement}; `;
+    [this.#lockMs, this.#statementMs] = [lock, statement];
+    return text;
+  }
+
+  #errorOf(error: unknown, { deadline }: WaitingWrite): unknown {
+    if (!isEngineFailure(error)) return error;
+    const isLate = deadline !== undefined && deadline <= performance.now() + CLOCK_MS;
+    return isTimeout(error) && isLate ? deadlinePassed() : this.#fail(error);
+  }
+}
+
+/** The longest limit that the engine takes. */
+const MAX_MS = 2 ** 31 - 1;
+
+/** How much earlier than this process the engine may find that a time has passed, in milliseconds. */
+const CLOCK_MS = 10;
 
 /** Length of a text for which the tables have no free place, in characters: where the disk is full, it is not taken. */
 const PROBE_LENGTH = 262_144;

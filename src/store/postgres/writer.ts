@@ -1,25 +1,29 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import type pg from "pg";
-import { Group } from "../group.ts";
+import { deadlinePassed } from "../../domain/error.ts";
+import { HeldLocks } from "../held-locks.ts";
 import type { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
 import type { Schema } from "../schema.ts";
 import {
   type Actor,
   type BookkeepingOptions,
-  type Change,
+  type Lock,
+  type Reader,
   StoreUnavailable,
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { builderOfClient } from "./connection.ts";
+import { LOCK_WAIT_MS } from "./connection.ts";
 import { LevelCheck } from "./feature-level.ts";
-import { type LockSet, lockForWrite, stillLeads } from "./locks.ts";
+import { Lane, type WaitingWrite } from "./lane.ts";
+import { type LockSet, stillLeads } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
-import { isBroken, isEngineFailure, isRetryable, storageProblem } from "./storage-problem.ts";
-import { rollback, tryChange } from "./transaction.ts";
+import { isBroken, isRetryable, isTimeout, storageProblem } from "./storage-problem.ts";
+import { rollback, Transaction, tryChange } from "./transaction.ts";
+import { Turns } from "./turns.ts";
 
 /** A group takes no more writes when it has worked this long, so that other servers get the lock. */
 export const GROUP_MS = 8;
@@ -27,40 +31,37 @@ export const GROUP_MS = 8;
 /** Writes waiting past this number are refused: the database is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
-/** Times that a group is begun again after a deadlock or a failed serialization. */
+/** Times that a group is begun again after a deadlock or a failed serialization, and a write whose locks have grown. */
 const MAX_ATTEMPTS = 5;
+
+/** Longest pause before such an attempt, for each that was made, in milliseconds. */
+const RETRY_MS = 10;
 
 export interface WriterOptions extends WriteSettings {
   readonly pool: pg.Pool;
+  /** Reads what is committed, without locks. */
+  readonly reader: Reader;
   readonly groupMs: number;
   readonly listeners: Listeners;
   /** Called with the topics of a commit, after it. */
   readonly onCommitted: (topics: ReadonlySet<string>) => void;
+  /** Returns when the caller of the present operation ceases to wait, by performance.now(); undefined if never. */
+  readonly deadline: () => number | undefined;
   /** Returns the lead of this process; undefined while another runs the jobs. */
   readonly leader: () => Leader | undefined;
 }
 
-interface Job {
-  readonly run: (session: Session) => Promise<unknown>;
-  readonly signal: AbortSignal | undefined;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (reason: unknown) => void;
-}
+/** A write with what it may change; bookkeeping, which has no locks, may change only its columns. */
+type Run<T> = (transaction: Transaction, held: HeldLocks | undefined) => Promise<T>;
 
-/** One open transaction with the locks that it holds. */
-interface Session {
-  readonly db: Kysely<Schema>;
-  readonly client: pg.PoolClient;
-  readonly group: Group;
-  readonly featureLevel: number;
-  readonly topics: Set<string>;
-}
+/** The error of a write that needs more locks than it has, as it found by reading under those that it has. */
+class LocksGrew extends Error {
+  readonly missing: readonly Lock[];
 
-/** The writes that wait for the same locks. At most one transaction of this process holds or awaits them. */
-interface Lane {
-  readonly locks: LockSet | undefined;
-  readonly queue: Job[];
-  running: Promise<void> | undefined;
+  constructor(missing: readonly Lock[]) {
+    super("a write needs more locks than it has");
+    this.missing = missing;
+  }
 }
 
 /**
@@ -71,6 +72,7 @@ interface Lane {
 export class Writer {
   readonly #options: WriterOptions;
   readonly #lanes = new Map<string, Lane>();
+  readonly #turns: Turns;
   #waiting = 0;
   #closed = false;
   #problem: string | undefined;
@@ -78,62 +80,61 @@ export class Writer {
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    this.#turns = new Turns(options.pool.options.max);
   }
 
   write<T>(
     actor: Actor,
     operation: string,
     fn: (tx: WriteTransaction) => Promise<T>,
-    { locks = "installation", asLeader = false, signal }: WriteOptions,
+    options: WriteOptions,
   ): Promise<T> {
-    return this.enqueue(
-      async ({ db, client, group, featureLevel, topics }) => {
-        if (asLeader) await this.#requireLead(client);
-        const written = await runWrite(actor, operation, fn, this.#options, {
-          db,
-          group,
-          featureLevel,
-          deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
-          // The index of texts is the engine's own.
-          indexText: async () => 0,
-          attempt: (part, undo) => this.#attemptPart(client, part, undo),
-          checkChange: (change) => requireLock(locks, change),
-        });
-        for (const topic of written.topics) topics.add(topic);
-        return written.result;
-      },
-      locks,
-      signal,
-    );
+    const run: Run<T> = async (transaction, held) => {
+      const { db, group, featureLevel, topics } = transaction;
+      if (!held) throw new Error("a write has no locks");
+      const written = await runWrite(actor, operation, fn, this.#options, {
+        db,
+        group,
+        featureLevel,
+        locks: held,
+        deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
+        // The index of texts is the engine's own.
+        indexText: async () => 0,
+        attempt: (part, undo) => transaction.attemptPart(part, undo),
+      });
+      for (const topic of written.topics) topics.add(topic);
+      return written.result;
+    };
+    return this.enqueue(run, { ...options, locks: options.locks ?? "installation" });
   }
 
   /** Runs bookkeeping, which takes no lock unless what it writes depends on what it reads. */
-  touch(
-    run: (db: Kysely<Schema>) => Promise<void>,
-    { locks, asLeader = false }: BookkeepingOptions,
-  ): Promise<void> {
-    return this.enqueue(async ({ db, client }) => {
-      if (asLeader) await this.#requireLead(client);
-      await run(db);
-    }, locks);
+  touch(run: (db: Kysely<Schema>) => Promise<void>, options: BookkeepingOptions): Promise<void> {
+    return this.enqueue(({ db }) => run(db), options);
   }
 
   /** Runs `run` in a savepoint of the next transaction with these locks; without any for bookkeeping. */
-  enqueue<T>(
-    run: (session: Session) => Promise<T>,
-    locks: LockSet | undefined,
-    signal?: AbortSignal,
-  ): Promise<T> {
-    if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
-    if (this.#waiting >= QUEUE_LIMIT)
-      return Promise.reject(new StoreUnavailable("too many writes are waiting"));
-    const lane = this.#laneOf(locks);
-    return new Promise<T>((resolve, reject) => {
-      this.#waiting += 1;
-      lane.queue.push({ run, signal, resolve: resolve as Job["resolve"], reject });
-      // Not at once: requests of the same turn of the event loop join the group.
-      lane.running ??= new Promise((done) => setImmediate(() => void this.#drain(lane).then(done)));
-    });
+  async enqueue<T>(run: Run<T>, options: WriteOptions): Promise<T> {
+    const { locks } = options;
+    if (typeof locks !== "function") return this.#wait(run, locks, options);
+    let known = await locks(this.#options.reader);
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      try {
+        return await this.#wait(
+          async (transaction, held) => {
+            const missing = held?.missing(await locks(transaction.db)) ?? [];
+            if (missing.length > 0) throw new LocksGrew(missing);
+            return run(transaction, held);
+          },
+          known,
+          options,
+        );
+      } catch (error) {
+        if (!(error instanceof LocksGrew)) throw error;
+        known = [...known, ...error.missing];
+      }
+    }
+    throw new StoreUnavailable("what a write has to lock grew each time that it was read");
   }
 
   /** Returns why a write was not taken, until a {@link probe} finds that the next would be. */
@@ -148,7 +149,7 @@ export class Writer {
       await this.#level.check(client);
       await tryChange(client);
       return true;
-    }, undefined).catch(() => false);
+    }, {}).catch(() => false);
     if (isTaken) this.#problem = undefined;
   }
 
@@ -158,19 +159,57 @@ export class Writer {
     await Promise.all([...this.#lanes.values()].map(({ running }) => running));
   }
 
+  async #wait<T>(
+    run: Run<T>,
+    locks: LockSet | undefined,
+    { signal, asLeader = false }: WriteOptions,
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#closed) throw new StoreUnavailable("the store is closed");
+    if (this.#waiting >= QUEUE_LIMIT) throw new StoreUnavailable("too many writes are waiting");
+    const held = locks && new HeldLocks(locks);
+    const deadline = this.#options.deadline();
+    const lane = this.#laneOf(locks);
+    return new Promise<T>((resolve, reject) => {
+      lane.add({
+        run: async (transaction) => {
+          if (asLeader) await this.#requireLead(transaction.client);
+          return run(transaction, held);
+        },
+        held,
+        isJob: asLeader,
+        signal,
+        deadline,
+        waitsUntil: deadline ?? performance.now() + LOCK_WAIT_MS,
+        resolve: resolve as WaitingWrite["resolve"],
+        reject,
+      });
+      if (asLeader) this.#turns.beginNext();
+      // Not at once: requests of the same turn of the event loop join the group.
+      lane.running ??= new Promise((done) => setImmediate(() => void this.#drain(lane).then(done)));
+    });
+  }
+
   #laneOf(locks: LockSet | undefined): Lane {
-    const key = locks === undefined ? "" : typeof locks === "string" ? locks : [...locks].sort().join();
-    const known = this.#lanes.get(key);
+    const name = typeof locks === "object" ? locks.map(String).sort().join() : (locks ?? "bookkeeping");
+    const known = this.#lanes.get(name);
     if (known) return known;
-    const lane: Lane = { locks, queue: [], running: undefined };
-    this.#lanes.set(key, lane);
+    const lane = new Lane(name, locks, (by) => {
+      this.#waiting += by;
+    });
+    this.#lanes.set(name, lane);
     return lane;
   }
 
   async #drain(lane: Lane): Promise<void> {
-    while (lane.queue.length > 0) await this.#commitGroup(lane);
+    while (!lane.isEmpty) {
+      const end = await this.#turns.take(lane.keys, () => lane.purpose);
+      // All may have left meanwhile.
+      if (!lane.isEmpty) await this.#commitGroup(lane);
+      end();
+    }
     lane.running = undefined;
-    for (const [key, each] of this.#lanes) if (each === lane) this.#lanes.delete(key);
+    this.#lanes.delete(lane.name);
   }
 
   async #commitGroup(lane: Lane): Promise<void> {
@@ -178,111 +217,69 @@ export class Writer {
     try {
       client = await this.#options.pool.connect();
     } catch (error) {
-      this.#rejectAll(lane, error);
+      const failed = this.#failed(error);
+      lane.reject(() => failed);
       return;
     }
-    const members: Job[] = [];
+    const members: WaitingWrite[] = [];
     try {
       await this.#transact(client, lane, members);
       client.release();
     } catch (error) {
       const failed = this.#failed(error);
-      for (const job of members) job.reject(failed);
-      if (members.length === 0) this.#rejectAll(lane, error);
+      for (const write of members) write.reject(failed);
+      if (members.length === 0 && isTimeout(error)) {
+        // Those that came while the others waited for the locks may wait longer.
+        const isLate = ({ deadline }: WaitingWrite) => deadline !== undefined;
+        lane.reject((write) => (isLate(write) ? deadlinePassed() : failed), performance.now());
+      } else if (members.length === 0) lane.reject(() => failed);
       client.release(isBroken(error) || !(await rollback(client)));
     }
   }
 
   /** Makes one commit of the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
-  async #transact(client: pg.PoolClient, lane: Lane, members: Job[]): Promise<void> {
-    const db = builderOfClient(client);
-    const topics = new Set<string>();
+  async #transact(client: pg.PoolClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const group = new Group(db);
+      const transaction = new Transaction(client, (cause) => this.#failed(cause));
       try {
-        await client.query("begin");
-        // Bookkeeping, without locks, stores nothing that a level says.
-        const featureLevel = lane.locks ? this.#level.require(await lockForWrite(client, lane.locks)) : 0;
-        const settled = await this.#attemptGroup({ db, client, group, featureLevel, topics }, lane, members);
-        await group.writeOut(this.#options.audit);
-        await client.query("commit");
+        const level = await transaction.begin(lane.locks, lane.longestWaitMs(performance.now()));
+        if (level !== undefined) this.#level.require(level);
+        const settled = await this.#attemptGroup(transaction, lane, members);
+        await transaction.commit(this.#options.audit);
         for (const settle of settled) settle();
-        this.#options.listeners.expect(topics);
+        this.#options.listeners.expect(transaction.topics);
         this.#options.listeners.call();
-        this.#options.onCommitted(topics);
+        this.#options.onCommitted(transaction.topics);
         return;
       } catch (error) {
         if (!isRetryable(error) || attempt === MAX_ATTEMPTS) throw error;
         await client.query("rollback");
-        this.#waiting += members.length;
-        lane.queue.unshift(...members.splice(0));
+        lane.putBack(members.splice(0));
+        await pauseBefore(attempt + 1);
       }
     }
   }
 
-  async #attemptGroup(session: Session, { queue }: Lane, members: Job[]): Promise<(() => void)[]> {
+  async #attemptGroup(
+    transaction: Transaction,
+    lane: Lane,
+    members: WaitingWrite[],
+  ): Promise<(() => void)[]> {
     const settled: (() => void)[] = [];
     const started = performance.now();
     do {
-      const job = queue.shift();
-      if (!job) break;
-      this.#waiting -= 1;
-      if (job.signal?.aborted) {
-        job.reject(job.signal.reason);
-        continue;
-      }
-      members.push(job);
-      settled.push(await this.#attempt(session, job));
+      const write = lane.next();
+      if (!write) break;
+      members.push(write);
+      settled.push(await transaction.attempt(write));
     } while (performance.now() - started < this.#options.groupMs);
     return settled;
-  }
-
-  async #attempt(session: Session, job: Job): Promise<() => void> {
-    const { client, group } = session;
-    const mark = group.mark();
-    await client.query("savepoint attempt");
-    try {
-      const value = await job.run(session);
-      await client.query("release savepoint attempt");
-      return () => job.resolve(value);
-    } catch (error) {
-      // The transaction is lost with them, or is to be begun again.
-      if (isBroken(error) || isRetryable(error)) throw error;
-      await client.query("rollback to savepoint attempt; release savepoint attempt");
-      group.backTo(mark);
-      return () => job.reject(isEngineFailure(error) ? this.#failed(error) : error);
-    }
-  }
-
-  async #attemptPart<T>(client: pg.PoolClient, part: () => Promise<T>, undo: () => void): Promise<T> {
-    await client.query("savepoint part");
-    try {
-      const value = await part();
-      await client.query("release savepoint part");
-      return value;
-    } catch (error) {
-      // The transaction is lost with them: the part tells the first as any failure of the engine, and the second is
-      // what begins it again.
-      if (isRetryable(error)) throw error;
-      if (isBroken(error)) throw this.#failed(error);
-      await client.query("rollback to savepoint part; release savepoint part");
-      undo();
-      throw isEngineFailure(error) ? this.#failed(error) : error;
-    }
   }
 
   async #requireLead(client: pg.PoolClient): Promise<void> {
     const leader = this.#options.leader();
     if (!leader || !(await stillLeads(client, leader.processId)))
       throw new StoreUnavailable("another server runs the jobs");
-  }
-
-  #rejectAll(lane: Lane, error: unknown): void {
-    const failed = this.#failed(error);
-    for (const job of lane.queue.splice(0)) {
-      this.#waiting -= 1;
-      job.reject(failed);
-    }
   }
 
   #failed(cause: unknown): StoreUnavailable {
@@ -293,10 +290,6 @@ export class Writer {
   }
 }
 
-/** @throws Error for a change of what the write has not locked: another write may change it at the same time */
-function requireLock(locks: LockSet, { organizationId, type, id }: Change): void {
-  if (locks === "installation") return;
-  if (organizationId !== null && locks.includes(organizationId)) return;
-  const owner = organizationId === null ? "the installation" : `organization ${organizationId}`;
-  throw new Error(`a write changes ${type} ${id} of ${owner}, which it has not locked`);
-}
+/** Waits a little, so that two transactions that stopped each other do not do so again. */
+const pauseBefore = (attempt: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, attempt * RETRY_MS * Math.random()));

@@ -116,18 +116,22 @@ export async function findReadyPrebuild(
 }
 
 /**
- * Returns up to `limit` running prebuilds whose time is over at `now`, of all organizations. For
- * the system.
+ * Returns up to `limit` running prebuilds whose time is over at `now`. For the system.
+ * @param organizationId of the prebuilds; default any
  */
 export async function findOvertimePrebuilds(
   db: Reader,
   now: number,
   limit: number,
+  organizationId?: string,
 ): Promise<{ readonly organizationId: string; readonly id: string }[]> {
   return builderOf(db)
     .selectFrom("prebuild")
     .select(["organization_id as organizationId", "id"])
     .where("stops_at", "<=", now)
+    .$if(organizationId !== undefined, (prebuilds) =>
+      prebuilds.where("organization_id", "=", organizationId as string),
+    )
     .orderBy("stops_at")
     .limit(limit)
     .execute();

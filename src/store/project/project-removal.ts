@@ -5,15 +5,20 @@ import type { Reader } from "../store.ts";
 /**
  * Returns up to `limit` projects marked for removal that no environment refers to, without any
  * prebuild left. For the system, so without a scope.
+ * @param organizationId of the projects; default any
  */
 export async function findRemovableProjects(
   db: Reader,
   limit: number,
+  organizationId?: string,
 ): Promise<{ id: string; organizationId: string }[]> {
   return builderOf(db)
     .selectFrom("project")
     .select(["project.id", "project.organization_id as organizationId"])
     .where("project.desired_phase", "=", ProjectPhase.DELETED)
+    .$if(organizationId !== undefined, (projects) =>
+      projects.where("project.organization_id", "=", organizationId as string),
+    )
     .where((eb) =>
       eb.not(
         eb.exists(

@@ -1,6 +1,6 @@
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
 /** Time for which a response is stored for repetitions of its request. */
@@ -82,21 +82,43 @@ export async function insertStoredResponse(
 }
 
 /**
- * Removes about `limit` expired responses, oldest first. For the system, so without a scope.
+ * Returns which of the `limit` oldest responses of all organizations are expired at `now`: whose they are, null for
+ * those of an earlier release, and the time of the newest of each. For the system.
+ */
+export async function findOldResponses(
+  db: Reader,
+  now: number,
+  limit: number,
+): Promise<{ readonly organizationId: string | null; readonly until: number }[]> {
+  return builderOf(db)
+    .selectFrom((eb) =>
+      eb
+        .selectFrom("idempotency")
+        .select(["organization_id", "created_at"])
+        .where("created_at", "<=", now - RESPONSE_VALID_MS)
+        .orderBy("created_at")
+        .limit(limit)
+        .as("old"),
+    )
+    .select((eb) => ["organization_id as organizationId", eb.fn.max<number>("created_at").as("until")])
+    .groupBy("organization_id")
+    .execute();
+}
+
+/**
+ * Removes the responses of an organization until a time, without a record.
+ * @param organizationId null for the responses of an earlier release
  * @returns the number of removed responses
  */
-export async function removeOldResponses({ db, now }: WriteTransaction, limit: number): Promise<number> {
-  const last = await builderOf(db)
-    .selectFrom("idempotency")
-    .select("created_at")
-    .where("created_at", "<=", now - RESPONSE_VALID_MS)
-    .orderBy("created_at")
-    .limit(1)
-    .offset(limit - 1)
-    .executeTakeFirst();
+export async function removeResponses(
+  { db }: WriteTransaction,
+  organizationId: string | null,
+  until: number,
+): Promise<number> {
   const { numDeletedRows } = await builderOf(db)
     .deleteFrom("idempotency")
-    .where("created_at", "<=", last?.created_at ?? now - RESPONSE_VALID_MS)
+    .where("organization_id", organizationId === null ? "is" : "=", organizationId)
+    .where("created_at", "<=", until)
     .executeTakeFirst();
   return Number(numDeletedRows);
 }

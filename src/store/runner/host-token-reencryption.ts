@@ -1,5 +1,5 @@
 import { builderOf } from "../query-builder.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { type SealedSecrets, sealedOfRow, secretColumns } from "./host-token.ts";
 
 /**
@@ -9,14 +9,14 @@ export async function findHostTokensUnderKey(
   db: Reader,
   keyId: string,
   limit: number,
-): Promise<{ readonly id: string; readonly sealed: SealedSecrets }[]> {
+): Promise<(Scope & { readonly id: string; readonly sealed: SealedSecrets })[]> {
   const rows = await builderOf(db)
     .selectFrom("host_token")
-    .select(["id", "key_id", "sealed_token", "sealed_refresh_token"])
+    .select(["organization_id as organizationId", "id", "key_id", "sealed_token", "sealed_refresh_token"])
     .where("key_id", "=", keyId)
     .limit(limit)
     .execute();
-  return rows.map((row) => ({ id: row.id, sealed: sealedOfRow(row) }));
+  return rows.map((row) => ({ organizationId: row.organizationId, id: row.id, sealed: sealedOfRow(row) }));
 }
 
 /**

@@ -77,17 +77,22 @@ export async function updateRunner(
 /**
  * Returns up to `limit` connected runners without a sign of life since `cutoff`. For the system, so
  * without a scope.
+ * @param organizationId of the runners; default any
  */
 export async function findSilentRunners(
   db: Reader,
   cutoff: number,
   limit: number,
+  organizationId?: string,
 ): Promise<(Scope & { readonly runnerId: string })[]> {
   return builderOf(db)
     .selectFrom("runner")
     .select(["organization_id as organizationId", "id as runnerId"])
     .where("seen_at", "is not", null)
     .where("seen_at", "<=", cutoff)
+    .$if(organizationId !== undefined, (runners) =>
+      runners.where("organization_id", "=", organizationId as string),
+    )
     .orderBy("seen_at")
     .limit(limit)
     .execute();

@@ -1,10 +1,11 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import { Group } from "../group.ts";
+import { HeldLocks } from "../held-locks.ts";
 import { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
 import type { Schema } from "../schema.ts";
-import { type Actor, StoreUnavailable, type WriteTransaction } from "../store.ts";
+import { type Actor, StoreUnavailable, type WriteOptions, type WriteTransaction } from "../store.ts";
 import type { Checkpoints } from "./checkpoint/checkpoints.ts";
 import type { Connection } from "./connection.ts";
 import { beginWrite } from "./connection.ts";
@@ -93,14 +94,17 @@ export class Writer {
     actor: Actor,
     operation: string,
     fn: (tx: WriteTransaction) => Promise<T>,
-    signal?: AbortSignal,
+    { locks = "installation", signal }: WriteOptions,
   ): Promise<T> {
     return this.enqueue(async (db) => {
       const [group, texts] = [this.#group, this.#texts];
+      // There is one writer, and so nothing to wait for; what a write may change is the same on every engine.
+      const held = new HeldLocks(typeof locks === "function" ? await locks(db) : locks);
       const { result, topics } = await runWrite(actor, operation, fn, this.#options, {
         db,
         group,
         featureLevel: this.#options.featureLevel,
+        locks: held,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         indexText: (tx, scope, text) =>
           indexSearchText(tx, (row, each) => group.add(texts, { row, text: each }), scope, text),

@@ -1,6 +1,6 @@
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Handle, Reader, WriteTransaction } from "../store.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WebhookDeliveryTable } from "./workflow-schema.ts";
 
 /**
@@ -69,29 +69,49 @@ export async function insertDelivery(
   });
 }
 
+/** Old deliveries to a workflow, until the time of the newest of them. */
+export interface OldDeliveries extends Scope {
+  readonly workflowId: string;
+  readonly until: number;
+}
+
 /**
- * Removes up to `limit` deliveries to all workflows from before `cutoff`, in milliseconds since
- * 1970 UTC. For the system.
+ * Returns which workflows have some of the `limit` oldest deliveries until `cutoff`, in milliseconds since 1970 UTC. For
+ * the system.
+ */
+export async function findOldDeliveries(db: Reader, cutoff: number, limit: number): Promise<OldDeliveries[]> {
+  return builderOf(db)
+    .selectFrom((eb) =>
+      eb
+        .selectFrom("webhook_delivery")
+        .select(["workflow_id", "at"])
+        .where("at", "<=", cutoff)
+        .orderBy("at")
+        .limit(limit)
+        .as("old"),
+    )
+    .innerJoin("workflow", "workflow.id", "old.workflow_id")
+    .select((eb) => [
+      "workflow.organization_id as organizationId",
+      "workflow.id as workflowId",
+      eb.fn.max<number>("old.at").as("until"),
+    ])
+    .groupBy(["workflow.organization_id", "workflow.id"])
+    .execute();
+}
+
+/**
+ * Removes the deliveries to a workflow until a time.
  * @returns the number of removed deliveries
  */
-export async function removeDeliveriesBefore(
-  tx: WriteTransaction,
-  cutoff: number,
-  limit: number,
+export async function removeDeliveries(
+  { db }: WriteTransaction,
+  { workflowId, until }: OldDeliveries,
 ): Promise<number> {
-  const old = await builderOf(tx.db)
-    .selectFrom("webhook_delivery")
-    .select(["workflow_id", "delivery_id"])
-    .where("at", "<=", cutoff)
-    .orderBy("at")
-    .limit(limit)
-    .execute();
-  for (const { workflow_id, delivery_id } of old) {
-    await builderOf(tx.db)
-      .deleteFrom("webhook_delivery")
-      .where("workflow_id", "=", workflow_id)
-      .where("delivery_id", "=", delivery_id)
-      .execute();
-  }
-  return old.length;
+  const { numDeletedRows } = await builderOf(db)
+    .deleteFrom("webhook_delivery")
+    .where("workflow_id", "=", workflowId)
+    .where("at", "<=", until)
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
 }

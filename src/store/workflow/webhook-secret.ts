@@ -134,14 +134,20 @@ export async function findWebhookSecretsUnderKey(
   db: Reader,
   keyId: string,
   limit: number,
-): Promise<{ readonly workflowId: string; readonly secrets: SealedWebhookSecrets }[]> {
+): Promise<(Scope & { readonly workflowId: string; readonly secrets: SealedWebhookSecrets })[]> {
   const rows = await builderOf(db)
     .selectFrom("workflow_secret")
-    .selectAll()
+    .innerJoin("workflow", "workflow.id", "workflow_id")
+    .selectAll("workflow_secret")
+    .select("workflow.organization_id as organizationId")
     .where((eb) => eb.or([eb("key_id", "=", keyId), eb("previous_key_id", "=", keyId)]))
     .limit(limit)
     .execute();
-  return rows.map((row) => ({ workflowId: row.workflow_id, secrets: secretsOfRow(row) }));
+  return rows.map(({ organizationId, ...row }) => ({
+    organizationId,
+    workflowId: row.workflow_id,
+    secrets: secretsOfRow(row),
+  }));
 }
 
 function secretColumns({ current, previous }: SealedWebhookSecrets) {

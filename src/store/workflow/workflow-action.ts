@@ -46,18 +46,22 @@ export async function findAction(db: Reader, scope: Scope, id: string): Promise<
 }
 
 /**
- * Returns up to `limit` running actions whose maximum time is over at `now`, of all organizations.
- * For the system.
+ * Returns up to `limit` running actions whose maximum time is over at `now`. For the system.
+ * @param organizationId of the actions; default any
  */
 export async function findExpiredActions(
   db: Reader,
   now: number,
   limit: number,
+  organizationId?: string,
 ): Promise<{ readonly organizationId: string; readonly id: string }[]> {
   return builderOf(db)
     .selectFrom("workflow_action")
     .select(["organization_id as organizationId", "id"])
     .where("stops_at", "<=", now)
+    .$if(organizationId !== undefined, (actions) =>
+      actions.where("organization_id", "=", organizationId as string),
+    )
     .orderBy("stops_at")
     .limit(limit)
     .execute();

@@ -128,25 +128,42 @@ export async function findTriggerEventPage(
 }
 
 /**
- * Removes up to `limit` entries of all organizations from before `cutoff`, in milliseconds since
- * 1970 UTC. For the system.
- * @returns the number of removed entries
+ * Returns which organizations have some of the `limit` oldest entries from before `cutoff`, in milliseconds since 1970
+ * UTC, and the time of the newest of each. For the system.
  */
-export async function removeTriggerEventsBefore(
-  tx: WriteTransaction,
+export async function findOldTriggerEvents(
+  db: Reader,
   cutoff: number,
   limit: number,
-): Promise<number> {
-  const { numDeletedRows } = await builderOf(tx.db)
-    .deleteFrom("workflow_trigger_event")
-    .where("id", "in", (eb) =>
+): Promise<{ readonly organizationId: string; readonly until: number }[]> {
+  return builderOf(db)
+    .selectFrom((eb) =>
       eb
         .selectFrom("workflow_trigger_event")
-        .select("id")
+        .select(["organization_id", "at"])
         .where("at", "<", cutoff)
         .orderBy("at")
-        .limit(limit),
+        .limit(limit)
+        .as("old"),
     )
+    .select((eb) => ["organization_id as organizationId", eb.fn.max<number>("at").as("until")])
+    .groupBy("organization_id")
+    .execute();
+}
+
+/**
+ * Removes the entries of an organization until a time, without a record.
+ * @returns the number of removed entries
+ */
+export async function removeTriggerEvents(
+  { db }: WriteTransaction,
+  { organizationId }: Scope,
+  until: number,
+): Promise<number> {
+  const { numDeletedRows } = await builderOf(db)
+    .deleteFrom("workflow_trigger_event")
+    .where("organization_id", "=", organizationId)
+    .where("at", "<=", until)
     .executeTakeFirstOrThrow();
   return Number(numDeletedRows);
 }

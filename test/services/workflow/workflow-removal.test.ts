@@ -158,7 +158,8 @@ test("the logs go first and in parts, so that no other write waits for all of th
   const leave = store.onCommit(() => left.push(logsLeft()));
   expect(await remove()).toBe(1);
   leave();
-  expect((await Promise.all(left)).slice(0, 3)).toEqual([100, 0, 0]);
+  // A listener may also be called without a commit in between.
+  expect([...new Set(await Promise.all(left))]).toEqual([100, 0]);
 });
 
 /** How many pieces of logs there are. */

@@ -50,9 +50,9 @@ describe("a kept answer", () => {
     testStore.clock.now += DAY_MS;
     await keep("young");
     const { audit } = await testStore.history(caller);
-    expect(await removeExpiredResponses(testStore.store)).toBe(2_500);
+    expect(await removeExpiredResponses(testStore.store, testStore.clock.now)).toBe(2_500);
     expect(await rows()).toEqual([{ key: "young" }]);
     expect((await testStore.history(caller)).audit).toEqual(audit);
-    expect(await removeExpiredResponses(testStore.store)).toBe(0);
+    expect(await removeExpiredResponses(testStore.store, testStore.clock.now)).toBe(0);
   });
 });

@@ -81,18 +81,19 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
     const secrets = await findValidWebhookSecrets(store.reader, workflowId, keys, now());
     const candidates = [...secrets, ...unknownSecrets].slice(0, MAX_VALID_SECRETS);
     const owner = await findWorkflowOwner(store.reader, workflowId);
-    const options = owner && within(owner);
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
-    if (verdict.verified) {
+    if (verdict.verified && owner) {
       return requireWellFormed(
         await store.write(
           SYSTEM,
           "webhook",
           (tx) => processDelivery(tx, workflowId, delivery, verdict),
-          options,
+          within(owner),
         ),
       );
     }
+    // The workflow was removed meanwhile.
+    if (verdict.verified) throw deliveryUnauthenticated();
     const caller = verdict.reason === "unsigned" ? await delivery.identify() : undefined;
     if (caller) {
       const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
@@ -101,7 +102,8 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
           actor,
           "webhook",
           (tx) => processDelivery(tx, workflowId, delivery, { caller }),
-          options,
+          // A workflow of another organization is refused.
+          within(caller),
         ),
       );
     }

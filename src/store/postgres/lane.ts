@@ -1,0 +1,106 @@
+import type { HeldLocks } from "../held-locks.ts";
+import { keysOf, type LockSet } from "./locks.ts";
+import type { Transaction } from "./transaction.ts";
+import type { Purpose } from "./turns.ts";
+
+/** A write that waits for its turn. */
+export interface WaitingWrite {
+  readonly run: (transaction: Transaction) => Promise<unknown>;
+  /** What it may change; undefined for bookkeeping, which is limited to its columns. */
+  readonly held: HeldLocks | undefined;
+  /** True for a write of a job. */
+  readonly isJob: boolean;
+  readonly signal: AbortSignal | undefined;
+  /** Time when its caller ceases to wait, by performance.now(); undefined if never. */
+  readonly deadline: number | undefined;
+  /** Time until which it waits for its locks, by performance.now(). */
+  readonly waitsUntil: number;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** The writes of one process that wait for the same locks. */
+export class Lane {
+  readonly name: string;
+  /** Undefined for bookkeeping, which locks nothing. */
+  readonly locks: LockSet | undefined;
+  readonly keys: readonly string[];
+  /** The work on them; undefined while there is none. */
+  running: Promise<void> | undefined;
+  readonly #writes: WaitingWrite[] = [];
+  readonly #stopListening = new Map<WaitingWrite, () => void>();
+  readonly #onCount: (by: number) => void;
+
+  /** @param onCount called with how many more writes wait, or with a negative number */
+  constructor(name: string, locks: LockSet | undefined, onCount: (by: number) => void) {
+    this.name = name;
+    this.locks = locks;
+    this.keys = locks ? keysOf(locks) : [name];
+    this.#onCount = onCount;
+  }
+
+  get isEmpty(): boolean {
+    return this.#writes.length === 0;
+  }
+
+  /** The purpose of the next transaction: that of a job if any waits, so that it need not wait with others. */
+  get purpose(): Purpose {
+    if (!this.locks) return "bookkeeping";
+    return this.#writes.some(({ isJob }) => isJob) ? "job" : "request";
+  }
+
+  /** Adds a write; one whose signal is aborted leaves at once. */
+  add(write: WaitingWrite): void {
+    this.#writes.push(write);
+    this.#onCount(1);
+    const { signal } = write;
+    if (!signal) return;
+    const leave = () => {
+      const place = this.#writes.indexOf(write);
+      if (place === -1) return;
+      this.#writes.splice(place, 1);
+      this.#forget(write);
+      write.reject(signal.reason);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    this.#stopListening.set(write, () => signal.removeEventListener("abort", leave));
+  }
+
+  /** Takes the next write, if any. */
+  next(): WaitingWrite | undefined {
+    for (;;) {
+      const write = this.#writes.shift();
+      if (!write) return undefined;
+      this.#forget(write);
+      if (!write.signal?.aborted) return write;
+      write.reject(write.signal.reason);
+    }
+  }
+
+  /** Puts writes back in front, to be tried again. */
+  putBack(writes: readonly WaitingWrite[]): void {
+    this.#writes.unshift(...writes);
+    this.#onCount(writes.length);
+  }
+
+  /** Returns for how long the most patient of the writes waits for the locks, in milliseconds. */
+  longestWaitMs(now: number): number {
+    return Math.max(0, ...this.#writes.map(({ waitsUntil }) => waitsUntil - now));
+  }
+
+  /** Rejects the writes that have waited for long enough by `until`. */
+  reject(error: (write: WaitingWrite) => unknown, until = Number.POSITIVE_INFINITY): void {
+    const over = this.#writes.filter(({ waitsUntil }) => waitsUntil <= until);
+    for (const write of over) {
+      this.#writes.splice(this.#writes.indexOf(write), 1);
+      this.#forget(write);
+      write.reject(error(write));
+    }
+  }
+
+  #forget(write: WaitingWrite): void {
+    this.#onCount(-1);
+    this.#stopListening.get(write)?.();
+    this.#stopListening.delete(write);
+  }
+}

@@ -1,0 +1,71 @@
+/** The purpose of a transaction; bookkeeping locks nothing, and has one transaction at a time. */
+export type Purpose = "request" | "job" | "bookkeeping";
+
+/** A transaction that waits for a connection. */
+interface Waiting {
+  readonly purpose: () => Purpose;
+  readonly begin: (end: () => void) => void;
+}
+
+/**
+ * Lets the transactions of one process begin: at most one at a time for each key, so that only one of them waits in
+ * the engine for an organization, and no more at once than there are connections for. One connection is for jobs alone,
+ * and one for bookkeeping, so that both go on while requests wait for locks.
+ */
+export class Turns {
+  readonly #last = new Map<string, Promise<void>>();
+  readonly #waiting: Waiting[] = [];
+  #free: number;
+  #freeForJobs: number;
+
+  /** @param connections all that write */
+  constructor(connections: number) {
+    this.#free = Math.max(1, connections - 2);
+    this.#freeForJobs = connections > 2 ? 1 : 0;
+  }
+
+  /**
+   * Waits until no transaction with one of the keys is under way, in the order of the calls, and then for a connection.
+   * @param purpose of those that wait; it may change until the turn comes
+   * @returns the function that ends the turn
+   */
+  async take(keys: readonly string[], purpose: () => Purpose): Promise<() => void> {
+    const before = keys.map((key) => this.#last.get(key));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const key of keys) this.#last.set(key, promise);
+    await Promise.all(before);
+    const free = purpose() === "bookkeeping" ? () => {} : await this.#connection(purpose);
+    return () => {
+      for (const key of keys) if (this.#last.get(key) === promise) this.#last.delete(key);
+      free();
+      resolve();
+    };
+  }
+
+  #connection(purpose: () => Purpose): Promise<() => void> {
+    return new Promise((begin) => {
+      this.#waiting.push({ purpose, begin });
+      this.beginNext();
+    });
+  }
+
+  /** Lets those begin for whom there is a connection; to be called when the purpose of one has changed. */
+  beginNext(): void {
+    while (this.#free > 0) {
+      const next = this.#waiting.shift();
+      if (!next) return;
+      this.#free -= 1;
+      next.begin(() => {
+        this.#free += 1;
+        this.beginNext();
+      });
+    }
+    const job = this.#freeForJobs > 0 ? this.#waiting.findIndex(({ purpose }) => purpose() === "job") : -1;
+    if (job === -1) return;
+    this.#freeForJobs -= 1;
+    this.#waiting.splice(job, 1)[0]?.begin(() => {
+      this.#freeForJobs += 1;
+      this.beginNext();
+    });
+  }
+}
