@@ -57,9 +57,7 @@ export interface Change {
   readonly organizationId: string | null;
   readonly type: ResourceType;
   readonly id: string;
-  /**
-   * A read is recorded only where the contract requires it: of a credential. It leaves no event.
-   */
+  /** A read is recorded only where the contract requires it: of a credential. It leaves no event. */
   readonly kind: "created" | "updated" | "deleted" | "read";
   /**
    * The resource's body before and after, as text or as read-only JSON; absent where there was
@@ -103,10 +101,7 @@ export interface WriteTransaction {
   readonly db: Reader;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
-  /**
-   * Lowest feature level of the servers that may use the data; it does not change during a write. See
-   * src/store/feature-level.ts.
-   */
+  /** Lowest feature level of the servers that may use the data: see src/store/feature-level.ts. */
   readonly featureLevel: number;
   /**
    * Bytes that an organization may store at most; Infinity without a limit. Writes that store more
@@ -234,11 +229,7 @@ export interface Store {
   probe(): Promise<void>;
   /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
   leads(): boolean;
-  /**
-   * Raises the feature level of the data by one where no server of a lower one has run for some seconds, as the leader
-   * of the jobs sees it once a second.
-   * @returns the new level; undefined where nothing is to be raised, or not yet
-   */
+  /** Raises the feature level by one where no older server has run for some seconds. @returns the new level, if any */
   raiseFeatureLevel(): Promise<number | undefined>;
   /**
    * Calls `listener` after each commit of this process, and within a second after those of others.
