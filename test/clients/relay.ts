@@ -14,8 +14,8 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
-/** Starts a relay to a port of 127.0.0.1, on a free port. */
-export async function startRelay(serverPort: number): Promise<Relay> {
+/** Starts a relay to a port of 127.0.0.1, by default on a free port. */
+export async function startRelay(serverPort: number, port = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   let [sent, received] = [0, 0];
   const relay = createServer((caller) => {
@@ -37,7 +37,7 @@ export async function startRelay(serverPort: number): Promise<Relay> {
     caller.pipe(server);
     server.pipe(caller);
   });
-  relay.listen(0, "127.0.0.1");
+  relay.listen(port, "127.0.0.1");
   await once(relay, "listening");
   const cut = () => {
     for (const socket of sockets) socket.resetAndDestroy();

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 
 /** The root folder of the repository. */
 export const ROOT = join(import.meta.dirname, "../..");
@@ -71,8 +71,8 @@ export function terminalEnvironment(): Record<string, string | undefined> {
 /** Returns whether a user's terminal finds a program. */
 export function hasProgram(name: string): boolean {
   const { PATH } = terminalEnvironment();
-  // openssl and Go use the second form.
-  return ["--version", "version"].some(
+  // openssl and Go use the second form, nginx the third.
+  return ["--version", "version", "-v"].some(
     (word) => spawnSync(name, [word], { env: { ...process.env, PATH } }).status === 0,
   );
 }
@@ -96,4 +96,11 @@ export function testUnless(lack: string | undefined): DefineTest {
   if (lack !== undefined && process.env.CI) return (name) => test(name, () => expect(lack).toBeUndefined());
   const define = lack === undefined ? test : test.skip; // Only CI can be sure to have what it has installed.
   return (name, run) => define(lack === undefined ? name : `${name} (skipped: ${lack})`, run);
+}
+
+/** Defines a suite that needs these programs, which `.ci/run` installs; without them it ends as {@link testUnless}. */
+export function describeWith(programs: readonly string[], name: string, body: () => void): void {
+  const missing = programs.filter((program) => !hasProgram(program));
+  if (missing.length === 0) describe(name, body);
+  else testUnless(`there is no ${missing.join(", no ")}`)(name, async () => undefined);
 }

@@ -9,7 +9,14 @@ import {
 } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
-import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
+import {
+  type ChannelCredentials,
+  type ChannelOptions,
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import type { TestServer } from "../../harness/server.ts";
@@ -24,7 +31,8 @@ type Unary = (
 /** What proto-loader makes of a service: a class of clients. */
 export type GrpcService<C> = new (
   address: string,
-  channel: ReturnType<typeof credentials.createInsecure>,
+  channel: ChannelCredentials,
+  options?: ChannelOptions,
 ) => C & { close(): void };
 
 const root = join(import.meta.dirname, "../../..");
@@ -49,10 +57,18 @@ export function loadService<C = Record<string, Unary>>(file: string, name: strin
   return found as GrpcService<C>;
 }
 
-/** @grpc/grpc-js with @grpc/proto-loader, at the root path, as it cannot carry a prefix. */
-export function speakGrpcJs(server: Pick<TestServer, "port" | "token">): Speak & { close(): void } {
+/**
+ * @grpc/grpc-js with @grpc/proto-loader, at the root path, as it cannot carry a prefix.
+ *
+ * @param channel by default plain text
+ */
+export function speakGrpcJs(
+  server: Pick<TestServer, "port" | "token">,
+  channel: ChannelCredentials = credentials.createInsecure(),
+  options: ChannelOptions = {},
+): Speak & { close(): void } {
   const Client = loadService("service/v1/project_service.proto", ProjectService.typeName);
-  const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());
+  const client = new Client(`127.0.0.1:${server.port}`, channel, options);
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${server.token}`);
   const speak: Speak = (operation, request) =>
