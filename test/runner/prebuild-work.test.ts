@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -69,6 +69,52 @@ test("an environment starts as a copy of the prepared workspace, brought up to d
   expect(runGit(folder(), ["rev-parse", "HEAD"])).toBe(newest);
   expect(readFileSync(join(prepared(), "a.txt"), "utf8")).toBe("one\n");
   await environment("", EnvironmentPhase.DELETED);
+});
+
+test("a copy is taken as it is where the remote has nothing new: no file is written again", async () => {
+  const commands: string[] = [];
+  const { run } = tools.git.programs;
+  const recording: RunnerTools = {
+    ...tools,
+    git: {
+      ...tools.git,
+      programs: {
+        ...tools.git.programs,
+        run(command) {
+          commands.push(command.args.find((arg, at, all) => arg !== "-c" && all[at - 1] !== "-c") ?? "");
+          return run(command);
+        },
+      },
+    },
+  };
+  await prebuild();
+  const [before, later] = [new Date(1_000_000), new Date(2_000_000)];
+  // A file that git writes again is a new one, with the time of now.
+  utimesSync(join(prepared(), "a.txt"), before, before);
+  runGit(prepared(), ["update-index", "-q", "--refresh"]);
+  for (const time of [before, later]) {
+    if (time === later) {
+      repository.commit({ "b.txt": "b\n" });
+      commands.splice(0);
+    }
+    await executeEnvironment(
+      { ...assignment, tools: recording },
+      create(EnvironmentWorkSchema, {
+        prebuildId: PREBUILD,
+        environment: {
+          id: ENVIRONMENT,
+          spec: { desiredPhase: EnvironmentPhase.RUNNING, content: { initializer: initializer() } },
+        },
+      }),
+    );
+    expect(commands.filter((command) => command !== "init")).toEqual(
+      time === before ? ["ls-remote", "checkout"] : ["ls-remote", "fetch", "for-each-ref", "checkout"],
+    );
+    expect(statSync(join(folder(), "a.txt")).mtimeMs).toBe(before.getTime());
+    expect(existsSync(join(folder(), "b.txt"))).toBe(time === later);
+    expect(runGit(folder(), ["status", "--porcelain", "--branch"])).toBe("## main...origin/main");
+    await environment("", EnvironmentPhase.DELETED);
+  }
 });
 
 test("once the prepared workspace is removed, environments start from their initializer", async () => {
