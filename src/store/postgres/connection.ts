@@ -27,7 +27,7 @@ export type ConnectionRole = "read" | "write" | "session";
 /**
  * Settings of every session. A client that vanishes without a word, with its machine or its network, frees its locks
  * within 10 s: keepalives begin after 3 s of silence, and three more seconds without an answer end the connection, also
- * while a statement runs. One that is there and does nothing in a transaction loses it after 8 s.
+ * while a statement runs. One that is there and does nothing in a transaction loses it after 6 s.
  */
 const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   tcp_keepalives_idle: "3",
@@ -172,7 +172,7 @@ export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Pro
  */
 export function openPipelines(address: DatabaseAddress, connections: number, isServer = false): Pipelines {
   const limits = isServer && { query_timeout: ANSWER_LIMIT_MS.read };
-  return new Pipelines({ ...clientConfig(address, "read"), ...limits }, connections);
+  return new Pipelines({ ...clientConfig(address, "read"), ...limits }, connections, READ_LIMIT_MS);
 }
 
 /** Runs one query; prepared on its connection when it has a name. */

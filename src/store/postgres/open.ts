@@ -103,8 +103,9 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const reading = openPipelines(options, Math.ceil(connections / 2), isServer);
   const writing = openPool(options, "write", connections, isServer);
   const session = new Session({ ...options, presence, listeners });
-  const tooSlow = () => new StoreUnavailable("the database is too slow");
-  const reader = builderOver(readFrom(listing, tooSlow, deadline, reading));
+  const reader = builderOver(
+    readFrom(reading, () => new StoreUnavailable("the database is too slow"), deadline),
+  );
   const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs), deadline));
   const writer = new Writer({
     groupMs: GROUP_MS,

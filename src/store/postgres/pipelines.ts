@@ -10,14 +10,19 @@ export class Pipelines {
   /** The connection of the present turn. */
   #present: Pipeline | undefined;
 
-  constructor(config: pg.ClientConfig, connections: number) {
-    this.#pipelines = Array.from({ length: connections }, () => new Pipeline(config));
+  /** @param limitMs time after which the engine ends a query by the settings of a connection */
+  constructor(config: pg.ClientConfig, connections: number, limitMs: number) {
+    this.#pipelines = Array.from({ length: connections }, () => new Pipeline(config, limitMs));
   }
 
-  /** Runs a query; prepared on its connection when it has a name. @throws the engine's error, or the driver's */
-  query(query: pg.QueryConfig): Promise<pg.QueryResult> {
+  /**
+   * Runs a query; prepared on its connection when it has a name.
+   * @param limitMs time after which the engine ends it
+   * @throws the engine's error, or the driver's
+   */
+  query(query: pg.QueryConfig, limitMs: number): Promise<pg.QueryResult> {
     this.#present ??= this.#begin();
-    return this.#present.query(query);
+    return this.#present.query(query, limitMs);
   }
 
   /** Waits for the queries under way and ends the connections. */
@@ -43,19 +48,32 @@ class Pipeline {
   #client: pg.Client | undefined;
   #opening: Promise<pg.Client> | undefined;
   #isEnded = false;
+  readonly #usualLimitMs: number;
+  /** The limit of the query that was written last: the next one is carried out after it. */
+  readonly #limits = new WeakMap<pg.Client, number>();
   underWay = 0;
 
-  constructor(config: pg.ClientConfig) {
+  constructor(config: pg.ClientConfig, limitMs: number) {
     this.#config = { ...config, pipeline: true };
+    this.#usualLimitMs = limitMs;
   }
 
-  async query(query: pg.QueryConfig): Promise<pg.QueryResult> {
+  async query(query: pg.QueryConfig, limitMs: number): Promise<pg.QueryResult> {
     this.underWay += 1;
     try {
-      return await (this.#client ?? (await this.#open())).query(query);
+      const client = this.#client ?? (await this.#open());
+      this.#limit(client, limitMs);
+      return await client.query(query);
     } finally {
       this.underWay -= 1;
     }
+  }
+
+  #limit(client: pg.Client, limitMs: number): void {
+    if ((this.#limits.get(client) ?? this.#usualLimitMs) === limitMs) return;
+    this.#limits.set(client, limitMs);
+    // Not awaited: it goes before the query. Where it fails, the connection has broken, and the query fails too.
+    client.query(`set statement_timeout = ${limitMs}`).catch(() => {});
   }
 
   /** Keeps what is written from being sent. @returns the function that sends it */

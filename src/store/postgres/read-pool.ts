@@ -2,7 +2,7 @@ import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
 import { StoreUnavailable } from "../store.ts";
 import { READ_LIMIT_MS, type RunQuery, renameStatements } from "./connection.ts";
-import type { Pipelines } from "./pipelines.ts";
+import { Pipelines } from "./pipelines.ts";
 import { isBroken, isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
 
 /** Precision of the limit of a query whose caller has a deadline, in milliseconds. */
@@ -13,26 +13,22 @@ const LIMIT_STEP_MS = 100;
  *
  * @param tooLong returns the error for a query that took longer than the limit, which is its argument
  * @param deadline returns when the caller ceases to wait, by performance.now()
- * @param pipelines the connections of queries whose caller waits for as long as any query may take
  * @throws StoreUnavailable when the engine cannot be reached or fails; DomainError DEADLINE_EXCEEDED
  */
 export function readFrom(
-  pool: pg.Pool,
+  pool: pg.Pool | Pipelines,
   tooLong: (limitMs: number) => Error,
   deadline: () => number | undefined,
-  pipelines?: Pipelines,
 ): RunQuery {
-  const run = (query: pg.QueryConfig, limitMs: number) =>
-    pipelines && limitMs === READ_LIMIT_MS ? pipelines.query(query) : readWithin(pool, query, limitMs);
   return async (query) => {
     const leftMs = (deadline() ?? Number.POSITIVE_INFINITY) - performance.now();
     // In steps, so that the limit of a connection is seldom another than it was.
     const limitMs = Math.min(READ_LIMIT_MS, Math.max(1, Math.ceil(leftMs / LIMIT_STEP_MS)) * LIMIT_STEP_MS);
     try {
-      return await run(query, limitMs).catch((error) => {
+      return await readWithin(pool, query, limitMs).catch((error) => {
         if (!isStalePlan(error)) throw error;
         renameStatements(query.name);
-        return run({ ...query, name: undefined }, limitMs);
+        return readWithin(pool, { ...query, name: undefined }, limitMs);
       });
     } catch (cause) {
       if (isTimeout(cause)) throw limitMs < READ_LIMIT_MS ? deadlinePassed() : tooLong(READ_LIMIT_MS);
@@ -45,7 +41,12 @@ export function readFrom(
 /** Limits of the connections that read, in milliseconds, where they are not {@link READ_LIMIT_MS}. */
 const readLimits = new WeakMap<pg.PoolClient, number>();
 
-async function readWithin(pool: pg.Pool, query: pg.QueryConfig, limitMs: number): Promise<pg.QueryResult> {
+async function readWithin(
+  pool: pg.Pool | Pipelines,
+  query: pg.QueryConfig,
+  limitMs: number,
+): Promise<pg.QueryResult> {
+  if (pool instanceof Pipelines) return pool.query(query, limitMs);
   const client = await pool.connect();
   try {
     if ((readLimits.get(client) ?? READ_LIMIT_MS) !== limitMs) {
