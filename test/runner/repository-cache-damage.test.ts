@@ -202,6 +202,30 @@ test("nothing in a cache but the packs reaches git or a workspace", async () => 
   expect(existsSync(marker)).toBe(false);
 });
 
+test("a check that ends with its work says nothing against the cache", async () => {
+  const path = temporaryFolder();
+  const began = join(path, "began");
+  const program = `#!/bin/sh
+case " $* " in *" fsck "*) echo > ${began}; exec sleep 60 ;; esac
+PATH=${JSON.stringify(realPrograms.path)} exec git "$@"
+`;
+  write(join(path, "git"), program);
+  chmodSync(join(path, "git"), 0o755);
+  const slow = await CachingRunner.start({ folder: runner.folder, path: `${path}:${realPrograms.path}` });
+  const ending = new AbortController();
+  const checking = slow.clone({ remoteUri }, { signal: ending.signal });
+  checking.catch(() => undefined);
+  await until(
+    () => existsSync(began),
+    (isThere) => isThere,
+  );
+  ending.abort(new Error("the lease is lost"));
+  await expect(checking).rejects.toThrow("the lease is lost");
+  expect(slow.warnings).toEqual([]);
+  await runner.restart();
+  await expectClone(CHECKED);
+});
+
 describe("a fetch that is killed", () => {
   /** A folder with a git that is killed in the middle of each fetch while a file is there. */
   function killedGit(): { path: string; file: string } {

@@ -13,6 +13,9 @@ export interface CachedState {
   readonly isChecked: boolean;
 }
 
+/** Errors of a machine that has no more space or files to give. */
+const LACKS: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
+
 /** The file that describes the state; it is replaced atomically. */
 export const STATE_FILE = "state.json";
 
@@ -88,14 +91,23 @@ export class CachedRepository {
    * @param check throws unless git finds the copies whole; called for a state that
    *   is not checked
    * @returns whether the packs are in the folder; it stays empty otherwise
+   * @throws what ended the copy without a word about the cache: the reason of
+   *   `signal`, or a full disk
    */
-  async copyTo(packs: string, state: CachedState, check: () => Promise<void>): Promise<boolean> {
+  async copyTo(
+    packs: string,
+    state: CachedState,
+    check: () => Promise<void>,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
     try {
       await copyPackFiles(this.#options.folder, packs, state.files);
       if (!state.isChecked) await check();
       if (state === this.#state) this.#state = { ...state, isChecked: true };
       return true;
     } catch (error) {
+      signal?.throwIfAborted();
+      if (LACKS.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
       await rm(packs, { recursive: true, force: true });
       await mkdir(packs);
       // Where another writer has replaced the state meanwhile, nothing is wrong.
@@ -145,7 +157,7 @@ export class CachedRepository {
 
   async #throwAway(error: unknown): Promise<void> {
     const { folder, log } = this.#options;
-    log.warn({ folder, problem: (error as Error).message }, "a damaged repository cache was thrown away");
+    log.warn({ folder, problem: (error as Error).message }, "the cache of a repository was thrown away");
     await this.remove();
   }
 

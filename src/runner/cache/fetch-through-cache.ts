@@ -67,12 +67,13 @@ async function updateCache(run: CachedFetch): Promise<Refs> {
 }
 
 function copyFromCache(run: CachedFetch, state: CachedState): Promise<boolean> {
-  return run.cached.copyTo(packsOf(run), state, async () => {
+  const check = async () => {
     // Names of other refs are none that this program has written.
     if (packedRefsOf(parsePackedRefs(state.refs)) !== state.refs) throw new Error("the refs are damaged");
     await writeRefs(run, parsePackedRefs(state.refs));
     await git(run.tools, ["fsck", "--full", "--no-dangling", "--no-progress"], run.call);
-  });
+  };
+  return run.cached.copyTo(packsOf(run), state, check, run.call.signal);
 }
 
 /** Fetches and checks what is new; returns false where git finds fault with the content of an object. */

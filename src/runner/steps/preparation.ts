@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
-import type { Log } from "../../log.ts";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
+import { createFetchProgress } from "./fetch-progress.ts";
 import { prebuildWorkspace } from "./work-dirs.ts";
 import { createWorkspace, readCheckouts, type Workspace } from "./workspace.ts";
 
@@ -31,7 +31,7 @@ export async function prepareWorkspace(
   const { git, log, programs, repositoryCache: cache } = tools;
   const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
   const copied = prebuild && (await readCheckouts(prebuild));
-  const onProgress = createProgressLog(log, workspace.folder);
+  const onProgress = createFetchProgress(log, workspace.folder);
   const fill = async ({ tree }: Workspace) => {
     const context = { tree, copied, credentialFor, cache, onProgress, signal };
     const checkouts = await checkOutSources(git, initializer, context);
@@ -40,17 +40,4 @@ export async function prepareWorkspace(
     return checkouts;
   };
   return createWorkspace(programs, workspace, fill, copied && prebuild);
-}
-
-/** A fetch that takes longer is shown in the log, and again after this time. */
-const PROGRESS_MS = 10_000;
-
-/** Returns what writes the progress of git to the log, a line now and then. */
-function createProgressLog(log: Pick<Log, "info">, workspace: string): (progress: string) => void {
-  let writtenAt = performance.now();
-  return (progress) => {
-    if (performance.now() - writtenAt < PROGRESS_MS) return;
-    writtenAt = performance.now();
-    log.info({ workspace, progress }, "a repository is being fetched");
-  };
 }
