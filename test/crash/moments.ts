@@ -139,13 +139,17 @@ function atHost(
   fault?: "unanswered",
 ): HeldCall {
   const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  let isReleased = false;
+  let [hasArrived, isReleased] = [false, false];
   host.fail(fault ?? { until: released.promise }, {
     times: Number.POSITIVE_INFINITY,
     when(req) {
+      const isOfRepository = req.target.split("?", 1)[0]?.endsWith(`/${repository.path}${end}`) ?? false;
       const fits = req.method === method && req.target.endsWith(`/${repository.path}${end}`);
+      hasArrived ||= fits;
       if (fits) arrived.resolve();
-      return fits && !isReleased;
+      // On a slow machine the runner gives up waiting, and asks what has become of its request.
+      const asksAgain = fault !== undefined && hasArrived && isOfRepository;
+      return (fits || asksAgain) && !isReleased;
     },
   });
   return {
