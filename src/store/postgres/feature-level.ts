@@ -2,6 +2,7 @@ import type pg from "pg";
 import { FEATURE_LEVEL, levelProblem, NewerData } from "../feature-level.ts";
 import { StoreUnavailable } from "../store.ts";
 import { excludeLevel, holdLevel, lockForWrite } from "./locks.ts";
+import { isEngineFailure, storageProblem } from "./storage-problem.ts";
 
 /**
  * Looks, of one a second, at which no server of the level may have been there before it is raised: when the database
@@ -83,16 +84,18 @@ export class LevelRaiser {
       this.#settledLooks = 0;
       return undefined;
     }
-    const client = await this.#pool.connect();
+    let client: pg.PoolClient | undefined;
     try {
+      client = await this.#pool.connect();
       await client.query("begin");
       const raised = await this.#raiseIn(client);
       await client.query(raised === undefined ? "rollback" : "commit");
       client.release();
       return raised;
-    } catch (error) {
-      client.release(true);
-      throw error;
+    } catch (cause) {
+      client?.release(true);
+      if (!isEngineFailure(cause)) throw cause;
+      throw new StoreUnavailable("the database did not answer", { problem: storageProblem(cause), cause });
     }
   }
 
