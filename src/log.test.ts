@@ -5,7 +5,7 @@ import { describe, expect, test } from "@jest/globals";
 
 const SECRET = "made-up-credential";
 
-/** What a process of its own wrote with the log, which goes to its standard error, beside other things. */
+/** Returns what a process of its own wrote with the log, which goes to its standard error, beside other things. */
 async function linesOf(code: string): Promise<{ readonly text: string; readonly lines: object[] }> {
   const program = `
     import { createLog, flushLog } from "./src/log.ts";

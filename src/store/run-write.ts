@@ -28,7 +28,7 @@ export interface WriteEngine {
   ): Promise<number>;
   /** Runs a part of a write in a savepoint; `undo` takes back what the write has recorded since. */
   attempt<T>(part: () => Promise<T>, undo: () => void): Promise<T>;
-  /** What the write may change. */
+  /** The locks of what the write may change. */
   readonly locks: HeldLocks;
   /** Awaited after each record, so that a long write lets others have their turn. */
   pause?(): Promise<void> | undefined;

@@ -147,7 +147,7 @@ export interface WriteTransaction {
 }
 
 /**
- * What a write locks: an organization by its id, or with null what belongs to none, which is the accounts, which of
+ * A lock of a write: an organization by its id, or with null what belongs to none, which is the accounts, which of
  * them join an organization, and the record of the installation.
  */
 export type Lock = string | null;
@@ -162,7 +162,7 @@ export type Locks = readonly Lock[] | "installation" | ((db: Reader) => Promise<
 export interface WriteOptions {
   /** A write whose signal is aborted before its turn comes does not begin. */
   readonly signal?: AbortSignal;
-  /** What the write changes; a change of anything else fails. Default: the installation. */
+  /** The locks of the write; a change of anything else fails. Default: the installation. */
   readonly locks?: Locks;
   /** True for a write of a job: it fails once another process runs the jobs. Default false. */
   readonly asLeader?: boolean;

@@ -187,6 +187,7 @@ describe("a runner without --state-dir", () => {
     expect(readdirSync(join(runners, readdirSync(runners)[0] ?? ""))).toEqual([
       "owner.json",
       "prebuilds",
+      "repository-cache",
       "workspaces",
     ]);
     // Who does as the log says keeps the workspaces of both.

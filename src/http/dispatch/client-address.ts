@@ -8,7 +8,7 @@ export interface AddressRange {
   readonly family: "ipv4" | "ipv6";
 }
 
-/** How many proxies a request may have passed; the address of one further away is never looked at. */
+/** Maximum number of proxies that a request may have passed; the address of one further away is never looked at. */
 export const MAX_PROXIES = 16;
 
 /** The longest text of an address, IPv4 in the form of IPv6 among them, and the white space around it. */

@@ -53,7 +53,7 @@ async function readPackFile(folder: string, name: string): Promise<PackFile> {
   }
 }
 
-/** What is hashed in one turn of the event loop, in about a millisecond. */
+/** Bytes that are hashed in one turn of the event loop, in about a millisecond. */
 const BUFFER_BYTES = 1_048_576;
 
 /**

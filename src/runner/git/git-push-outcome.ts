@@ -22,10 +22,10 @@ export interface BranchUpdate {
   readonly trailers: CommitTrailers;
 }
 
-/** How many commits are fetched first where the history is not complete, and how many times as many then. */
+/** Number of commits that are fetched first where the history is not complete; each later fetch takes as many times more. */
 const FIRST_DEPTH = 50;
 const DEPTH_FACTOR = 4;
-/** What git takes for all of the history. */
+/** The depth that git takes for all of the history. */
 const WHOLE_DEPTH = 2 ** 31 - 1;
 
 type RepositoryCall = GitCall & { readonly repository: GitRepository };

@@ -4,7 +4,7 @@ import { gitFolderOf, removeAllButData } from "./git-folder.ts";
 import { git } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** What is written here, without a process of git, is documented in gitrepository-layout and git-config. */
+/** The files that are written here, without a process of git, are documented in gitrepository-layout and git-config. */
 
 /**
  * Makes a folder a repository without settings. An existing repository comes from

@@ -25,12 +25,12 @@ export function refNameOf(kind: "heads" | "tags", name: string): string {
   return `refs/${kind}/${Buffer.from(name).toString("latin1")}`;
 }
 
-/** Where a repository keeps the branches of its remote. */
+/** The refs under which a repository keeps the branches of its remote. */
 const LOCAL_BRANCHES = "refs/remotes/origin/";
 const BRANCHES = "refs/heads/";
 const TAGS = "refs/tags/";
 
-/** What is fetched of a remote: all branches and tags. */
+/** The refs that are fetched of a remote: all branches and tags. */
 export const BRANCHES_AND_TAGS = [`+${BRANCHES}*:${LOCAL_BRANCHES}*`, `+${TAGS}*:${TAGS}*`];
 
 /**

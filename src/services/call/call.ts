@@ -56,9 +56,9 @@ export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[
   requireOwnershipFor(operationOf(ctx), callerOf(ctx), ...owners);
 }
 
-/** What an operation's write needs besides what every one has. */
+/** Options of an operation's write. */
 export interface CallerWriteOptions {
-  /** Whether the request is exempt from the storage quota; by default its operation decides. */
+  /** True when the request is exempt from the storage quota; by default its operation decides. */
   readonly isExempt?: boolean | undefined;
   /** Locks beside that of the caller's organization; a function as in {@link Locks}. Default none. */
   readonly alsoLocks?: Exclude<Locks, "installation">;

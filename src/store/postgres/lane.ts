@@ -6,7 +6,7 @@ import type { Purpose } from "./turns.ts";
 /** A write that waits for its turn. */
 export interface WaitingWrite {
   readonly run: (transaction: Transaction) => Promise<unknown>;
-  /** What it may change; undefined for bookkeeping, which is limited to its columns. */
+  /** The locks of its changes; undefined for bookkeeping, which is limited to its columns. */
   readonly held: HeldLocks | undefined;
   /** True for a write of a job. */
   readonly isJob: boolean;

@@ -23,7 +23,7 @@ const LEVELS = 0x43_48_4c_56;
 /** Interval between attempts to take the lock of migrations, in milliseconds. */
 const MIGRATION_LOOK_MS = 200;
 
-/** What one transaction locks. */
+/** The locks of one transaction. */
 export type LockSet = readonly Lock[] | "installation";
 
 /** The key of what belongs to no organization; no key of an organization is such a text. */

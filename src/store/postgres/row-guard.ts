@@ -3,7 +3,7 @@ import type { HeldLocks } from "../held-locks.ts";
 /** The parameters of a statement that name the organizations of the rows that it changes. */
 interface ChangedRows {
   readonly table: string;
-  /** Whether the rows are those of new organizations. */
+  /** True when the rows are those of new organizations. */
   readonly isCreation: boolean;
   /** Positions in the list of values, from 0. */
   readonly owners: readonly number[];

@@ -132,7 +132,7 @@ export class Transaction {
 /** The longest limit that the engine takes. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** How much earlier than this process the engine may find that a time has passed, in milliseconds. */
+/** Time by which the engine may find earlier than this process that a limit has passed, in milliseconds. */
 const CLOCK_MS = 10;
 
 /** Length of a text for which the tables have no free place, in characters: where the disk is full, it is not taken. */

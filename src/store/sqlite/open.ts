@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
+import { FEATURE_LEVEL, levelProblem, NewerData } from "../feature-level.ts";
 import type { AuditSeal } from "../record/record.ts";
 import {
   type Actor,
@@ -14,7 +15,6 @@ import {
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
 import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
-import { settleLevel } from "./feature-level.ts";
 import { migrate } from "./migrate.ts";
 import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
@@ -177,4 +177,18 @@ function watchForeignCommits(raw: Database.Database, tell: () => void): () => vo
   }, POLL_INTERVAL_MS);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/**
+ * Returns the feature level of a file, which a server raises at its start: there is no other.
+ * @param raises false for a command next to a server, which may be of the release before
+ * @throws NewerData
+ */
+function settleLevel(raw: Database.Database, raises: boolean): number {
+  const level = raw.prepare<[], number>("select feature_level from installation").pluck().get() ?? 1;
+  const problem = levelProblem(level);
+  if (problem !== undefined) throw new NewerData(problem);
+  if (!raises || level === FEATURE_LEVEL) return level;
+  raw.prepare("update installation set feature_level = ?").run(FEATURE_LEVEL);
+  return FEATURE_LEVEL;
 }
