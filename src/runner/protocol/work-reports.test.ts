@@ -149,8 +149,17 @@ test("a server that does not know the call is told of each lease by itself, in o
 test("a lost lease among others is lost alone, and an unreachable server keeps the order", async () => {
   let attempts = 0;
   const sent: unknown[] = [];
+  const lost = new ConnectError("lost", Code.Aborted, undefined, [
+    { desc: ErrorDetailSchema, value: create(ErrorDetailSchema, { reason: ErrorReason.LEASE_LOST }) },
+  ]);
   const [kept, gone] = leasesAt(
     {
+      // A report that goes alone is told by the call for one lease.
+      reportProgress: ({ leaseId }) => {
+        if (leaseId === idOf(1)) throw lost;
+        sent.push([leaseId.at(-1), [State.RUNNING], false]);
+        return goesOn();
+      },
       reportWorks: ({ reports }) => {
         attempts += 1;
         if (attempts === 1) throw new ConnectError("draining", Code.Unavailable);
