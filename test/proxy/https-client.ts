@@ -47,8 +47,22 @@ function send(body: Writable, request: ProxiedRequest): void {
   body.write(request.body, sendSpace);
 }
 
+/** Number of resets of a connection after which a request over HTTP/1.1 has failed. */
+const MAX_RESETS = 5;
+
 /** Sends a request over HTTP/1.1, on a connection of its own. */
 export async function overHttp1(proxy: RunningProxy, request: ProxiedRequest): Promise<ProxiedAnswer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await askOverHttp1(proxy, request);
+    } catch (error) {
+      // Who closes a connection without having read all of the body resets it: the answer may be lost with that.
+      if ((error as NodeJS.ErrnoException).code !== "ECONNRESET" || attempt === MAX_RESETS) throw error;
+    }
+  }
+}
+
+async function askOverHttp1(proxy: RunningProxy, request: ProxiedRequest): Promise<ProxiedAnswer> {
   const { path, headers, from = "127.0.0.1" } = request;
   const req = https.request({
     ...{ host: HOST, port: proxy.port, ca: proxy.ca, lookup, localAddress: from, agent: false },
