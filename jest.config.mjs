@@ -7,8 +7,13 @@ export default {
   transform: {},
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
-  // Clients in other languages have a run of their own: jest.clients.mjs.
-  testPathIgnorePatterns: ["/node_modules/", "<rootDir>/test/clients/"],
+  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for several servers.
+  testPathIgnorePatterns: [
+    "/node_modules/",
+    "<rootDir>/test/clients/",
+    "<rootDir>/test/postgres/",
+    "<rootDir>/test/proxy/",
+  ],
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
   globalSetup: "<rootDir>/test/harness/setup.ts",
   globalTeardown: "<rootDir>/test/harness/teardown.ts",

@@ -1,7 +1,15 @@
 import { statSync } from "node:fs";
 
 /** Folders whose tests start servers and wait for them, the longest first; all others last for seconds. */
-const LONG = ["test/crash/", "test/postgres/", "test/e2e/", "test/rpc/", "test/http/", "test/runner/"];
+const LONG = [
+  "test/crash/",
+  "test/postgres/",
+  "test/proxy/",
+  "test/e2e/",
+  "test/rpc/",
+  "test/http/",
+  "test/runner/",
+];
 
 /**
  * Begins with the tests that last longest, so that none of them is left when the others have ended. Jest itself knows
