@@ -87,8 +87,8 @@ export class Transaction {
       await client.query("release savepoint part");
       return value;
     } catch (error) {
-      // The transaction is lost with them: the part tells the first as any failure of the engine, and the second is
-      // what begins it again.
+      // Both errors end the whole transaction. A retryable one reaches the writer, which starts it over; a broken
+      // connection is reported as unavailable.
       if (isRetryable(error)) throw error;
       if (isBroken(error)) throw this.#fail(error);
       await client.query("rollback to savepoint part; release savepoint part");
