@@ -80,6 +80,16 @@ describe.each([
   let callers = 0;
   const newCaller = async () => (await addOrganization(server, `Organization ${callers++}`)).token;
 
+  /**
+   * Makes so many callers. Before anything is held: a body that waits for longer
+   * than the server's idle time is refused, and each caller takes a command.
+   */
+  async function newCallers(count: number): Promise<string[]> {
+    const tokens: string[] = [];
+    while (tokens.length < count) tokens.push(await newCaller());
+    return tokens;
+  }
+
   /** Begins a request that promises so many bytes; without them it says nothing of its length. */
   function begin(bytes?: number, headers: Record<string, string> = {}, by = token): ClientRequest {
     const req = request(server.url + PATH, {
@@ -162,13 +172,13 @@ describe.each([
   });
 
   test("is one of each caller and one of all; whoever holds the most gives way to others, and has room later", async () => {
+    const [last = "", ...others] = await newCallers(CALLERS);
     const own = await fill();
     const ofCaller = await post(server, OPERATION, new Uint8Array(SPACES.subarray(0, LEAST)), token);
     expectError(ofCaller, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
     expect(limitIn(ofCaller)).toBe(String(BUDGET));
     const filled = [own];
-    while (filled.length < CALLERS) filled.push(await fill(await newCaller()));
-    const last = await newCaller();
+    for (const other of others) filled.push(await fill(other));
     expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
     const youngest = filled.at(-1)?.at(-1) as Held;
     const ofAll = await youngest.refused;
@@ -208,9 +218,10 @@ describe.each([
       leave(others);
     },
     "was refused in mid-body for the sake of another caller's": async () => {
+      const [last, ...others] = await newCallers(CALLERS);
       const filled = [await fill()];
-      while (filled.length < CALLERS) filled.push(await fill(await newCaller()));
-      expectError(await post(server, OPERATION, images(), await newCaller()), 404, "not_found", "NOT_FOUND");
+      for (const other of others) filled.push(await fill(other));
+      expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
       for (const all of filled) leave(all);
     },
     "passed its deadline in mid-body": async () => {
@@ -247,12 +258,13 @@ describe.each([
       );
     },
     "was refused in mid-message of gRPC for the sake of another caller's": async () => {
+      const [last, overGrpc, ...others] = await newCallers(CALLERS);
       const filled = [await fill()];
-      while (filled.length < CALLERS - 1) filled.push(await fill(await newCaller()));
-      const last = await fill(await newCaller(), 0, holdGrpc);
-      expectError(await post(server, OPERATION, images(), await newCaller()), 404, "not_found", "NOT_FOUND");
-      expect((await last.at(-1)?.refused)?.status).toBe(429);
-      for (const all of [...filled, last]) leave(all);
+      for (const other of others) filled.push(await fill(other));
+      const youngest = await fill(overGrpc, 0, holdGrpc);
+      expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
+      expect((await youngest.at(-1)?.refused)?.status).toBe(429);
+      for (const all of [...filled, youngest]) leave(all);
     },
     "lost its connection in mid-message of gRPC": async () => leave(await fill(token, 0, holdGrpc)),
   };
