@@ -146,7 +146,8 @@ export interface WorkflowTriggerEventTable {
   /** TriggerVerdict by number. */
   verdict: number;
   /**
-   * Key that is unique within its workflow, for events that must not start twice. Null for others.
+   * Key that is unique within its workflow, for events that must not start twice; a long one as its hash. Null for
+   * others.
    */
   dedupe_key: string | null;
   execution_id: string | null;

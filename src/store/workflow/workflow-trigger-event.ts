@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
@@ -8,6 +9,18 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
+
+/**
+ * Maximum length of a key that is stored as it is, in characters. That of a pull request contains a clone URL, which
+ * has up to 18,000 once it is escaped; an index of PostgreSQL takes 2,700 bytes.
+ */
+const KEY_MAX_CHARACTERS = 1_024;
+
+/** Returns a key as it is stored: a long one as its hash. */
+function storedKey(key: string): string {
+  if (key.length <= KEY_MAX_CHARACTERS) return key;
+  return `sha256:${createHash("sha256").update(key).digest("hex")}`;
+}
 
 /** The stored values of a ledger entry that no response contains. */
 export interface TriggerEventFacts {
@@ -46,7 +59,7 @@ export async function insertTriggerEvent(
     at: tx.now,
     source: event.source,
     verdict: event.verdict,
-    dedupe_key: dedupeKey,
+    dedupe_key: dedupeKey === null ? null : storedKey(dedupeKey),
     execution_id: event.workflowExecutionId === "" ? null : event.workflowExecutionId,
     payload,
     body: toBody(WorkflowTriggerEventSchema, event),
@@ -90,7 +103,8 @@ export async function findTriggerEventByKey(
   workflowId: string,
   dedupeKey: string,
 ): Promise<WorkflowTriggerEvent | undefined> {
-  const [row] = await selectByKey(db, { workflowId, dedupeKey, organizationId: scope.organizationId });
+  const { organizationId } = scope;
+  const [row] = await selectByKey(db, { workflowId, dedupeKey: storedKey(dedupeKey), organizationId });
   return row && fromBody(WorkflowTriggerEventSchema, row.body);
 }
 
