@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { builderOf } from "../../src/store/query-builder.ts";
+import { SYSTEM } from "../../src/store/store.ts";
+import { openTestStore, type TestStore } from "../harness/test-store.ts";
+
+let made: TestStore;
+beforeAll(async () => {
+  made = openTestStore();
+  await made.createOrganization("harbour");
+});
+afterAll(() => made.close());
+
+test("values arrive as the same types on both engines: whole numbers as numbers, whatever computed them", async () => {
+  const most = Number.MAX_SAFE_INTEGER;
+  await made.store.write(SYSTEM, "test", ({ db }) =>
+    builderOf(db)
+      .updateTable("organization")
+      .set({ created_at: most, updated_at: -most, sequence: 0, chain_hash: Buffer.from([0, 255]) })
+      .execute(),
+  );
+  const found = await builderOf(made.store.reader)
+    .selectFrom("organization")
+    .select(["created_at", "updated_at", "sequence", "chain_hash", "name"])
+    .execute();
+  expect(
+    found.map((row) => ({ ...row, chain_hash: Buffer.from(row.chain_hash ?? []).toString("hex") })),
+  ).toEqual([{ created_at: most, updated_at: -most, sequence: 0, chain_hash: "00ff", name: "harbour" }]);
+  expect(found[0]?.chain_hash).toBeInstanceOf(Uint8Array);
+  const computed = await builderOf(made.store.reader)
+    .selectFrom("organization")
+    .select(({ fn }) => [
+      fn.countAll<number>().as("count"),
+      fn.max("created_at").as("max"),
+      fn.sum<number>("created_at").as("sum"),
+      fn.sum<number>("sequence").as("zero"),
+    ])
+    .executeTakeFirstOrThrow();
+  expect(computed).toEqual({ count: 1, max: most, sum: most, zero: 0 });
+  const { organization, none } = await builderOf(made.store.reader)
+    .selectNoFrom(({ selectFrom }) => [
+      selectFrom("organization").select("sequence").as("organization"),
+      selectFrom("organization").select("sequence").where("name", "=", "absent").as("none"),
+    ])
+    .executeTakeFirstOrThrow();
+  expect([organization, none]).toEqual([0, null]);
+});
