@@ -82,7 +82,7 @@ describe.each([
 
   /**
    * Makes so many callers. Before anything is held: a body that waits for longer
-   * than the server's idle time is refused, and each caller takes a command.
+   * than the server's idle time is refused, and each caller opens the database anew.
    */
   async function newCallers(count: number): Promise<string[]> {
     const tokens: string[] = [];
