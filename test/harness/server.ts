@@ -39,6 +39,8 @@ export interface StartOptions {
 }
 
 const root = join(import.meta.dirname, "../..");
+/** Ends a program that uses what Node or a package is about to remove. */
+const STRICT = ["--throw-deprecation"];
 const running = new Set<ChildProcess>();
 const folders: string[] = [];
 
@@ -49,7 +51,17 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   const [program = process.execPath, ...rest] = [...(options.commandPrefix ?? []), process.execPath];
   const child = spawn(
     program,
-    [...rest, "bin/chartroom.js", "serve", "--port", "0", "--data-dir", dataDir, ...(options.args ?? [])],
+    [
+      ...rest,
+      ...(options.release ? [] : STRICT),
+      "bin/chartroom.js",
+      "serve",
+      "--port",
+      "0",
+      "--data-dir",
+      dataDir,
+      ...(options.args ?? []),
+    ],
     {
       cwd: options.release ?? root,
       env: {
@@ -112,7 +124,7 @@ export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, ["bin/chartroom.js", ...args], {
+  const child = spawn(process.execPath, [...STRICT, "bin/chartroom.js", ...args], {
     cwd: root,
     env: { ...plainEnvironment(), ...dataEnvironmentOf(dataDirIn(args)), ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -26,7 +26,10 @@ export default class SharedGlobals {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
   }
 
-  async setup(): Promise<void> {}
+  /** Lets the use of what Node or a package is about to remove fail the test. */
+  async setup(): Promise<void> {
+    process.throwDeprecation = true;
+  }
 
   async teardown(): Promise<void> {
     this.fakeTimersModern.dispose();

@@ -37,6 +37,11 @@ const FILES: Readonly<Record<string, readonly [text: string, passed: number, fai
     0,
     /unhandled/,
   ],
+  warns: [
+    `test("t", () => { process.emitWarning("is deprecated", "DeprecationWarning"); return delay(50); });`,
+    0,
+    /is deprecated/,
+  ],
   throws: [
     `test("t", () => { setImmediate(() => { throw new Error("late"); }); return delay(50); });`,
     0,
@@ -99,7 +104,7 @@ describe("a run of test files", () => {
 
   test("fails, and ends with the counts", () => {
     expect(code).toBe(1);
-    expect(lastLine).toBe("5 passed, 8 failed, 0 skipped");
+    expect(lastLine).toBe("5 passed, 9 failed, 0 skipped");
   });
 });
 

@@ -16,6 +16,7 @@ import { postgresForm } from "../expressions.ts";
 import type { HeldLocks } from "../held-locks.ts";
 import { runDirectly } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
+import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { Pipelines } from "./pipelines.ts";
 import { requireLockedRows } from "./row-guard.ts";
 import { isStalePlan } from "./storage-problem.ts";
@@ -151,7 +152,7 @@ export function openPool(
   isServer = false,
 ): pg.Pool {
   const limits = isServer && { query_timeout: ANSWER_LIMIT_MS[role] };
-  const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max });
+  const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max, Client: OneAtATimeClient });
   // A connection that breaks while nobody uses it leaves the pool; the next query opens another.
   pool.on("error", () => {});
   // One that breaks while it is used fails its query as well; the event alone would end the process.

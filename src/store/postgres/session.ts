@@ -1,10 +1,11 @@
 import { performance } from "node:perf_hooks";
-import pg from "pg";
+import type pg from "pg";
 import type { Listeners } from "../listeners.ts";
 import { StoreUnavailable } from "../store.ts";
 import { type DatabaseAddress, sessionConfig, waitForEnd } from "./connection.ts";
 import { joinLevel } from "./feature-level.ts";
 import { holdPresence, type Presence, tryToLead } from "./locks.ts";
+import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
 /** The channel of wake-ups. */
@@ -99,7 +100,7 @@ export class Session {
   }
 
   async #connect(): Promise<void> {
-    const client = new pg.Client(sessionConfig(this.#options, true));
+    const client = new OneAtATimeClient(sessionConfig(this.#options, true));
     const lost = () => {
       if (this.#client !== client) return;
       this.#client = undefined;

@@ -1,0 +1,22 @@
+import pg from "pg";
+
+/**
+ * A connection that sends a query when the ones before it have ended, in the order of the calls. Code over a
+ * transaction may ask for several things at once; the driver means to take one query at a time.
+ */
+export class OneAtATimeClient extends pg.Client {
+  /** Resolves when the query that was called last has ended; undefined while there is none. */
+  #last: Promise<void> | undefined;
+
+  override query(...args: unknown[]): never {
+    const send = () => Reflect.apply(super.query, this, args) as Promise<unknown>;
+    const result = this.#last ? this.#last.then(send) : send();
+    const forget = () => {
+      if (this.#last === last) this.#last = undefined;
+    };
+    const last = result.then(forget, forget);
+    this.#last = last;
+    // Of the driver's many forms the one that returns a promise is used; `never` fits the declarations of all.
+    return result as never;
+  }
+}
