@@ -17,6 +17,25 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
+/** Returns the value of a setting on the connection of a reader. */
+async function settingOf(db: Reader, name: string): Promise<string | undefined> {
+  const { rows } = await sql<{ value: string }>`select current_setting(${name}) as value`.execute(
+    builderOf(db),
+  );
+  return rows[0]?.value;
+}
+
+describe("every connection", () => {
+  test.each([
+    ["that reads", (name: string) => settingOf(store.reader, name)],
+    ["that lists", (name: string) => settingOf(store.lister({ organizationId: "none" }), name)],
+    ["that writes", (name: string) => store.write(SYSTEM, "test", ({ db }) => settingOf(db, name))],
+  ])("%s runs its statements without compiling them", async (_, read) => {
+    expect(await read("jit")).toBe("off");
+    expect(await read("timezone")).toBe("UTC");
+  });
+});
+
 /*
  * The driver warns of a query on a connection that has one to run, and its next major release refuses it; the tests'
  * environment fails on warnings of this kind.
