@@ -15,7 +15,7 @@ let cluster: PostgresCluster;
 let url: string;
 let store: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded", ["fsync=off"]);
+  cluster = await startPostgres("embedded");
   url = await emptyDatabase(cluster);
   store = await openProcess(url, { presence: "server" });
 });

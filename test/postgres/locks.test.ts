@@ -20,7 +20,7 @@ let url: string;
 let one: Store;
 let other: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded", ["fsync=off"]);
+  cluster = await startPostgres("embedded");
   url = await emptyDatabase(cluster);
   one = await openProcess(url);
   other = await openProcess(url);

@@ -10,7 +10,7 @@ import { until } from "../harness/until.ts";
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded", ["fsync=off"]);
+  cluster = await startPostgres("embedded");
 });
 afterAll(() => cluster?.stop());
 
