@@ -72,13 +72,14 @@ function linkLibraries(native: string): void {
   }
 }
 
-/** Starts a server on a free port of the loopback address. @param settings such as `fsync=off` */
+/** Starts a server on a free port of the loopback address. @param settings such as `max_connections=500` */
 export async function startPostgres(
   build: PostgresBuild,
   settings: readonly string[] = [],
 ): Promise<PostgresCluster> {
   const { bin, lib } = programsOf(build);
-  const folder = mkdtempSync(join(tmpdir(), "chartroom-postgres-"));
+  removeStaleFolders();
+  const folder = mkdtempSync(join(tmpdir(), `chartroom-postgres-${process.pid}-`));
   const as = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
   if (as) chownSync(folder, as.uid, as.gid);
   const env = { PATH: process.env.PATH ?? "", LC_ALL: "C", ...(lib && { LD_LIBRARY_PATH: lib }) };
@@ -121,6 +122,24 @@ export async function startPostgres(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Removes the folders of processes that were killed; a server that still runs in one finds out, and ends. */
+function removeStaleFolders(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const [, maker] = /^chartroom-postgres-(\d+)-/.exec(name) ?? [];
+    if (maker === undefined || isRunning(Number(maker))) continue;
+    rmSync(join(tmpdir(), name), { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+function isRunning(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch (error) {
+    // One of another user runs as well.
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
 }
 
 /** Waits for the line that the server writes once it takes connections. */
