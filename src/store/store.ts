@@ -168,7 +168,7 @@ export interface WriteOptions {
   readonly asLeader?: boolean;
 }
 
-/** Options of a bookkeeping update. It locks nothing by default. */
+/** Options of a bookkeeping update. It locks no organization by default. */
 export type BookkeepingOptions = Pick<WriteOptions, "locks" | "asLeader">;
 
 /** Returns the options of a write that changes only rows of one organization. */

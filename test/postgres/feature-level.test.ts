@@ -67,19 +67,23 @@ describe("a process that is older than the data", () => {
     const raising = await begun();
     await lockForWrite(raising as unknown as pg.PoolClient, "installation");
     const late = addFact("late");
-    late.catch(() => {});
-    await until(waiting, (count) => count === 1);
+    const noted = store.note("runner", "absent", { seen_at: 1 });
+    for (const each of [late, noted]) each.catch(() => {});
+    await until(waiting, (count) => count === 2);
     await raising.query("update installation set feature_level = $1", [NEWER]);
     await raising.query("commit");
     await raising.end();
-    await expect(late).rejects.toMatchObject({
+    const refusal = {
       name: "StoreUnavailable",
       problem: `the data has the feature level ${NEWER}, and this release knows ${FEATURE_LEVEL}: it would lose what a newer release has stored; start that release instead`,
-    });
+    };
+    await expect(late).rejects.toMatchObject(refusal);
+    await expect(noted).rejects.toMatchObject(refusal);
+    // Not even a mark of its own, whose column may mean something else by now.
+    await expect(store.touchAll([])).rejects.toMatchObject(refusal);
     expect(await facts()).toEqual([]);
     expect(store.problem()).toContain("start that release instead");
-    // Bookkeeping is accepted, and the problem stays.
-    await store.touchAll([]);
+    await store.probe();
     expect(store.problem()).toContain("start that release instead");
     await setLevel(FEATURE_LEVEL);
     await store.probe();

@@ -58,11 +58,6 @@ export class LevelCheck {
     if (this.#problem === undefined) return level;
     throw new StoreUnavailable("this release is older than the data", { problem: this.#problem });
   }
-
-  /** Asks for the level of the data. @throws StoreUnavailable in the same way */
-  async check(client: pg.ClientBase): Promise<void> {
-    this.require(await readLevel(client));
-  }
 }
 
 /** Raises the feature level step by step, while this process leads. */

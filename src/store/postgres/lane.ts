@@ -22,7 +22,7 @@ export interface WaitingWrite {
 /** The writes of one process that wait for the same locks. */
 export class Lane {
   readonly name: string;
-  /** Undefined for bookkeeping, which locks nothing. */
+  /** Undefined for bookkeeping, which locks no organization. */
   readonly locks: LockSet | undefined;
   readonly keys: readonly string[];
   /** The work on them; undefined while there is none. */

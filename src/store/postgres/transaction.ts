@@ -36,18 +36,17 @@ export class Transaction {
 
   /**
    * Begins, and takes the locks before anything is read.
-   * @param locks undefined for none
-   * @returns the feature level of the data; undefined without locks
+   * @param locks undefined for bookkeeping, which only keeps the feature level from being raised until it has ended
+   * @returns the feature level of the data
    * @throws the engine's error, also when the locks were not to be had within `waitMs`
    */
-  async begin(locks: LockSet | undefined, waitMs: number): Promise<number | undefined> {
+  async begin(locks: LockSet | undefined, waitMs: number): Promise<number> {
     await this.client.query(`begin isolation level read committed; ${this.#limit(waitMs, 0)}`);
-    if (!locks) return undefined;
-    this.#featureLevel = await lockForWrite(this.client, locks);
+    this.#featureLevel = await lockForWrite(this.client, locks ?? []);
     return this.#featureLevel;
   }
 
-  /** The feature level of the data. Bookkeeping, without locks, stores nothing that a level says. */
+  /** The feature level of the data. */
   get featureLevel(): number {
     return this.#featureLevel;
   }

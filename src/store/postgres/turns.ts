@@ -1,4 +1,4 @@
-/** The purpose of a transaction; bookkeeping locks nothing, and has one transaction at a time. */
+/** The purpose of a transaction; bookkeeping locks no organization, and has one transaction at a time. */
 export type Purpose = "request" | "job" | "bookkeeping";
 
 /** A transaction that waits for a connection. */

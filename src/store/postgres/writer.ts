@@ -51,7 +51,7 @@ export interface WriterOptions extends WriteSettings {
   readonly leader: () => Leader | undefined;
 }
 
-/** A write with what it may change; bookkeeping, which has no locks, may change only its columns. */
+/** A write with what it may change; bookkeeping, which has none, may change only its columns. */
 type Run<T> = (transaction: Transaction, held: HeldLocks | undefined) => Promise<T>;
 
 /** The error of a write that needs more locks than it has, as it found by reading under those that it has. */
@@ -108,7 +108,7 @@ export class Writer {
     return this.enqueue(run, { ...options, locks: options.locks ?? "installation" });
   }
 
-  /** Runs bookkeeping, which takes no lock unless what it writes depends on what it reads. */
+  /** Runs bookkeeping, which locks no organization unless what it writes depends on what it reads. */
   touch(run: (db: Kysely<Schema>) => Promise<void>, options: BookkeepingOptions): Promise<void> {
     return this.enqueue(({ db }) => run(db), options);
   }
@@ -145,11 +145,11 @@ export class Writer {
   /** Tries a change while there is a problem, takes it back, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
     if (this.problem === undefined) return;
-    const isTaken = await this.enqueue(async ({ client }) => {
-      await this.#level.check(client);
-      await tryChange(client);
-      return true;
-    }, {}).catch(() => false);
+    const probed = this.enqueue(({ client }) => tryChange(client), {});
+    const isTaken = await probed.then(
+      () => true,
+      () => false,
+    );
     if (isTaken) this.#problem = undefined;
   }
 
@@ -242,8 +242,7 @@ export class Writer {
     for (let attempt = 1; ; attempt++) {
       const transaction = new Transaction(client, (cause) => this.#failed(cause));
       try {
-        const level = await transaction.begin(lane.locks, lane.longestWaitMs(performance.now()));
-        if (level !== undefined) this.#level.require(level);
+        this.#level.require(await transaction.begin(lane.locks, lane.longestWaitMs(performance.now())));
         const settled = await this.#attemptGroup(transaction, lane, members);
         await transaction.commit(this.#options.audit);
         for (const settle of settled) settle();
