@@ -4,8 +4,8 @@ import { requireUsable } from "../../src/store/postgres/requirements.ts";
 import { type PostgresBuild, type PostgresCluster, startPostgres } from "./postgres-cluster.ts";
 import { TEMPLATE, URL_VARIABLE } from "./postgres-template.ts";
 
-/** Many test files use the server at the same time, each with stores and servers of its own. */
-const SETTINGS = ["max_connections=500", "shared_buffers=128MB"];
+/** Without forcing: the databases of tests need not outlive their machine. Tests of crashes start their own. */
+const SETTINGS = ["fsync=off", "max_connections=500", "shared_buffers=128MB"];
 
 /** Starts the server that a run of the tests uses. */
 export default async function setUp(): Promise<void> {

@@ -4,13 +4,16 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { type Reader, type Store, SYSTEM, within } from "../../src/store/store.ts";
 import { makeOrganization, nameOf } from "../harness/locked-organizations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { emptyDatabase, openProcess } from "../harness/postgres-store.ts";
+import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
 
 let cluster: PostgresCluster;
 let store: Store;
 beforeAll(async () => {
   cluster = await startPostgres("embedded");
-  store = await openProcess(await emptyDatabase(cluster));
+  const url = await emptyDatabase(cluster);
+  const name = new URL(url).pathname.slice(1);
+  await onCluster(`${cluster.url}/postgres`, `alter database ${name} set synchronous_commit = off`);
+  store = await openProcess(url);
 });
 afterAll(async () => {
   await store?.close();
@@ -30,8 +33,9 @@ describe("every connection", () => {
     ["that reads", (name: string) => settingOf(store.reader, name)],
     ["that lists", (name: string) => settingOf(store.lister({ organizationId: "none" }), name)],
     ["that writes", (name: string) => store.write(SYSTEM, "test", ({ db }) => settingOf(db, name))],
-  ])("%s runs its statements without compiling them", async (_, read) => {
+  ])("%s compiles no statement, and has commits on disk whatever the database says", async (_, read) => {
     expect(await read("jit")).toBe("off");
+    expect(await read("synchronous_commit")).toBe("on");
     expect(await read("timezone")).toBe("UTC");
   });
 });

@@ -22,7 +22,7 @@ let cluster: PostgresCluster;
 let url: string;
 let store: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded");
+  cluster = await startPostgres("embedded", ["fsync=off"]);
   url = await emptyDatabase(cluster);
   store = await openProcess(url, { connections: 3, deadline: presentDeadline, groupMs: 60_000 });
 });

@@ -20,7 +20,7 @@ let cluster: PostgresCluster;
 let url: string;
 let store: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded");
+  cluster = await startPostgres("embedded", ["fsync=off"]);
   url = await emptyDatabase(cluster);
   // Two for requests, one for jobs, one for bookkeeping.
   store = await openProcess(url, { connections: 4, presence: "server", groupMs: 60_000 });

@@ -20,7 +20,7 @@ let url: string;
 let one: Store;
 let other: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded");
+  cluster = await startPostgres("embedded", ["fsync=off"]);
   url = await emptyDatabase(cluster);
   one = await openProcess(url);
   other = await openProcess(url);

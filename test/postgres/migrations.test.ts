@@ -10,7 +10,7 @@ import { until } from "../harness/until.ts";
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded");
+  cluster = await startPostgres("embedded", ["fsync=off"]);
 });
 afterAll(() => cluster?.stop());
 

@@ -33,7 +33,7 @@ const ORDERS = (["id", "popularity"] as const).flatMap((field) =>
 let cluster: PostgresCluster;
 let store: Store;
 beforeAll(async () => {
-  cluster = await startPostgres("embedded");
+  cluster = await startPostgres("embedded", ["fsync=off"]);
   const url = await emptyDatabase(cluster);
   store = await openProcess(url);
   const client = new pg.Client({ connectionString: url });

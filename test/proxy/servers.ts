@@ -25,7 +25,7 @@ export interface ProxiedServers {
 
 /** Starts them, over a database of their own. */
 export async function startServers(): Promise<ProxiedServers> {
-  const cluster: PostgresCluster = await startPostgres("embedded");
+  const cluster: PostgresCluster = await startPostgres("embedded", ["fsync=off"]);
   const url = await emptyDatabase(cluster);
   const { port } = new URL(cluster.url);
   let relay: Relay = await startRelay(Number(port));

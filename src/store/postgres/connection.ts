@@ -39,6 +39,8 @@ const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   idle_in_transaction_session_timeout: "6000",
   // The locks of a write are its isolation: they are worth nothing to a transaction that reads what was before them.
   default_transaction_isolation: "read committed",
+  // What a server has answered outlives a crash, whatever the settings of the database and its user say.
+  synchronous_commit: "on",
   // Statements are short and prepared: to compile one costs more than to run it.
   jit: "off",
   timezone: "UTC",

@@ -5,8 +5,8 @@ import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 const MIN_VERSION = 150_000;
 
 /**
- * Requires that the database can hold the tables: a release of the engine that is new enough, UTF-8, commits that are
- * on disk before they are answered, and as many connections as the process opens.
+ * Requires that the database can hold the tables: a release of the engine that is new enough, UTF-8, and as many
+ * connections as the process opens.
  * @param client without settings that older releases do not know
  * @param connections number that the process opens at most
  * @throws Error with a sentence that says what to do
@@ -25,31 +25,11 @@ export async function requireUsable(client: pg.ClientBase, connections = 1): Pro
     throw new Error(
       `the database is encoded as ${encoding}: create one with "create database chartroom encoding 'UTF8' template template0"`,
     );
-  await requireForcedCommits(client);
   const most = await maxConnections(client);
   if (most < connections)
     throw new Error(
       `the database takes ${most} connections of this user, and this server opens up to ${connections}: ` +
         "raise max_connections, or the limit of the user or the database, or lower --database-connections",
-    );
-}
-
-/** Requires that what is answered has been forced to disk, by the settings of the server, the database and the user. */
-async function requireForcedCommits(client: pg.ClientBase): Promise<void> {
-  const { rows } = await client.query<{ fsync: string; commit: string; user: string; database: string }>(
-    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit,
-      quote_ident(current_user) as user, quote_ident(current_database()) as database`,
-  );
-  const [{ fsync, commit, user, database } = { fsync: "", commit: "", user: "", database: "" }] = rows;
-  if (fsync === "off")
-    throw new Error(
-      "the database server does not force its files to disk, so that a crash of its machine destroys them: " +
-        'set "fsync = on" in postgresql.conf, and reload it',
-    );
-  if (commit === "off")
-    throw new Error(
-      "the database answers a commit before it is on disk, so that a crash loses it: " +
-        `run "alter role ${user} in database ${database} set synchronous_commit = on"`,
     );
 }
 
