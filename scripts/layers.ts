@@ -7,7 +7,10 @@ import { dirname, join, relative, sep } from "node:path";
  */
 const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: readonly RegExp[] }>> = {
   domain: { layers: [], packages: [/^#gen\//, /^@bufbuild\/(protobuf|cel$|re2$)/, /^croner$/] },
-  store: { layers: ["domain"], packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/] },
+  store: {
+    layers: ["domain"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/, /^node:crypto$/],
+  },
   "store/sqlite": {
     layers: ["domain", "store"],
     packages: [

@@ -19,53 +19,9 @@ import type { Schema } from "../schema.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { Pipelines } from "./pipelines.ts";
 import { requireLockedRows } from "./row-guard.ts";
+import { type ConnectionRole, READ_LIMIT_MS, settingsOf } from "./session-settings.ts";
 import { isStalePlan } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
-
-/** The roles of connections; the session holds locks for longer than a transaction, and waits for wake-ups. */
-export type ConnectionRole = "read" | "write" | "session";
-
-/**
- * Settings of every session. A client that vanishes without a word, with its machine or its network, frees its locks
- * within 10 s: keepalives begin after 3 s of silence, and three more seconds without an answer end the connection, also
- * while a statement runs. One that is there and does nothing in a transaction loses it after 6 s.
- */
-const SESSION_SETTINGS: Readonly<Record<string, string>> = {
-  tcp_keepalives_idle: "3",
-  tcp_keepalives_interval: "1",
-  tcp_keepalives_count: "3",
-  tcp_user_timeout: "6000",
-  client_connection_check_interval: "1000",
-  idle_in_transaction_session_timeout: "6000",
-  // The locks of a write are its isolation: they are worth nothing to a transaction that reads what was before them.
-  default_transaction_isolation: "read committed",
-  // What a server has answered outlives a crash, whatever the settings of the database and its user say.
-  synchronous_commit: "on",
-  // Statements are short and prepared: to compile one costs more than to run it.
-  jit: "off",
-  timezone: "UTC",
-};
-
-/** Time after which the engine ends a query that reads, in milliseconds. */
-export const READ_LIMIT_MS = 10_000;
-
-/** Settings of the connections that read. */
-const READ_SETTINGS: Readonly<Record<string, string>> = {
-  default_transaction_read_only: "on",
-  statement_timeout: String(READ_LIMIT_MS),
-};
-
-/** Time for which a write waits for its locks when its caller has no deadline, in milliseconds. */
-export const LOCK_WAIT_MS = 10_000;
-
-/** Settings of the connections that write, for what their transactions do not set themselves. */
-const WRITE_SETTINGS: Readonly<Record<string, string>> = {
-  lock_timeout: String(LOCK_WAIT_MS),
-  statement_timeout: "0",
-};
-
-/** Settings of the session: it looks once a second, and a process that does not look any more loses it. */
-const HOLDING_SETTINGS: Readonly<Record<string, string>> = { idle_session_timeout: "6000" };
 
 /**
  * Time after which a query of a server that has no answer counts as lost with its connection, in milliseconds: a
@@ -107,12 +63,6 @@ function withPassword({ url, password }: DatabaseAddress): string {
 
 /** Returns what the driver needs for a connection of one role. */
 function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.ClientConfig {
-  const settings = {
-    ...SESSION_SETTINGS,
-    ...(role === "read" && READ_SETTINGS),
-    ...(role === "write" && WRITE_SETTINGS),
-    ...(role === "session" && HOLDING_SETTINGS),
-  };
   return {
     connectionString: withPassword(address),
     types: TYPES,
@@ -120,7 +70,7 @@ function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.Client
     keepAliveInitialDelayMillis: 3_000,
     connectionTimeoutMillis: 5_000,
     application_name: `chartroom ${role}`,
-    options: Object.entries(settings)
+    options: Object.entries(settingsOf(role))
       .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
       .join(" "),
   };
@@ -144,7 +94,7 @@ export const plainConfig = (address: DatabaseAddress): pg.ClientConfig => ({
 /** Gives a plain connection the settings of a session, so that one that vanishes does not keep its locks. */
 export async function applySessionSettings(client: pg.ClientBase): Promise<void> {
   await client.query("select set_config(key, value, false) from json_each_text($1)", [
-    JSON.stringify({ ...SESSION_SETTINGS, ...HOLDING_SETTINGS }),
+    JSON.stringify(settingsOf("session")),
   ]);
 }
 

@@ -1,8 +1,9 @@
 import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
 import { StoreUnavailable } from "../store.ts";
-import { READ_LIMIT_MS, type RunQuery, renameStatements } from "./connection.ts";
+import { type RunQuery, renameStatements } from "./connection.ts";
 import { Pipelines } from "./pipelines.ts";
+import { READ_LIMIT_MS } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
 
 /** Precision of the limit of a query whose caller has a deadline, in milliseconds. */

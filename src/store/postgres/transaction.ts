@@ -6,9 +6,10 @@ import { Group } from "../group.ts";
 import type { AuditSeal } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import type { StoreUnavailable } from "../store.ts";
-import { builderOfClient, guardRows, LOCK_WAIT_MS } from "./connection.ts";
+import { builderOfClient, guardRows } from "./connection.ts";
 import type { WaitingWrite } from "./lane.ts";
 import { type LockSet, lockForWrite } from "./locks.ts";
+import { LOCK_WAIT_MS } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** Makes the error that a caller gets from one of the engine. */

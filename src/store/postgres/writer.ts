@@ -15,12 +15,12 @@ import {
   type WriteOptions,
   type WriteTransaction,
 } from "../store.ts";
-import { LOCK_WAIT_MS } from "./connection.ts";
 import { LevelCheck } from "./feature-level.ts";
 import { Lane, type WaitingWrite } from "./lane.ts";
 import { type LockSet, stillLeads } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
+import { LOCK_WAIT_MS } from "./session-settings.ts";
 import { isBroken, isRetryable, isTimeout, storageProblem } from "./storage-problem.ts";
 import { rollback, Transaction, tryChange } from "./transaction.ts";
 import { Turns } from "./turns.ts";
