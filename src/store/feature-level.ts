@@ -4,7 +4,10 @@ import type { WriteTransaction } from "./store.ts";
  * The feature level of this release: one more than that of the release before where it stores something that the
  * release before would lose. Rows are whole messages, and a server that updates one writes the fields that it knows.
  */
-export const FEATURE_LEVEL = 1;
+export const FEATURE_LEVEL = 2;
+
+/** Agent executions and their new environments may be one piece of work, which older servers do not hand out. */
+export const AGENT_WITH_ENVIRONMENT_LEVEL = 2;
 
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can

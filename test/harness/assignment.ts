@@ -6,6 +6,7 @@ import { createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { Limiter } from "../../src/runner/process/limiter.ts";
 import { type Assignment, newAssignment, type RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { createWorkClient } from "../../src/runner/protocol/connection.ts";
 import { Lease } from "../../src/runner/protocol/lease.ts";
@@ -28,6 +29,7 @@ export async function realTools(): Promise<RunnerTools> {
     scm: createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() }),
     workspaces,
     prebuilds,
+    newEnvironments: new Limiter(1),
     serverUrl: "http://127.0.0.1:8080",
     log: { info() {}, warn() {}, error() {} },
   };

@@ -3,11 +3,15 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { create, type DescMethodUnary, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type WorkReport, WorkReportSchema, WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { type ReportHold, splitReports } from "./report-holds.ts";
 
 /** The operations of runner.v1 and their messages. */
-type Method = typeof WorkService.method;
+type Method = typeof METHODS;
+
+/** Those that answer once. */
+const METHODS = { ...WorkService.method, reportAgent: AgentWorkService.method.reportAgent };
 
 /** A call that the proxy holds back. */
 export interface HeldCall {
@@ -127,7 +131,7 @@ export async function startServerProxy(server: { readonly url: string }): Promis
 
   function addHold(operation: keyof Method, at: Hold["at"], fits: Hold["fits"]): HeldCall {
     const hold: Hold = {
-      operation: WorkService.method[operation].name,
+      operation: METHODS[operation].name,
       at,
       fits,
       held: undefined,
@@ -156,11 +160,11 @@ export async function startServerProxy(server: { readonly url: string }): Promis
       target = server.url;
     },
     holdRequest(operation, fits = () => true) {
-      const { req } = read(WorkService.method[operation]);
+      const { req } = read(METHODS[operation]);
       return addHold(operation, "request", (bytes) => fits(req(bytes)));
     },
     holdResponse(operation, fits = () => true) {
-      const { req, answer } = read(WorkService.method[operation]);
+      const { req, answer } = read(METHODS[operation]);
       return addHold(operation, "answer", (bytes, answered) => fits(req(bytes), answer(answered)));
     },
     holdReport({ what, at, fits }) {

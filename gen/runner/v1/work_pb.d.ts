@@ -408,7 +408,9 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
 
   /**
    * The environment that it works in. One whose phase is CREATING is to be made
-   * from its initializer first.
+   * from its initializer first, and reported to run with or before the first report
+   * on the agent; if it cannot be made, the work fails. Only for a runner that asks
+   * for agents with their environments.
    *
    * @generated from field: service.v1.Environment environment = 2;
    */

@@ -209,6 +209,17 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
    * @generated from field: google.protobuf.Duration wait = 4;
    */
   wait?: Duration | undefined;
+
+  /**
+   * Whether an agent run and the new environment that was made for it are one piece
+   * of work to this runner: it is leased as WORK_KIND_AGENT with the environment
+   * still CREATING, which the runner then makes before it starts the agent. False:
+   * the environment is leased first, as WORK_KIND_ENVIRONMENT, and the run once
+   * that is up. All programs of a runner should say the same.
+   *
+   * @generated from field: bool agents_with_environment = 5;
+   */
+  agentsWithEnvironment: boolean;
 };
 
 /**

@@ -42,6 +42,11 @@ export function needsWork(environment: Environment): boolean {
   return wanted === Phase.RUNNING && phase !== Phase.RUNNING;
 }
 
+/** Returns whether the environment is coming up for the first time. */
+export function isBeingMade({ status }: Environment): boolean {
+  return status?.phase === Phase.CREATING || status?.phase === Phase.STARTING;
+}
+
 /**
  * Returns the environment after a runner has leased it: it is bound to the runner, which may have
  * begun from now on.

@@ -5,6 +5,7 @@ import {
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { classifyFailure } from "../protocol/connection.ts";
 import { errorBlock } from "./agent-block.ts";
 
@@ -47,6 +48,7 @@ interface Draft {
   readonly seen: string[];
   readonly blocks: Block[];
   characters: number;
+  environment?: AgentReport["environment"];
   state: State;
   interests: readonly Interest[];
   facts: AgentUpdate;
@@ -109,6 +111,12 @@ export class AgentReporter {
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
   }
 
+  /** Records that the environment is running; reported with whatever comes next. */
+  environmentIsRunning(): void {
+    this.#draft().environment = { phase: EnvironmentPhase.RUNNING };
+    this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
+  }
+
   update(facts: AgentUpdate): void {
     const draft = this.#draft();
     draft.facts = { ...draft.facts, ...facts };
@@ -152,7 +160,14 @@ export class AgentReporter {
   #draft(fits: (last: Draft) => boolean = () => true): Draft {
     const last = this.#drafts.at(-1);
     if (last && last.state !== State.WAITING && fits(last)) return last;
-    const draft = { seen: [], blocks: [], characters: 0, state: State.UNSPECIFIED, interests: [], facts: {} };
+    const draft: Draft = {
+      seen: [],
+      blocks: [],
+      characters: 0,
+      state: State.UNSPECIFIED,
+      interests: [],
+      facts: {},
+    };
     // Nothing is reported any more: drafts after a failure must not pile up.
     if (!this.#failure) this.#drafts.push(draft);
     return draft;
@@ -200,6 +215,7 @@ export class AgentReporter {
   async #deliverNumbered({
     seen,
     blocks,
+    environment,
     state,
     interests,
     facts,
@@ -207,6 +223,7 @@ export class AgentReporter {
     const first = this.#lastSequence + 1n;
     const last = await this.#deliver({
       ...facts,
+      ...(environment && { environment }),
       seenInputIds: [...seen],
       blocks: blocks.map((block, at) => ({ ...block, sequence: first + BigInt(at) })),
       state,

@@ -36,6 +36,7 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
   const report = newAgentReporter(lease, work.lastSequence);
   const checkouts = await prepareCheckouts(workspace, assignment, work);
+  if (environment?.status?.phase === EnvironmentPhase.CREATING) report.environmentIsRunning();
   const facts = toAgentFacts(work, assignment.work.policies?.agentPolicy);
   const state = await openAgentState(workspace, facts.runId);
   const isStep = agentExecution?.metadata?.role === AgentExecutionRole.WORKFLOW;
@@ -89,18 +90,18 @@ async function prepareCheckouts(
   if (checkouts) return checkouts;
   if (!environment || environment.status?.phase !== EnvironmentPhase.CREATING)
     throw environmentFailed(WORKSPACE_MISSING);
-  const { lease } = assignment;
-  const made = await prepareWorkspace(assignment, {
-    workspace,
-    initializer: environment.spec?.content?.initializer,
-    prebuildId,
-    namedFiles: namedFilesOf(environment),
-    signal: lease.signal,
-  }).catch((error) => {
+  const { lease, tools } = assignment;
+  const make = () =>
+    prepareWorkspace(assignment, {
+      workspace,
+      initializer: environment.spec?.content?.initializer,
+      prebuildId,
+      namedFiles: namedFilesOf(environment),
+      signal: lease.signal,
+    });
+  return tools.newEnvironments.run(make, lease.signal).catch((error) => {
     throw error instanceof WorkFailure ? environmentFailed(error.message) : error;
   });
-  await lease.reportAgent({ environment: { phase: EnvironmentPhase.RUNNING } });
-  return made;
 }
 
 const WORKSPACE_MISSING =

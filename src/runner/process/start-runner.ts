@@ -22,6 +22,7 @@ import { poll } from "../protocol/work-loop.ts";
 import { findWorkingTree, prepareWorkDir } from "../steps/work-dirs.ts";
 import { createCommandRunner } from "./command.ts";
 import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
+import { Limiter } from "./limiter.ts";
 import type { SignalGroup } from "./process-group.ts";
 
 export interface RunnerOptions {
@@ -35,7 +36,10 @@ export interface RunnerOptions {
   readonly stateDir: string;
   /** The folder of the workspaces and prebuilds; it is created, and may be the state folder. */
   readonly workDir: string;
-  /** The number of pieces of work other than agents that are executed at the same time. */
+  /**
+   * The number of pieces of work other than agents that are executed at the same
+   * time, and of environments that are made together with agents.
+   */
   readonly slots: number;
   /**
    * The number of agents that run at the same time, including those that wait for
@@ -120,7 +124,9 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     const record = await openCommandRecord(commands);
     const programs = { run: createCommandRunner(signalGroup, { record }), path };
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
-    return { programs, git, scm: createSourceControl(remotes), ...places, serverUrl, log };
+    const scm = createSourceControl(remotes);
+    const newEnvironments = new Limiter(options.slots);
+    return { programs, git, scm, ...places, newEnvironments, serverUrl, log };
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     if (error instanceof WorkFailure) throw new RunnerError(error.message);

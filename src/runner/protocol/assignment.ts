@@ -5,6 +5,7 @@ import type { RepositoryCache } from "../cache/repository-cache.ts";
 import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import type { Programs } from "../process/command.ts";
+import type { Limiter } from "../process/limiter.ts";
 import { Secrets } from "../process/secrets.ts";
 import type { Lease } from "./lease.ts";
 import type { WorkFailure } from "./work-failure.ts";
@@ -22,6 +23,8 @@ export interface RunnerTools {
   readonly prebuilds: string;
   /** Folders whose `workspaces` and `prebuilds` may still hold workspaces; none when absent. */
   readonly earlierWorkDirs?: readonly string[];
+  /** Limits the environments that are made at the same time together with agents. */
+  readonly newEnvironments: Limiter;
   /** The URL at which commands reach the service. */
   readonly serverUrl: string;
   readonly log: Log;

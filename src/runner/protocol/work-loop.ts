@@ -67,13 +67,14 @@ async function fillSlots(
     });
     running.set(lease, execution);
   };
+  const accepted = { kinds: [...kinds], agentsWithEnvironment: true };
   // The slot of work that ends gets other work in the same call.
   const calls = createLeaseCalls(client, {
     request(ended) {
       // Work whose end was not taken keeps its slot.
       const maxLeases = Math.min(ended, slots - running.size - asked + ended);
       if (maxLeases <= 0 || draining.aborted) return undefined;
-      return { kinds: [...kinds], maxLeases, wait: durationFromMs(0) };
+      return { ...accepted, maxLeases, wait: durationFromMs(0) };
     },
     take: (works) => works.forEach(start),
   });
@@ -88,7 +89,7 @@ async function fillSlots(
     const askedAt = performance.now();
     try {
       asked = Math.min(slots - running.size, MAX_LEASES);
-      const request = { kinds: [...kinds], maxLeases: asked };
+      const request = { ...accepted, maxLeases: asked };
       const { works } = await client.leaseWork(request, { signal: draining, timeoutMs: POLL_MS });
       asked = 0;
       failures = 0;

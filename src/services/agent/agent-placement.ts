@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { AgentCodeContext, AgentCodeContext_ContextURL } from "#gen/service/v1/agent_pb.js";
 import {
   type Environment,
@@ -22,13 +21,12 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { requireClassOfRunner } from "../../domain/runner/environment-class.ts";
 import { findEnvironment, insertEnvironment } from "../../store/environment/environment.ts";
-import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
+import { hasEnvironmentWork, queueEnvironmentWork } from "../../store/environment/environment-work.ts";
 import { insertSourceSetters } from "../../store/identity/source-setter.ts";
 import { findProject } from "../../store/project/project.ts";
 import { insertProjectUse } from "../../store/project/project-use.ts";
 import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
-import { findWork } from "../../store/runner/work.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "../environment/environment-policy.ts";
@@ -92,7 +90,7 @@ async function getExistingEnvironment(
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
     return startEnvironment(tx, caller, environment);
   // It may have stopped by itself, and nothing has been queued for it since.
-  if (needsWork(environment) && !(await findWork(tx.db, caller, WorkKind.ENVIRONMENT, id))) {
+  if (needsWork(environment) && !(await hasEnvironmentWork(tx.db, caller, environment))) {
     await queueEnvironmentWork(tx, caller, environment);
   }
   return environment;
@@ -131,7 +129,7 @@ async function createEnvironment(
     projectId: project?.id ?? "",
     runnerId: environmentClass?.runnerId ?? source.runnerId,
   });
-  await insertEnvironment(tx, caller, environment);
+  await insertEnvironment(tx, caller, environment, { withAgent: true });
   const setters = await findSettersForSpec(tx, caller, project, undefined);
   await insertSourceSetters(tx, caller, "environment", environment, setters);
   if (project) await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);

@@ -18,7 +18,7 @@ import { queueEnvironmentWork } from "../../store/environment/environment-work.t
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
 import { removeWork } from "../../store/runner/work.ts";
-import { bindWork, releaseWork } from "../../store/runner/work-lease.ts";
+import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findUsablePrebuildId } from "../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
@@ -38,14 +38,14 @@ export const environmentWork: WorkHandler = {
     }
     const environment = assignedEnvironment(before, runnerId);
     await changeEnvironment(tx, scope, before, environment);
-    // Bound to the runner, since the environment is on its machine.
-    await bindWork(tx, work.id, runnerId);
     const isNew = environment.status?.phase === EnvironmentPhase.CREATING;
     const prebuildId = isNew ? await findUsablePrebuildId(tx.db, scope, environment) : "";
     return {
       work: { case: "environment", value: create(EnvironmentWorkSchema, { environment, prebuildId }) },
       environment,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
+      // Bound to the runner, since the environment is on its machine.
+      leasedAs: { ...work, runner_id: runnerId },
     };
   },
 
@@ -78,16 +78,21 @@ export const environmentWork: WorkHandler = {
   },
 };
 
-/** Applies a runner's report on the phase of an environment. */
+/**
+ * Applies a runner's report on the phase of an environment.
+ *
+ * @returns the environment after it; undefined when nothing changed
+ */
 export async function reportEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
   progress: ReportProgressRequest_EnvironmentProgress | undefined,
-): Promise<void> {
+): Promise<Environment | undefined> {
   const before = progress && (await findEnvironment(tx.db, scope, environmentId));
   const after = before && reportedEnvironment(before, progress);
   if (after) await changeEnvironment(tx, scope, before, after);
+  return after;
 }
 
 /** Ends a lease whose environment has another desired phase since the lease began, and queues the work for that phase. */
@@ -132,8 +137,7 @@ async function endFailed(
   const isExhausted = lease.attempt >= MAX_ATTEMPTS;
   const isFailure = end.kind === "finished" && end.outcome.outcome === Outcome.FAILED;
   if (!isFailure && !isExhausted) return releaseWork(tx, lease.id);
-  const failureMessage =
-    failureIn(end) || `the runner was lost, or gave the work back, in each of ${lease.attempt} attempts`;
+  const failureMessage = environmentFailureIn(lease, end);
   if (before.spec?.desiredPhase === EnvironmentPhase.RUNNING) {
     await removeWork(tx, lease.id);
     return changeEnvironment(tx, scope, before, failedEnvironment(before, failureMessage));
@@ -142,6 +146,11 @@ async function endFailed(
   if (after) await changeEnvironment(tx, scope, before, after);
   if (isExhausted) await removeWork(tx, lease.id);
   else await releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
+}
+
+/** Returns why the last attempt at an environment failed, for people. */
+export function environmentFailureIn({ attempt }: Pick<StoredWork, "attempt">, end: LeaseEnd): string {
+  return failureIn(end) || `the runner was lost, or gave the work back, in each of ${attempt} attempts`;
 }
 
 function failureIn(end: LeaseEnd): string {

@@ -1,12 +1,12 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Work, WorkSchema } from "#gen/runner/v1/work_pb.js";
+import { type Work, WorkKind, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import type { Keys } from "../../keys.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
-import type { StoredWork } from "../../store/runner/work.ts";
+import { AGENT_WITH_ENVIRONMENT, type StoredWork } from "../../store/runner/work.ts";
 import { type Claimant, claimWork, findClaimable } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
@@ -89,9 +89,15 @@ async function assign(
   work: StoredWork,
 ): Promise<Work | undefined> {
   const { runnerId } = request;
-  const offer = { work, runnerId, attempt: work.attempt + 1 };
-  const assignment = await request.handlerOf(work.kind).begin(tx, scope, offer);
-  return assignment && createLease(tx, scope, request, work, assignment);
+  const offer = { work: resolveKind(request.claimant, work), runnerId, attempt: work.attempt + 1 };
+  const assignment = await request.handlerOf(offer.work.kind).begin(tx, scope, offer);
+  return assignment && createLease(tx, scope, request, offer.work, assignment);
+}
+
+/** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
+function resolveKind({ agentsWithEnvironment }: Claimant, work: StoredWork): StoredWork {
+  const isSeparate = work.kind === AGENT_WITH_ENVIRONMENT && !agentsWithEnvironment;
+  return isSeparate ? { ...work, kind: WorkKind.ENVIRONMENT } : work;
 }
 
 async function createLease(
@@ -99,14 +105,14 @@ async function createLease(
   scope: Scope,
   { runnerId, leaseMs, keys }: ClaimRequest,
   work: StoredWork,
-  { work: content, environment, securityPolicyId, sharesEnvironment = false }: WorkAssignment,
+  { work: content, environment, securityPolicyId, sharesEnvironment = false, leasedAs }: WorkAssignment,
 ): Promise<Work> {
-  const leased = await claimWork(tx, work, { runnerId, leaseMs });
+  const leased = await claimWork(tx, work, { runnerId, leaseMs, leasedAs });
   const issueToken = (to: Environment) =>
     sharesEnvironment
       ? replaceAgentToken(tx, scope, keys, to, {
-          agentExecutionId: work.subject_id,
-          accountId: work.account_id,
+          agentExecutionId: leased.subject_id,
+          accountId: leased.account_id,
         })
       : replaceEnvironmentToken(tx, scope, keys, to);
   const securityPolicy =

@@ -60,7 +60,7 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
 async function findClaimant(
   db: Reader,
   caller: Caller,
-  { kinds, environmentClassIds: requested }: LeaseWorkRequest,
+  { kinds, environmentClassIds: requested, agentsWithEnvironment }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
   const known = await findStoredRunner(db, caller, runnerId);
@@ -74,7 +74,13 @@ async function findClaimant(
   }
   const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);
   const environmentClassIds = requested.length === 0 ? own : own.filter((id) => requested.includes(id));
-  return { organizationId: caller.organizationId, runnerIds, kinds, environmentClassIds };
+  return {
+    organizationId: caller.organizationId,
+    runnerIds,
+    kinds,
+    agentsWithEnvironment,
+    environmentClassIds,
+  };
 }
 
 /** Returns undefined when another runner was faster. */

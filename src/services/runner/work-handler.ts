@@ -4,7 +4,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { SourceKind } from "../../domain/source/source-trust.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
-import type { StoredLease } from "../../store/runner/work-lease.ts";
+import type { LeasedSubject, StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Work that is about to be leased. */
@@ -24,6 +24,8 @@ export interface WorkAssignment {
   readonly securityPolicyId: string;
   /** True for one of several agent executions in the environment; the tokens of the others remain valid. */
   readonly sharesEnvironment?: boolean;
+  /** What the work is from this lease on; left out when that does not change. */
+  readonly leasedAs?: LeasedSubject;
 }
 
 /** The access of a piece of work to source-control hosts. */

@@ -1,10 +1,25 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import { needsWork } from "../../domain/environment/environment-phase.ts";
+import { isBeingMade, needsWork } from "../../domain/environment/environment-phase.ts";
+import { unindexed } from "../expressions.ts";
+import { AGENT_WITH_ENVIRONMENT_LEVEL, mayStore } from "../feature-level.ts";
 import { findTokens, removeToken } from "../identity/token.ts";
 import { prepared } from "../prepared.ts";
-import { findWork, insertWork, removeWork, stopHolder, stopWork } from "../runner/work.ts";
+import {
+  AGENT_WITH_ENVIRONMENT,
+  findWork,
+  insertWork,
+  removeWork,
+  stopHolder,
+  stopWork,
+} from "../runner/work.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+
+/** How the work on an environment is queued. */
+export interface EnvironmentWorkOptions {
+  /** True for a new environment that an agent execution waits for. */
+  readonly withAgent?: boolean;
+}
 
 /**
  * Queues the work that a runner has to do to bring the environment to its desired phase, if any.
@@ -14,6 +29,7 @@ export async function queueEnvironmentWork(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
+  { withAgent = false }: EnvironmentWorkOptions = {},
 ): Promise<void> {
   if (!needsWork(environment)) return;
   const { id, metadata, spec } = environment;
@@ -22,7 +38,8 @@ export async function queueEnvironmentWork(
   // blocked.
   const isForCreator = spec?.desiredPhase === EnvironmentPhase.RUNNING;
   await insertWork(tx, scope, {
-    kind: WorkKind.ENVIRONMENT,
+    kind:
+      withAgent && mayStore(tx, AGENT_WITH_ENVIRONMENT_LEVEL) ? AGENT_WITH_ENVIRONMENT : WorkKind.ENVIRONMENT,
     subjectId: id,
     groupId: creatorId,
     accountId: isForCreator ? await findAccountId(tx.db, scope, creatorId) : null,
@@ -33,8 +50,8 @@ export async function queueEnvironmentWork(
 
 /**
  * Updates the queue when the desired phase of an environment has changed. A runner that works on it
- * is asked to stop; the remaining work is queued after that. An action is asked to stop with its
- * environment.
+ * is asked to stop; the remaining work is queued after that, also where it makes the environment
+ * together with an agent execution. An action is asked to stop with its environment.
  */
 export async function syncEnvironmentWork(
   tx: WriteTransaction,
@@ -45,7 +62,41 @@ export async function syncEnvironmentWork(
   if (before.spec?.desiredPhase === after.spec?.desiredPhase) return;
   if (after.spec?.desiredPhase !== EnvironmentPhase.RUNNING) await stopActionOf(tx, scope, after);
   if ((await stopWork(tx, scope, WorkKind.ENVIRONMENT, after.id)) === "stopping") return;
+  if (await isMadeWithAgent(tx.db, scope, before)) return;
   await queueEnvironmentWork(tx, scope, after);
+}
+
+const selectAgentLease = prepared<{ organizationId: string; environmentId: string }, { id: string }>(
+  (db, { organizationId, environmentId }) =>
+    db
+      .selectFrom("agent_execution")
+      .innerJoin("work", "work.subject_id", "agent_execution.id")
+      .select("work.id")
+      .where("agent_execution.environment_id", "=", environmentId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .where("work.kind", "=", WorkKind.AGENT)
+      .where("work.leased_by", "is not", null)
+      .limit(1),
+);
+
+/** Returns whether a runner brings an environment up together with an agent execution. */
+async function isMadeWithAgent(
+  db: Reader,
+  { organizationId }: Scope,
+  environment: Environment,
+): Promise<boolean> {
+  if (!isBeingMade(environment)) return false;
+  return (await selectAgentLease(db, { organizationId, environmentId: environment.id })).length > 0;
+}
+
+/** Returns whether the work on an environment is queued or leased, by itself or with an agent execution. */
+export async function hasEnvironmentWork(
+  db: Reader,
+  scope: Scope,
+  environment: Environment,
+): Promise<boolean> {
+  if (await findWork(db, scope, WorkKind.ENVIRONMENT, environment.id)) return true;
+  return isMadeWithAgent(db, scope, environment);
 }
 
 /** Removes the rows that exist for an environment only: its work, and the tokens that act as it. */

@@ -9,6 +9,7 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { storedMessage } from "../stored-message.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
+  type EnvironmentWorkOptions,
   queueEnvironmentWork,
   removeEnvironmentDependents,
   syncEnvironmentWork,
@@ -135,6 +136,7 @@ export async function insertEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
+  options: EnvironmentWorkOptions = {},
 ): Promise<void> {
   const { metadata } = environment;
   const columns = changingColumns(environment);
@@ -151,7 +153,7 @@ export async function insertEnvironment(
     stopped_at: isStopped(environment) ? tx.now : null,
     lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
   });
-  await queueEnvironmentWork(tx, scope, environment);
+  await queueEnvironmentWork(tx, scope, environment, options);
   tx.record({
     organizationId: scope.organizationId,
     type: "environment",

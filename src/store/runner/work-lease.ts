@@ -2,7 +2,7 @@ import type { Compilable } from "kysely";
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
-import { readyWorkOf, type StoredWork } from "./work.ts";
+import { AGENT_WITH_ENVIRONMENT, readyWorkOf, type StoredWork } from "./work.ts";
 
 /** A runner that asks for work, and the work that it accepts. */
 export interface Claimant extends Scope {
@@ -13,6 +13,8 @@ export interface Claimant extends Scope {
   readonly runnerIds: readonly [own: string, local?: string];
   /** WorkKinds by number; empty for every kind. */
   readonly kinds: readonly number[];
+  /** Whether it takes agent executions together with their new environments; false when absent. */
+  readonly agentsWithEnvironment?: boolean;
   /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];
 }
@@ -97,12 +99,14 @@ async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
  */
 export async function findClaimable(
   db: Reader,
-  { organizationId, runnerIds, kinds, environmentClassIds }: Claimant,
+  { organizationId, runnerIds, kinds, agentsWithEnvironment, environmentClassIds }: Claimant,
   now: number,
   limit: number,
 ): Promise<StoredWork[]> {
   const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
-  const wanted = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
+  const asked = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
+  const leasedAs = agentsWithEnvironment ? WorkKind.AGENT : WorkKind.ENVIRONMENT;
+  const wanted = asked.includes(leasedAs) ? [...asked, AGENT_WITH_ENVIRONMENT] : asked;
   const classIds = [null, ...environmentClassIds];
   const classesPerQuery = Math.floor(MAX_PAIRS / wanted.length);
   const found: StoredWork[] = [];
@@ -120,12 +124,21 @@ function byTurn(one: StoredWork, other: StoredWork): number {
   return one.id < other.id ? -1 : 1;
 }
 
-const setLease = prepared<{ id: string; runnerId: string; expiresAt: number }, StoredWork>(
-  (db, { id, runnerId, expiresAt }) =>
+interface NewLease extends LeasedSubject {
+  readonly id: string;
+  readonly leasedBy: string;
+  readonly expiresAt: number;
+}
+
+const setLease = prepared<NewLease, StoredWork>(
+  (db, { id, kind, subject_id, runner_id, leasedBy, expiresAt }) =>
     db
       .updateTable("work")
       .set((eb) => ({
-        leased_by: runnerId,
+        kind,
+        subject_id,
+        runner_id,
+        leased_by: leasedBy,
         expires_at: expiresAt,
         attempt: eb("attempt", "+", 1),
         fence: eb("fence", "+", 1),
@@ -148,15 +161,27 @@ const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db,
     ),
 );
 
+/** The columns of work that a lease may change: what the work is from then on, and which runner alone can do it. */
+export type LeasedSubject = Pick<StoredWork, "kind" | "subject_id" | "runner_id">;
+
+interface ClaimOptions {
+  readonly runnerId: string;
+  readonly leaseMs: number;
+  /** Left out when the work stays what it is. */
+  readonly leasedAs?: LeasedSubject | undefined;
+}
+
 /** Leases work that nobody holds to a runner, under the next fence. */
 export async function claimWork(
   tx: WriteTransaction,
-  work: Pick<StoredWork, "id" | "organization_id" | "turn">,
-  { runnerId, leaseMs }: { readonly runnerId: string; readonly leaseMs: number },
+  { id, organization_id, turn, ...work }: StoredWork,
+  { runnerId, leaseMs, leasedAs = work }: ClaimOptions,
 ): Promise<StoredWork> {
-  const [leased] = await setLease(tx.db, { id: work.id, runnerId, expiresAt: tx.now + leaseMs });
-  if (!leased) throw new Error(`the work ${work.id} is leased already`);
-  await setTurn(tx.db, { organizationId: work.organization_id, turn: work.turn });
+  const { kind, subject_id, runner_id } = leasedAs;
+  const expiresAt = tx.now + leaseMs;
+  const [leased] = await setLease(tx.db, { id, kind, subject_id, runner_id, leasedBy: runnerId, expiresAt });
+  if (!leased) throw new Error(`the work ${id} is leased already`);
+  await setTurn(tx.db, { organizationId: organization_id, turn });
   return leased;
 }
 
@@ -225,13 +250,19 @@ export async function findExpiredLeases(db: Reader, now: number, limit: number):
   return selectExpired(db, { now, limit });
 }
 
-const setRunner = prepared<{ id: string; runnerId: string }, unknown>((db, { id, runnerId }) =>
-  db.updateTable("work").set({ runner_id: runnerId }).where("id", "=", id),
+const setSubject = prepared<{ id: string; kind: number; subjectId: string }, unknown>(
+  (db, { id, kind, subjectId }) =>
+    db.updateTable("work").set({ kind, subject_id: subjectId }).where("id", "=", id),
 );
 
-/** Binds work to one runner from now on, also after it is returned to the queue. */
-export async function bindWork(tx: WriteTransaction, id: Handle<"work">, runnerId: string): Promise<void> {
-  await setRunner(tx.db, { id, runnerId });
+/** Makes work on an agent execution, or on both, work on its environment again: for both, or on the environment alone. */
+export async function turnIntoEnvironmentWork(
+  tx: WriteTransaction,
+  id: Handle<"work">,
+  kind: WorkKind.ENVIRONMENT | typeof AGENT_WITH_ENVIRONMENT,
+  environmentId: string,
+): Promise<void> {
+  await setSubject(tx.db, { id, kind, subjectId: environmentId });
 }
 
 const setExpiry = prepared<{ id: string; expiresAt: number }, unknown>((db, { id, expiresAt }) =>

@@ -1,14 +1,21 @@
-import type { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
+
+/**
+ * The kind of work on a new environment that an agent execution waits for, in rows only. Its subject is the
+ * environment. Runners that take both together lease it as work on the agent execution, others as work on the
+ * environment; the row has that kind and that subject from then on.
+ */
+export const AGENT_WITH_ENVIRONMENT = 1_001;
 
 /** A piece of work in the queue, as it is stored. */
 export type StoredWork = Found<WorkTable, "work">;
 
 /** Work for a runner; ids are those of the columns of WorkTable. */
 export interface NewWork {
-  readonly kind: WorkKind;
+  readonly kind: WorkKind | typeof AGENT_WITH_ENVIRONMENT;
   readonly subjectId: string;
   readonly groupId: string;
   readonly accountId: string | null;
@@ -96,23 +103,25 @@ interface Subject {
   readonly subjectId: string;
 }
 
-const selectWork = prepared<Subject, StoredWork>((db, { organizationId, kind, subjectId }) =>
-  db
-    .selectFrom("work")
-    .selectAll()
-    .where("kind", "=", kind)
-    .where("subject_id", "=", subjectId)
-    .where("organization_id", "=", organizationId),
+const selectWork = prepared<Subject & { otherKind: number }, StoredWork>(
+  (db, { organizationId, kind, otherKind, subjectId }) =>
+    db
+      .selectFrom("work")
+      .selectAll()
+      .where("kind", "in", [kind, otherKind])
+      .where("subject_id", "=", subjectId)
+      .where("organization_id", "=", organizationId),
 );
 
-/** Returns the open work of one kind on a subject. */
+/** Returns the open work of one kind on a subject; for an environment also work that an agent execution waits for. */
 export async function findWork(
   db: Reader,
   { organizationId }: Scope,
   kind: WorkKind,
   subjectId: string,
 ): Promise<StoredWork | undefined> {
-  const [row] = await selectWork(db, { organizationId, kind, subjectId });
+  const otherKind = kind === WorkKind.ENVIRONMENT ? AGENT_WITH_ENVIRONMENT : kind;
+  const [row] = await selectWork(db, { organizationId, kind, otherKind, subjectId });
   return row;
 }
 

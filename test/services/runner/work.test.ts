@@ -12,7 +12,6 @@ import {
   stopWork,
 } from "../../../src/store/runner/work.ts";
 import {
-  bindWork,
   type Claimant,
   claimWork,
   findClaimable,
@@ -230,7 +229,12 @@ describe("work is given only to a runner", () => {
     await queue("b-1");
     expect(await claimable()).toBe("b-1");
     const work = await findWork(store.reader, { organizationId }, WorkKind.ACTION, "b-1");
-    await write((tx) => bindWork(tx, idOf(work), otherRunnerId));
+    await write(async (tx) => {
+      if (!work) throw new Error("there is no work");
+      const leasedAs = { ...work, runner_id: otherRunnerId };
+      await claimWork(tx, work, { runnerId, leaseMs: LEASE_MS, leasedAs });
+      await releaseWork(tx, work.id);
+    });
     expect(await claimable()).toBeUndefined();
   });
 

@@ -12,8 +12,8 @@ import {
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
-import { hasStopped } from "../../../domain/agent/agent-execution.ts";
+import { AgentExecution_Phase as Phase, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { requireDelivered } from "../../../domain/agent/agent-input.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
 import { tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
@@ -31,6 +31,7 @@ import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
 import { type Part, type PartResult, writeParts } from "../../runner/write-parts.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
+import { reportEnvironmentOfAgent } from "./agent-with-environment-work.ts";
 
 /** Applies a runner's report on an agent execution, completely or not at all. A report on a stopped one is ignored. */
 export async function reportAgent(deps: LeaseDependencies, req: ReportAgentRequest, ctx: HandlerContext) {
@@ -93,15 +94,18 @@ async function applyReport(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredLease,
-  stored: StoredAgentExecution,
+  found: StoredAgentExecution,
   req: ReportAgentRequest,
 ): Promise<number> {
+  const isPending = phaseOfAgentExecution(found.execution) === Phase.PENDING;
+  const stored = isPending ? await reportEnvironmentOfAgent(tx, scope, found, req.environment) : found;
+  const hasBegun = stored !== found;
   const hasSeen = await acknowledge(tx, stored.execution.id, req.seenInputIds, lease.fence);
   const lastSequence = await appendBlocks(tx, lease, stored, req);
   await updateProgress(tx, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
-  await reportEnvironment(tx, scope, stored.environmentId, req.environment);
-  const hasProgressed = startsWaiting || lastSequence > stored.lastSequence;
+  if (!isPending) await reportEnvironment(tx, scope, stored.environmentId, req.environment);
+  const hasProgressed = hasBegun || startsWaiting || lastSequence > stored.lastSequence;
   // Attempts without progress are counted, and this one has progressed. With an unseen input it has not: the output may
   // come from a start that fails on that input, as the one before did.
   if (hasSeen || (hasProgressed && !(await hasUnseenInput(tx.db, stored.execution.id)))) {

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { AgentWorkSchema } from "#gen/runner/v1/work_pb.js";
 import { type Failure, FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { AgentOutputBlockSchema, AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
@@ -17,7 +16,7 @@ import { leaseLost } from "../../../domain/error.ts";
 import { requireNoSteps } from "../../../domain/runner/lease.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf, uniqueSubjects } from "../../../domain/source/source-trust.ts";
-import { findAgent, type RegisteredAgent } from "../../../store/agent/agent.ts";
+import { findAgent } from "../../../store/agent/agent.ts";
 import { findLastSeenId, hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import {
   findAgentExecution,
@@ -33,12 +32,17 @@ import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts"
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import { reportEnvironment } from "../../environment/environment-work.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorAssigner } from "../../workflow/execution/executor-assigner.ts";
-import { presentAgentExecution } from "../agent-reading.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
+import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
+import {
+  endUnmade,
+  findUnmadeEnvironment,
+  queueAfterUnmade,
+  reportEnvironmentOfAgent,
+} from "./agent-with-environment-work.ts";
 
 /** The handler of the work to run an agent in a running environment. */
 export const agentWork: WorkHandler = {
@@ -77,21 +81,28 @@ export const agentWork: WorkHandler = {
     requireNoSteps(report);
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
     if (!stored || hasStopped(stored.execution)) return { stop: true };
-    await reportEnvironment(tx, scope, stored.environmentId, report.environment);
+    const after = await reportEnvironmentOfAgent(tx, scope, stored, report.environment);
+    if (after !== stored) await resetAttempts(tx, lease.id);
     return { stop: false };
   },
 
   async end(tx, scope, lease, end) {
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
-    if (!stored || hasStopped(stored.execution)) return removeWork(tx, lease.id);
-    const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
-    if (outcome === Outcome.RELEASED && !isStopRequested(stored.execution)) {
-      return endLostLease(tx, scope, lease, stored);
+    if (!stored || hasStopped(stored.execution)) {
+      await removeWork(tx, lease.id);
+      if (stored) await queueAfterUnmade(tx, scope, stored.environmentId);
+      return;
     }
+    const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
+    const unmade = await findUnmadeEnvironment(tx, scope, stored);
+    const isStopped = outcome === Outcome.STOPPED || isStopRequested(stored.execution);
+    if (unmade && !isStopped && outcome !== Outcome.DONE) return endUnmade(tx, scope, lease, unmade, end);
+    if (outcome === Outcome.RELEASED && !isStopped) return endLostLease(tx, scope, lease, stored);
     await removeWork(tx, lease.id);
     const event = outcome === Outcome.DONE ? "end" : "stop";
     const failure = outcome === Outcome.FAILED ? failureOfAgent(failureIn(end)) : undefined;
     await endAgentExecution(tx, scope, stored.execution.id, { event, failure });
+    if (unmade) await queueAfterUnmade(tx, scope, stored.environmentId);
   },
 
   async credentialUse(tx, scope, lease) {
@@ -170,25 +181,9 @@ async function appendLostTurnError(
   await appendOutput(tx, executionId, [block]);
 }
 
-async function toAgentWork(
-  tx: WriteTransaction,
-  scope: Scope,
-  stored: StoredAgentExecution,
-  environment: Environment,
-  { command, form }: RegisteredAgent,
-) {
-  return create(AgentWorkSchema, {
-    agentExecution: await presentAgentExecution(tx.db, scope, stored),
-    environment,
-    command: [...command],
-    form,
-    lastSequence: BigInt(stored.lastSequence),
-  });
-}
-
 function beginFailure(environment: Environment | undefined): AgentFailure {
   return environment
-    ? { reason: Reason.SERVICE, message: "its agent is registered no more" }
+    ? AGENT_UNREGISTERED
     : { reason: Reason.ENVIRONMENT, message: "its environment was removed" };
 }
 

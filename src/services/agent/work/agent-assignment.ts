@@ -1,0 +1,32 @@
+import { create } from "@bufbuild/protobuf";
+import { AgentWorkSchema } from "#gen/runner/v1/work_pb.js";
+import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { AgentFailure } from "../../../domain/agent/agent-execution.ts";
+import type { RegisteredAgent } from "../../../store/agent/agent.ts";
+import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { presentAgentExecution } from "../agent-reading.ts";
+
+/** The failure of an agent execution whose agent was unregistered before it began. */
+export const AGENT_UNREGISTERED: AgentFailure = {
+  reason: Reason.SERVICE,
+  message: "its agent is registered no more",
+};
+
+/** Returns the content of a lease on an agent execution. */
+export async function toAgentWork(
+  tx: WriteTransaction,
+  scope: Scope,
+  stored: StoredAgentExecution,
+  environment: Environment,
+  { command, form }: RegisteredAgent,
+) {
+  return create(AgentWorkSchema, {
+    agentExecution: await presentAgentExecution(tx.db, scope, stored),
+    environment,
+    command: [...command],
+    form,
+    lastSequence: BigInt(stored.lastSequence),
+  });
+}
