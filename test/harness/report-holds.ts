@@ -43,7 +43,10 @@ export function splitReports(body: Buffer, holds: readonly ReportHold[]): SplitR
   if (held.every((hold) => hold === undefined)) return undefined;
   const forwarded = req.reports.map((report, index) => forwardedPart(report, held[index]));
   const request = { ...req, reports: forwarded.filter((report) => report !== undefined) };
-  for (const hold of held) if (hold?.at === "request") hold.reached();
+  // Progress before a held end is forwarded: the end is reached once the server has that.
+  for (const [index, hold] of held.entries()) {
+    if (hold?.at === "request" && !forwarded[index]) hold.reached();
+  }
   return {
     request: Buffer.from(toBinary(ReportWorksRequestSchema, request)),
     respond(bytes) {
@@ -53,10 +56,8 @@ export function splitReports(body: Buffer, holds: readonly ReportHold[]): SplitR
         const result = report && rest.shift();
         const hold = held[index];
         if (!hold) return result ?? HELD;
-        if (hold.at === "answer") {
-          hold.isForwarded = true;
-          hold.reached();
-        }
+        if (hold.at === "answer") hold.isForwarded = true;
+        hold.reached();
         return HELD;
       });
       return Buffer.from(toBinary(ReportWorksResponseSchema, { ...answer, results }));
