@@ -7,10 +7,11 @@ export default {
   transform: {},
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
-  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for several servers.
+  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for servers that end and change.
   testPathIgnorePatterns: [
     "/node_modules/",
     "<rootDir>/test/clients/",
+    "<rootDir>/test/crash/",
     "<rootDir>/test/postgres/",
     "<rootDir>/test/proxy/",
   ],

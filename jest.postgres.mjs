@@ -8,10 +8,7 @@ const FOLDERS = ["crash", "e2e", "rpc", "services", "store"];
 export default {
   ...config,
   roots: FOLDERS.map((folder) => `<rootDir>/test/${folder}`),
-  testPathIgnorePatterns: [
-    ...config.testPathIgnorePatterns,
-    ...leftOutOnPostgres().map((file) => `<rootDir>/${file}`),
-  ],
+  testPathIgnorePatterns: ["/node_modules/", ...leftOutOnPostgres().map((file) => `<rootDir>/${file}`)],
   globalSetup: "<rootDir>/test/harness/postgres-setup.ts",
   globalTeardown: "<rootDir>/test/harness/postgres-teardown.ts",
 };

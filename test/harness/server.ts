@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { dataEnvironmentOf, dropAllData } from "./data-config.ts";
+import { copyTemplate } from "./sqlite-template.ts";
 
 /** A server in its own process on a free port, started as the README describes. */
 export interface TestServer {
@@ -48,6 +49,8 @@ const folders: string[] = [];
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const isNew = options.dataDir === undefined || !existsSync(options.dataDir);
   const dataDir = options.dataDir ?? temporaryFolder();
+  const isOnSqlite = options.env?.CHARTROOM_DATABASE_URL === undefined;
+  if (options.dataDir === undefined && isOnSqlite && !options.release) copyTemplate(dataDir);
   const [program = process.execPath, ...rest] = [...(options.commandPrefix ?? []), process.execPath];
   const child = spawn(
     program,

@@ -29,11 +29,14 @@ const OPERATION = "AgentService/SendToAgentExecution";
 const PATH = `/api/service.v1.${OPERATION}`;
 
 /** Ten images that pack a hundredfold, to a run that does not exist. */
-function images(): string {
+function makeImages(): string {
   const data = Buffer.concat([randomBytes(40_000), Buffer.alloc(4 * MIB - 40_000)]).toString("base64");
   const inputs = Array.from({ length: 10 }, () => ({ image: { data, mimeType: "image/png" } }));
   return JSON.stringify({ agentExecutionId: "0190c0de-0000-7000-8000-000000000000", userInput: { inputs } });
 }
+
+const IMAGES = makeImages();
+const PACKED_IMAGES = new Uint8Array(gzipSync(IMAGES));
 
 const SPACES = Buffer.alloc(LIMIT, " ");
 
@@ -179,7 +182,7 @@ describe.each([
     expect(limitIn(ofCaller)).toBe(String(BUDGET));
     const filled = [own];
     for (const other of others) filled.push(await fill(other));
-    expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
+    expectError(await post(server, OPERATION, IMAGES, last), 404, "not_found", "NOT_FOUND");
     const youngest = filled.at(-1)?.at(-1) as Held;
     const ofAll = await youngest.refused;
     expectError(ofAll, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
@@ -193,11 +196,10 @@ describe.each([
   const gzip = { "content-encoding": "gzip" };
   const ends: Record<string, () => Promise<void>> = {
     "was answered": async () => {
-      expectError(await post(server, OPERATION, images(), token), 404, "not_found", "NOT_FOUND");
+      expectError(await post(server, OPERATION, IMAGES, token), 404, "not_found", "NOT_FOUND");
     },
     "was unpacked and answered": async () => {
-      const packed = new Uint8Array(gzipSync(images()));
-      expectError(await post(server, OPERATION, packed, token, gzip), 404, "not_found", "NOT_FOUND");
+      expectError(await post(server, OPERATION, PACKED_IMAGES, token, gzip), 404, "not_found", "NOT_FOUND");
     },
     "was refused for what it is made of": async () => {
       const body = new Uint8Array(Buffer.alloc(LIMIT, "["));
@@ -213,7 +215,7 @@ describe.each([
     },
     "found no room for what it unpacks to": async () => {
       const others = await fill(token, BUDGET - 2 * (LIMIT - 1));
-      const answer = await post(server, OPERATION, new Uint8Array(gzipSync(images())), token, gzip);
+      const answer = await post(server, OPERATION, PACKED_IMAGES, token, gzip);
       expectError(answer, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
       leave(others);
     },
@@ -221,7 +223,7 @@ describe.each([
       const [last, ...others] = await newCallers(CALLERS);
       const filled = [await fill()];
       for (const other of others) filled.push(await fill(other));
-      expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
+      expectError(await post(server, OPERATION, IMAGES, last), 404, "not_found", "NOT_FOUND");
       for (const all of filled) leave(all);
     },
     "passed its deadline in mid-body": async () => {
@@ -262,7 +264,7 @@ describe.each([
       const filled = [await fill()];
       for (const other of others) filled.push(await fill(other));
       const youngest = await fill(overGrpc, 0, holdGrpc);
-      expectError(await post(server, OPERATION, images(), last), 404, "not_found", "NOT_FOUND");
+      expectError(await post(server, OPERATION, IMAGES, last), 404, "not_found", "NOT_FOUND");
       expect((await youngest.at(-1)?.refused)?.status).toBe(429);
       for (const all of [...filled, youngest]) leave(all);
     },
