@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
@@ -44,6 +45,31 @@ async function maxConnections(client: pg.ClientBase): Promise<number> {
     ) as most`,
   );
   return rows[0]?.most ?? 0;
+}
+
+/** Returns the settings of a connection with one more that no other has, for {@link requireSettings}. */
+export function markedSettings(options: string | undefined): {
+  readonly options: string;
+  readonly mark: string;
+} {
+  const mark = randomUUID();
+  return { options: `${options} -c chartroom.mark=${mark}`, mark };
+}
+
+/**
+ * Requires that a connection has the settings that it was opened with. Poolers drop them, and then nothing ends a
+ * connection that vanishes, nor a query that takes too long.
+ * @throws Error with a sentence that says what to do
+ */
+export async function requireSettings(client: pg.ClientBase, mark: string): Promise<void> {
+  const { rows } = await client.query<{ mark: string | null }>(
+    "select current_setting('chartroom.mark', true) as mark",
+  );
+  if (rows[0]?.mark === mark) return;
+  throw new Error(
+    "a pooler between this server and the database drops the settings of connections: " +
+      "name the database itself in --database-url",
+  );
 }
 
 /** Requires the extension pg_trgm, and creates it where the user may. @throws Error with a sentence that says what to do */

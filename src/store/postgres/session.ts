@@ -6,6 +6,7 @@ import { type DatabaseAddress, sessionConfig, waitForEnd } from "./connection.ts
 import { joinLevel } from "./feature-level.ts";
 import { holdPresence, type Presence, tryToLead } from "./locks.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
+import { markedSettings, requireSettings } from "./requirements.ts";
 import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
 /** The channel of wake-ups. */
@@ -100,7 +101,9 @@ export class Session {
   }
 
   async #connect(): Promise<void> {
-    const client = new OneAtATimeClient(sessionConfig(this.#options, true));
+    const config = sessionConfig(this.#options, true);
+    const { options, mark } = markedSettings(config.options);
+    const client = new OneAtATimeClient({ ...config, options });
     const lost = () => {
       if (this.#client !== client) return;
       this.#client = undefined;
@@ -114,6 +117,7 @@ export class Session {
     });
     try {
       await client.connect();
+      await requireSettings(client, mark);
       await holdPresence(client, this.#options.presence);
       if (this.#options.presence === "server") await joinLevel(client);
       await client.query(`listen ${CHANNEL}`);

@@ -19,6 +19,10 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["28", "the database refuses the user or the password"],
   ["3D000", "the database does not exist"],
   ["42501", "the user may not write to the tables of the database"],
+  [
+    "08P01",
+    "a pooler does not pass on the settings of connections: name the database itself in --database-url",
+  ],
   ["08", "the connection to the database broke"],
   ["ECONNREFUSED", "the database cannot be reached: nothing listens at its address"],
   ["ENOTFOUND", "the database cannot be reached: its name is unknown"],
