@@ -3,17 +3,27 @@ import { startFile } from "./node-process.ts";
 
 /**
  * What a link does with its connections: forwards everything; forwards all but notifications; forwards nothing and
- * closes nothing, as a network that is cut; breaks them and every new one; or breaks each when the database has
- * committed and before the server hears of it.
+ * closes nothing, as a network that is cut; breaks them and every new one; breaks each when the database has
+ * committed and before the server hears of it; or holds a transaction with the link's marker in it just before its
+ * commit reaches the database, or after that and just before the answer reaches the server.
  */
-export type LinkState = "open" | "mute" | "silent" | "refused" | "unheard-commits";
+export type LinkState =
+  | "open"
+  | "mute"
+  | "silent"
+  | "refused"
+  | "unheard-commits"
+  | "held-commits"
+  | "held-answers";
 
 /** The network between one server and the database, which tests can cut. */
 export interface DatabaseLink {
   /** Address of the database by way of the link. */
   readonly url: string;
-  /** Resolves when the link is in the state. */
-  enter(state: LinkState): Promise<void>;
+  /** Resolves when the link is in the state. @param marker a text in what transactions send that are to be held */
+  enter(state: LinkState, marker?: string): Promise<void>;
+  /** Returns the number of writes that share the transaction that is held; 0 while none is. */
+  held(): Promise<number>;
   /** Returns how many notifications were dropped. */
   dropped(): Promise<number>;
 }
@@ -29,11 +39,12 @@ export async function startLinks(url: string, count: number): Promise<DatabaseLi
   const ports = (await links.next()) as number[];
   const ask = (question: object) => {
     links.send(JSON.stringify(question));
-    return links.next();
+    return links.next() as Promise<{ readonly dropped: number; readonly held: number }>;
   };
   return ports.map((linkPort, index) => ({
     url: Object.assign(new URL(url), { port: String(linkPort) }).href,
-    enter: async (state) => void (await ask({ index, state })),
-    dropped: async () => (await ask({ index })) as number,
+    enter: async (state, marker) => void (await ask({ index, state, marker })),
+    held: async () => (await ask({ index })).held,
+    dropped: async () => (await ask({ index })).dropped,
   }));
 }
