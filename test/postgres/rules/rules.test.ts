@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { LONG_LEASES } from "../../harness/lease.ts";
+import { holdLocks, untilWaiting } from "../../harness/locked-organizations.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { emptyDatabase, onCluster } from "../../harness/postgres-store.ts";
+import { runCommand, stopAll, type TestServer } from "../../harness/server.ts";
+import { startServers } from "../../harness/several-servers.ts";
+import { ORGANIZATION_RULES } from "./organization-rules.ts";
+import { newPlace, type Place, times } from "./trial.ts";
+import { WORK_RULES } from "./work-rules.ts";
+
+const SERVERS = 3;
+/** Each rule is tried so often, each time in a new organization. */
+const ROUNDS = 3;
+
+let cluster: PostgresCluster;
+let url: string;
+let servers: TestServer[];
+beforeAll(async () => {
+  cluster = await startPostgres("embedded", ["fsync=off"]);
+  url = await emptyDatabase(cluster);
+  servers = await startServers(url, SERVERS, { args: LONG_LEASES });
+});
+afterAll(async () => {
+  await stopAll();
+  await cluster?.stop();
+});
+const first = () => servers[0] as TestServer;
+
+describe("at several servers at once", () => {
+  test.each([...ORGANIZATION_RULES, ...WORK_RULES])("%s", async (_, prepare) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const place = await newPlace(first(), url);
+      const { calls, outcomes, after } = await prepare(place);
+      // Each server has a transaction that waits before any of them reads.
+      const lock = await holdLocks(url, [place.organizationId]);
+      const all = Promise.all(calls.map((call, index) => call(servers[index % SERVERS] as TestServer)));
+      await untilWaiting(url, SERVERS);
+      await lock.release();
+      const found = await all;
+      if (outcomes) expect(found.sort()).toEqual([...outcomes].sort());
+      await after?.();
+      await expectGapless(place);
+    }
+  });
+});
+
+/** Expects a record without gaps, and events of nothing else; what was only read has no event. */
+async function expectGapless({ organizationId }: Place): Promise<void> {
+  const sequencesIn = async (table: string): Promise<number[]> => {
+    const own = `where organization_id = '${organizationId}' order by sequence`;
+    const { rows } = await onCluster(url, `select sequence::int as sequence from ${table} ${own}`);
+    return rows.map(({ sequence }) => sequence);
+  };
+  const [audit, events] = await Promise.all(["audit_log", "event"].map(sequencesIn));
+  expect(audit).toEqual(times(audit?.length ?? 0, 0).map((_, index) => index + 1));
+  expect(audit).toEqual(expect.arrayContaining(events ?? []));
+}
+
+describe("commands at once", () => {
+  const command = (...args: string[]) => runCommand([...args, "--data-dir", first().dataDir]);
+
+  test("make one account for an email, whatever organizations it joins", async () => {
+    const all = await Promise.all([newPlace(first(), url), newPlace(first(), url), newPlace(first(), url)]);
+    const add = ({ organizationId }: Place) =>
+      command(
+        "member",
+        "add",
+        "--organization",
+        organizationId,
+        "--email",
+        "new@example.org",
+        "--name",
+        "New",
+      );
+    const codes = (await Promise.all(all.map(add))).map(({ code }) => code);
+    expect(codes).toEqual([0, 0, 0]);
+    const { rows } = await onCluster(
+      url,
+      "select count(distinct account.id)::int as accounts, count(*)::int as members from account join member on account_id = account.id where email = 'new@example.org'",
+    );
+    expect(rows).toEqual([{ accounts: 1, members: 3 }]);
+  });
+
+  test("make one agent of a name, in an organization or for all", async () => {
+    const { organizationId } = await newPlace(first(), url);
+    const own = ["--organization", organizationId];
+    const add = (...more: string[]) =>
+      command("agent", "add", "Only", "--command", "cat", "--form", "text", ...more);
+    const added = await Promise.all([add(), add(...own), add(), add(...own)]);
+    expect(added.map(({ code }) => code).filter((code) => code === 0)).toHaveLength(1);
+    const { rows } = await onCluster(url, "select name from agent where name = 'Only'");
+    expect(rows).toHaveLength(1);
+  });
+});
+
+test("the audit chains of all organizations verify", async () => {
+  const { code, stderr } = await runCommand(["audit", "verify", "--data-dir", first().dataDir]);
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+});
