@@ -8,6 +8,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type AgentSite, openAgentSite } from "./agent-site.ts";
 import { type Deliveries, talk } from "./agent-talk.ts";
+import { type Bar, barTable, roundsOf } from "./bars.ts";
+import earlier from "./data/before.json" with { type: "json" };
 import { type Figures, percentile, table } from "./figures.ts";
 import { allProcessorsMs, loadOfLastMinute, machineLines, processorMs } from "./machine.ts";
 
@@ -25,6 +27,8 @@ const QUICK: Sizes = { idle: 60, busy: 10, messages: 10, idleMs: 5_000 };
 
 /** Runs that are there before memory is first read: what all of them share has been loaded then. */
 const WARM_UP = 20;
+
+const STARTED = "runs started a second, until they wait";
 
 const { values: options } = parseArgs({
   options: { quick: { type: "boolean" }, rounds: { type: "string" } },
@@ -44,6 +48,15 @@ for (let round = 1; round <= roundCount; round++) {
   process.stderr.write(`round ${round}: ${JSON.stringify(figures)}\n`);
 }
 
+const bars: Bar[] = [
+  {
+    what: STARTED,
+    before: (earlier.agents as Figures)[STARTED],
+    rounds: roundsOf(rounds, STARTED),
+    atLeast: 60,
+    aim: 120,
+  },
+];
 const page = `# Runs of agents on one server
 
 Made by \`npm run bench:agents${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}\` on ${began.toISOString().slice(0, 10)}; not edited.
@@ -59,7 +72,15 @@ a stream of its own, and answers with the moment at which its program read the m
 from the call of SendToAgentExecution to that moment. Memory is what the process holds (VmRSS): the growth from ${WARM_UP} runs
 to all that are idle, for each of them.
 
-${table(rounds).join("\n")}
+## What was promised
+
+${barTable(bars).join("\n")}
+
+## The figures
+
+Those from before are of ${earlier.from}.
+
+${table(rounds, earlier.agents).join("\n")}
 `;
 if (isQuick) process.stdout.write(page);
 else writeFileSync(join(import.meta.dirname, "AGENTS.md"), page);
@@ -82,16 +103,19 @@ async function measure(): Promise<Figures> {
 async function idleFigures(site: AgentSite): Promise<Figures> {
   await site.startRuns(WARM_UP);
   const first = memory(site);
-  const startsBegan = performance.now();
+  const starting = processors(site);
   await site.startRuns(sizes.idle - WARM_UP);
-  const startsMs = performance.now() - startsBegan;
   const before = processors(site);
+  const spentMs = (of: "server" | "runner" | "all") => (before[of] - starting[of]) / (sizes.idle - WARM_UP);
   await delay(sizes.idleMs);
   const after = processors(site);
   const last = memory(site);
   const grownKib = (of: keyof typeof last) => (last[of] - first[of]) / (sizes.idle - WARM_UP);
   return {
-    "runs started a second, until they wait": ((sizes.idle - WARM_UP) / startsMs) * 1000,
+    [STARTED]: ((sizes.idle - WARM_UP) / (before.at - starting.at)) * 1000,
+    "processor time of the server a start, ms": spentMs("server"),
+    "processor time of the runner a start, ms": spentMs("runner"),
+    "processor time of all programs a start, ms": spentMs("all"),
     "memory of the server an idle run, KiB": grownKib("server"),
     "memory of the runner an idle run, KiB": grownKib("runner"),
     "memory of the server with all that are idle, MiB": last.server / 1024,

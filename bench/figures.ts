@@ -14,16 +14,22 @@ export function jain(shares: readonly number[]): number {
 /** Numbers of a round by their names, which say the unit. */
 export type Figures = Readonly<Record<string, number>>;
 
-/** A table of medians, with the least and the most of the rounds where they differ. */
-export function table(rounds: readonly Figures[]): string[] {
+/**
+ * A table of medians, with the least and the most of the rounds.
+ *
+ * @param before the figures of an earlier run, shown beside them
+ */
+export function table(rounds: readonly Figures[], before?: Figures): string[] {
   const names = Object.keys(rounds[0] ?? {});
   return [
-    "| | median | least | most |",
-    "|---|---:|---:|---:|",
+    `| |${before ? " before |" : ""} median | least | most |`,
+    `|---|${before ? "---:|" : ""}---:|---:|---:|`,
     ...names.map((name) => {
       const values = rounds.map((figures) => figures[name] ?? Number.NaN);
-      const cells = [percentile(values, 50), Math.min(...values), Math.max(...values)];
-      return `| ${name} | ${cells.map(shown).join(" | ")} |`;
+      const cells = [percentile(values, 50), Math.min(...values), Math.max(...values)].map(shown);
+      const earlier = before?.[name];
+      if (before) cells.unshift(earlier === undefined ? "" : shown(earlier));
+      return `| ${name} | ${cells.join(" | ")} |`;
     }),
   ];
 }

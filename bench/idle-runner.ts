@@ -1,8 +1,10 @@
 /**
  * A runner that carries nothing out: it leases work, says of each action what a
  * runner says of one with a single step, and finishes it. What is measured with
- * it is the service. Reads SERVER, STATE_DIR, SLOTS and EXCHANGE_TOKEN.
+ * it is the service. Reads SERVER, STATE_DIR, EXCHANGE_TOKENS, one for each
+ * organization that it works for, with commas between, and SLOTS for each of them.
  */
+import { join } from "node:path";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import {
   FinishWorkRequest_Outcome as Outcome,
@@ -15,33 +17,44 @@ import type { Lease } from "../src/runner/protocol/lease.ts";
 import { register } from "../src/runner/protocol/registration.ts";
 import { poll } from "../src/runner/protocol/work-loop.ts";
 
-const { SERVER = "", STATE_DIR = "", SLOTS = "8", EXCHANGE_TOKEN } = process.env;
+const { SERVER = "", STATE_DIR = "", SLOTS = "8", EXCHANGE_TOKENS = "" } = process.env;
 const log = createLog("info");
 const draining = new AbortController();
 process.once("SIGTERM", () => draining.abort());
 
 const transport = createHttpTransport(SERVER);
-const { token } = await register({
-  transport,
-  server: SERVER,
-  stateDir: STATE_DIR,
-  exchangeToken: async () => EXCHANGE_TOKEN,
-  introduction: { version: "bench", environmentClass: { displayName: "Idle", description: "Does nothing" } },
-  log,
-  signal: draining.signal,
-});
+const tokens: string[] = [];
+for (const [index, exchangeToken] of EXCHANGE_TOKENS.split(",").entries()) {
+  const { token } = await register({
+    transport,
+    server: SERVER,
+    stateDir: join(STATE_DIR, String(index)),
+    exchangeToken: async () => exchangeToken,
+    introduction: {
+      version: "bench",
+      environmentClass: { displayName: "Idle", description: "Does nothing" },
+    },
+    log,
+    signal: draining.signal,
+  });
+  tokens.push(token);
+}
+log.info({}, "the runner takes work");
 // It begins when it is told to.
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
-await poll({
-  client: createWorkClient(transport, token),
-  kinds: [WorkKind.ACTION],
-  slots: Number(SLOTS),
-  log,
-  draining: draining.signal,
-  graceMs: 5_000,
-  execute: (work, lease) => pretend(work, lease).catch((err) => log.error({ err }, "the work failed")),
-});
+const polls = tokens.map((token) =>
+  poll({
+    client: createWorkClient(transport, token),
+    kinds: [WorkKind.ACTION],
+    slots: Number(SLOTS),
+    log,
+    draining: draining.signal,
+    graceMs: 5_000,
+    execute: (work, lease) => pretend(work, lease).catch((err) => log.error({ err }, "the work failed")),
+  }),
+);
+await Promise.all(polls);
 
 async function pretend({ work }: Work, lease: Lease): Promise<void> {
   if (work.case !== "action") throw new Error(`there is no ${work.case} in the bench`);

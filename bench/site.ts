@@ -1,12 +1,17 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { openData } from "../src/commands/open-data.ts";
+import { createOrganizationWithToken } from "../src/services/access/organization-creation.ts";
 import { type Answer, post } from "../test/harness/call.ts";
+import { dataConfigOf, nameDatabase } from "../test/harness/data-config.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../test/harness/server.ts";
 import { allProcessorsMs, processorMs } from "./machine.ts";
 
 /** Processor time in milliseconds. */
 export interface ProcessorTimes {
+  /** Of all servers. */
   readonly server: number;
   /** With what they started. */
   readonly runners: number;
@@ -17,8 +22,10 @@ export interface ProcessorTimes {
 /** A new server with its runners, each a process of its own. */
 export interface Site {
   readonly server: TestServer;
-  /** Any operation as the administrator; its answer, which must be a success. */
-  call(operation: string, body: object): Promise<Answer["body"]>;
+  /** The tokens of the administrators of its organizations. */
+  readonly tokens: readonly string[];
+  /** Any operation as an administrator, of the first organization by default; its answer, which must be a success. */
+  call(operation: string, body: object, token?: string): Promise<Answer["body"]>;
   /** Lets the runners take work. */
   begin(): void;
   /** So far. */
@@ -35,34 +42,63 @@ export interface StartedRunner {
 export type StartRunner = (
   server: TestServer,
   stateDir: string,
-  exchangeToken: string,
+  /** One for each organization that it works for. */
+  exchangeTokens: readonly string[],
 ) => Promise<StartedRunner>;
 
 const RUNNERS = 4;
 
-/** Starts a server and four runners. */
-export async function openSite(startRunner: StartRunner): Promise<Site> {
-  const server = await startServer({ args: ["--log-level", "warn"] });
-  const call = async (operation: string, body: object) => {
-    const answer = await post(server, operation, body);
+/** The default of the server. */
+const DATABASE_CONNECTIONS = "8";
+
+export interface SiteOptions {
+  /** The database of the server; SQLite by default. */
+  readonly databaseUrl?: string;
+  /** Number of organizations; 1 by default. Each has one of the runners' programs when there are several. */
+  readonly organizations?: number;
+  /** Number of servers over the database, each with its share of the runners' programs; 1 by default. */
+  readonly servers?: number;
+}
+
+/** Starts a server, or several over one database, and the programs of four runners. */
+export async function openSite(
+  startRunner: StartRunner,
+  { databaseUrl, organizations = 1, servers: serverCount = 1 }: SiteOptions = {},
+): Promise<Site> {
+  const dataDir = temporaryFolder();
+  const args = ["--log-level", "warn"];
+  if (databaseUrl !== undefined) {
+    nameDatabase(dataDir, databaseUrl);
+    args.push("--database-connections", DATABASE_CONNECTIONS);
+  }
+  rmSync(dataDir, { recursive: true });
+  const server = await startServer({ dataDir, args });
+  const servers = [server];
+  while (servers.length < serverCount) servers.push(await startBeside(server, databaseUrl ?? "", args));
+  const tokens = [server.token, ...(await addOrganizations(dataDir, organizations - 1))];
+  const call = async (operation: string, body: object, token = server.token) => {
+    const answer = await post(server, operation, body, token);
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
   const folder = temporaryFolder();
   const newRunner = async (_: unknown, index: number) => {
     const name = `Runner ${index + 1}`;
-    const { exchangeToken } = await call("RunnerService/CreateRunner", { name });
-    return startRunner(server, join(folder, name), exchangeToken);
+    const served = tokens.filter((_, at) => tokens.length === 1 || at % RUNNERS === index);
+    const made = served.map((token) => call("RunnerService/CreateRunner", { name }, token));
+    const exchangeTokens = (await Promise.all(made)).map(({ exchangeToken }) => exchangeToken);
+    return startRunner(servers[index % serverCount] ?? server, join(folder, name), exchangeTokens);
   };
   const runners = await Promise.all(Array.from({ length: RUNNERS }, newRunner));
   return {
     server,
+    tokens,
     call,
     begin() {
       for (const runner of runners) runner.begin?.();
     },
     processors() {
-      const own = processorMs(server.process.pid);
+      const own = servers.reduce((sum, each) => sum + processorMs(each.process.pid), 0);
       const theirs = runners.reduce((sum, runner) => sum + processorMs(runner.process.pid), 0);
       const others = allProcessorsMs() - own - theirs - processorMs(process.pid);
       return { server: own, runners: theirs, others };
@@ -72,8 +108,38 @@ export async function openSite(startRunner: StartRunner): Promise<Site> {
         runner.process.kill("SIGTERM");
         if (runner.process.exitCode === null) await once(runner.process, "exit");
       }
-      await server.stop();
+      for (const each of servers) await each.stop();
       await stopAll();
     },
   };
+}
+
+/** Starts another server over the database of one, with its keys. */
+function startBeside(
+  { dataDir }: TestServer,
+  databaseUrl: string,
+  args: readonly string[],
+): Promise<TestServer> {
+  const copy = join(temporaryFolder(), "data");
+  cpSync(dataDir, copy, { recursive: true });
+  nameDatabase(copy, databaseUrl);
+  return startServer({ dataDir: copy, args });
+}
+
+/** Creates more organizations beside a running server, as an operator does; the tokens of their administrators. */
+async function addOrganizations(dataDir: string, count: number): Promise<string[]> {
+  if (count === 0) return [];
+  const { store, keys } = await openData(dataConfigOf(dataDir));
+  const tokens: string[] = [];
+  for (let number = 1; number <= count; number++) {
+    const { token } = await createOrganizationWithToken(store, keys, {
+      operation: "bench",
+      organizationName: `Organization ${number}`,
+      accountName: "Administrator",
+      email: `administrator-${number}@localhost`,
+    });
+    tokens.push(token);
+  }
+  await store.close();
+  return tokens;
 }

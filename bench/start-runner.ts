@@ -9,23 +9,23 @@ export const IDLE_SLOTS = 8;
 export const REAL_SLOTS = 2;
 
 /** One that says of everything that it is done; see idle-runner.ts. It begins when it is told to. */
-export const startIdleRunner: StartRunner = async (server, stateDir, exchangeToken) => {
+export const startIdleRunner: StartRunner = async (server, stateDir, exchangeTokens) => {
   const child = spawn(process.execPath, [join(import.meta.dirname, "idle-runner.ts")], {
     env: {
       PATH: process.env.PATH,
       SERVER: server.url,
       STATE_DIR: stateDir,
-      EXCHANGE_TOKEN: exchangeToken,
-      SLOTS: String(IDLE_SLOTS),
+      EXCHANGE_TOKENS: exchangeTokens.join(","),
+      SLOTS: String(Math.ceil(IDLE_SLOTS / exchangeTokens.length)),
     },
     stdio: ["pipe", "inherit", "pipe"],
   });
-  await said(child, "registered");
+  await said(child, "the runner takes work");
   return { process: child, begin: () => void child.stdin.end("begin\n") };
 };
 
 /** The runner that is built in, as an operator starts it. */
-export const startRealRunner: StartRunner = async (server, stateDir, exchangeToken) => {
+export const startRealRunner: StartRunner = async (server, stateDir, [exchangeToken]) => {
   const settings = ["--server", server.url, "--state-dir", stateDir, "--slots", String(REAL_SLOTS)];
   const child = spawn(
     process.execPath,

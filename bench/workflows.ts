@@ -1,82 +1,252 @@
 /**
- * Measures how the service gives work out: `npm run bench:workflows`. Writes
- * bench/WORKFLOWS.md; with `--quick` it does less, takes under 100 seconds and
- * only prints; `--rounds N` in place of three.
+ * Measures how the service gives work out, beside queues that do nothing else: `npm run bench:workflows`. Writes
+ * bench/WORKFLOWS.md; with `--quick` it does less, takes under three minutes and only prints; `--rounds N` in
+ * place of three. What the queues need and the machine lacks it names, and then it only prints.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { type Bar, barTable, roundsOf } from "./bars.ts";
+import before from "./data/before.json" with { type: "json" };
 import { type Figures, table } from "./figures.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
+import { type BenchCluster, SETTINGS, startCluster } from "./postgres/cluster.ts";
+import { actionsOnPostgres, type PostgresSizes } from "./postgres/queued-actions.ts";
+import { bullmq, graphileWorker, missingForQueues, queueVersions } from "./queues/queues.ts";
 import { IDLE_SLOTS, REAL_SLOTS } from "./start-runner.ts";
 import { arriving, fullQueue, MAX_PARALLEL, realRunners, type Sizes } from "./workloads.ts";
 
-const FULL: Sizes = {
-  full: { executions: 1_000, actions: 20 },
-  arriving: { executions: 150, actions: 20, everyMs: 800 },
+const FULL = {
+  full: { executions: 500, actions: 20 },
+  arriving: { executions: 75, actions: 20, everyMs: 800 },
   real: { executions: 10, actions: 20 },
+  postgres: { executions: 100, actions: 20 },
+  jobs: 5_000,
 };
-const QUICK: Sizes = {
+const QUICK: typeof FULL = {
   full: { executions: 20, actions: 20 },
   arriving: { executions: 10, actions: 20, everyMs: 800 },
   real: { executions: 2, actions: 8 },
+  postgres: { executions: 20, actions: 5 },
+  jobs: 500,
 };
+const ORGANIZATIONS = 20;
 
 const { values: options } = parseArgs({
   options: { quick: { type: "boolean" }, rounds: { type: "string" } },
 });
 const isQuick = options.quick === true;
-const sizes = isQuick ? QUICK : FULL;
-const roundCount = Number(options.rounds ?? (isQuick ? 2 : 3));
-const workloads = { fullQueue, arriving, realRunners };
-const rounds: Record<keyof typeof workloads, Figures[]> = { fullQueue: [], arriving: [], realRunners: [] };
+const sizes: Sizes & { readonly postgres: PostgresSizes; readonly jobs: number } = isQuick ? QUICK : FULL;
+const roundCount = Number(options.rounds ?? (isQuick ? 1 : 3));
+const missing = missingForQueues();
+for (const each of missing) process.stderr.write(`missing: ${each}\n`);
 
 const began = new Date();
 const machine = machineLines();
 const loads = [loadOfLastMinute()];
-for (let round = 1; round <= roundCount; round++) {
-  // In turn, so that what else the machine does meets all of them alike.
-  for (const name of Object.keys(workloads) as (keyof typeof workloads)[]) {
-    const figures = await workloads[name](sizes);
-    rounds[name].push(figures);
-    process.stderr.write(`round ${round}, ${name}: ${JSON.stringify(figures)}\n`);
+const cluster = await startCluster();
+const workloads = workloadsOn(cluster);
+const rounds: Record<keyof typeof workloads, Figures[]> = {
+  allAtOnce: [],
+  steady: [],
+  cloning: [],
+  oneOrganization: [],
+  organizations: [],
+  twoServers: [],
+  graphileWorker: [],
+  bullmq: [],
+};
+try {
+  for (let round = 1; round <= roundCount; round++) {
+    // In turn, so that what else the machine does meets all of them alike.
+    for (const name of Object.keys(workloads) as (keyof typeof workloads)[]) {
+      const workload = workloads[name];
+      if (!workload) continue;
+      const figures = await workload(round);
+      rounds[name].push(figures);
+      process.stderr.write(`round ${round}, ${name}: ${JSON.stringify(figures)}\n`);
+    }
+    loads.push(loadOfLastMinute());
   }
-  loads.push(loadOfLastMinute());
+} finally {
+  await cluster.stop();
+}
+const page = pageOf();
+if (isQuick || missing.length > 0) {
+  process.stdout.write(page);
+  for (const each of missing) process.stderr.write(`the page was not written, for lack of ${each}\n`);
+} else writeFileSync(join(import.meta.dirname, "WORKFLOWS.md"), page);
+
+/** In the order in which they run; a queue without what it needs is left out. */
+function workloadsOn(on: BenchCluster) {
+  const onPostgres =
+    (organizations: number, servers = 1) =>
+    (round: number) =>
+      actionsOnPostgres(
+        on,
+        `actions_${organizations}_${servers}_${round}`,
+        { organizations, servers },
+        sizes.postgres,
+      );
+  const isWhole = missing.length === 0;
+  return {
+    allAtOnce: (_: number) => fullQueue(sizes),
+    steady: (_: number) => arriving(sizes),
+    cloning: (_: number) => realRunners(sizes),
+    oneOrganization: onPostgres(1),
+    organizations: onPostgres(ORGANIZATIONS),
+    twoServers: onPostgres(ORGANIZATIONS, 2),
+    graphileWorker: isWhole ? (round: number) => graphileWorker(on, `jobs_${round}`, sizes.jobs) : undefined,
+    bullmq: isWhole ? (_: number) => bullmq(sizes.jobs) : undefined,
+  };
 }
 
-const { full, arriving: steady, real } = sizes;
-const page = `# How fast work is given out
+function bars(): Bar[] {
+  const { allAtOnce, steady, cloning } = rounds;
+  const ours = roundsOf(rounds.oneOrganization, "actions a second");
+  const theirs = roundsOf(rounds.graphileWorker, "jobs a second");
+  const was = (of: "allAtOnce" | "steady" | "cloning", name: string) => ({
+    rounds: roundsOf({ allAtOnce, steady, cloning }[of], name),
+    before: (before[of] as Figures)[name],
+  });
+  return [
+    {
+      what: "server, an action, all at once, ms",
+      ...was("allAtOnce", "processor time of the server an action, ms"),
+      atMost: 1.6,
+      aim: 1,
+    },
+    { what: "actions a second", ...was("allAtOnce", "actions a second"), atLeast: 450, aim: 1_000 },
+    {
+      what: "runner, an action that carries nothing out, ms",
+      ...was("allAtOnce", "processor time of the runners an action, ms"),
+      atMost: 1,
+      aim: 0.5,
+    },
+    { what: "database an action, KiB", ...was("allAtOnce", "database an action, KiB"), atMost: 9, aim: 6 },
+    {
+      what: "executions of 20 actions started a second",
+      ...was("allAtOnce", "executions started a second, before"),
+      atLeast: 400,
+      aim: 800,
+    },
+    {
+      what: "start to first action, steady, p99 ms",
+      ...was("steady", "from start to first action, p99 ms"),
+      atMost: 30,
+      aim: 15,
+    },
+    {
+      what: "start to end of 20 actions, steady, p50 ms",
+      ...was("steady", "from start to end, p50 ms"),
+      atMost: 120,
+      aim: 60,
+    },
+    { what: "actions a second that clone", ...was("cloning", "actions a second"), atLeast: 30, aim: 40 },
+    {
+      what: "fairness (Jain) at half of all",
+      ...was("allAtOnce", "Jain's index of actions done, at half of all"),
+      atLeast: 0.99,
+      aim: 1,
+    },
+    {
+      what: "PostgreSQL, one organization, actions a second",
+      rounds: ours,
+      atLeast: 150,
+      aim: 300,
+    },
+    {
+      what: `PostgreSQL, ${ORGANIZATIONS} organizations, actions a second`,
+      rounds: roundsOf(rounds.organizations, "actions a second"),
+      atLeast: 150,
+      aim: 300,
+    },
+    ...(theirs.length > 0
+      ? [
+          {
+            what: "PostgreSQL, one organization, of the jobs of graphile-worker",
+            rounds: ours.map((value, index) => value / (theirs[index] ?? Number.NaN)),
+            atLeast: 0.3,
+          },
+        ]
+      : []),
+  ];
+}
 
-Made by \`npm run bench:workflows${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}\` on ${began.toISOString().slice(0, 10)}; not edited.
+function pageOf(): string {
+  const { full, arriving: steady, real, postgres, jobs } = sizes;
+  const tookMinutes = (Date.now() - began.getTime()) / 60_000;
+  const command = `npm run bench:workflows${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}`;
+  return `# How fast work is given out
+
+Made by \`${command}\` on ${began.toISOString().slice(0, 10)} in ${tookMinutes.toFixed(0)} minutes; not edited.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
+- Queues: ${missing.length > 0 ? "not measured" : queueVersions()}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Server, four runner processes and the bench share these processors, so that the figures are those of all of them
-together; the server alone is measured by its processor time. The rows of other programs say how much of the machine was
-taken by what has nothing to do with the bench. Each workload runs ${roundCount} times, in turn with the others, on a new data
-folder each time.
+Server, four runner processes, the database where it is a process, and the bench share these processors, so that the
+figures are those of all of them together; the server alone is measured by its processor time. The rows of other
+programs say how much of the machine was taken by what has nothing to do with the bench. Each workload runs ${roundCount} times,
+in turn with the others, on new data each time. Figures from before are those of ${before.from}.
+
+## What was promised
+
+${barTable(bars()).join("\n")}
 
 ## All at once
 
 ${full.executions.toLocaleString("en")} executions of ${full.actions} actions, at most ${MAX_PARALLEL} of each at the same time, all of them started before the first runner begins. The runners
 carry nothing out (bench/idle-runner.ts): four processes with ${IDLE_SLOTS} slots each, which report and finish as the one that is built
-in does.
+in does. SQLite, as in the next two.
 
-${table(rounds.fullQueue).join("\n")}
+${table(rounds.allAtOnce, before.allAtOnce).join("\n")}
 
 ## A steady pace
 
 ${steady.executions} executions of ${steady.actions} actions, one every ${steady.everyMs} ms, whether those before have ended or not. The same runners.
 
-${table(rounds.arriving).join("\n")}
+${table(rounds.steady, before.steady).join("\n")}
 
 ## Runners that work
 
 ${real.executions} executions of ${real.actions} actions on four processes of the runner that is built in, ${REAL_SLOTS} slots each. Each action clones a small
 repository of this machine, runs \`true\` and removes its workspace.
 
-${table(rounds.realRunners).join("\n")}
+${table(rounds.cloning, before.cloning).join("\n")}
+
+## On PostgreSQL
+
+${postgres.executions} executions of ${postgres.actions} actions, all at once, on the same runners. The database runs with
+\`${SETTINGS.join("`, `")}\`.
+
+### One organization
+
+${table(rounds.oneOrganization).join("\n")}
+
+### ${ORGANIZATIONS} organizations
+
+The executions, and the slots of the runners, are divided among them.
+
+${table(rounds.organizations).join("\n")}
+
+### ${ORGANIZATIONS} organizations and two servers
+
+Two processes of the runners call each server.
+
+${table(rounds.twoServers).join("\n")}
+
+## Queues that do nothing else
+
+${jobs.toLocaleString("en")} jobs wait before the first begins; each is locked, writes two durable rows of progress, and is finished, ${4 * IDLE_SLOTS}
+of them at the same time. What each queue is and leaves out is said at the head of its file in bench/queues.
+
+### graphile-worker, on the same PostgreSQL
+
+${missing.length > 0 ? "Not measured." : table(rounds.graphileWorker).join("\n")}
+
+### BullMQ, on Redis with \`appendonly yes\` and \`appendfsync always\`
+
+${missing.length > 0 ? "Not measured." : table(rounds.bullmq).join("\n")}
 `;
-if (isQuick) process.stdout.write(page);
-else writeFileSync(join(import.meta.dirname, "WORKFLOWS.md"), page);
+}

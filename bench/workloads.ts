@@ -29,11 +29,7 @@ export async function fullQueue({ full }: Sizes): Promise<Figures> {
   const site = await openSite(startIdleRunner);
   const start = await workflow(site, full.actions);
   const startsBegan = performance.now();
-  let left = full.executions;
-  const starter = async () => {
-    while (left-- > 0) await start();
-  };
-  await Promise.all(Array.from({ length: STARTERS }, starter));
+  await startAll(Array.from({ length: full.executions }, () => start));
   const startsMs = performance.now() - startsBegan;
   const began = Date.now();
   const before = site.processors();
@@ -95,7 +91,7 @@ export async function arriving({ arriving: { executions, actions, everyMs } }: S
 /** The runner that is built in: each action clones a small repository and runs one command. */
 export async function realRunners({ real }: Sizes): Promise<Figures> {
   const site = await openSite(startRealRunner);
-  const start = await workflow(site, real.actions, namesOfOneRepository());
+  const start = await workflow(site, real.actions, { repository: namesOfOneRepository() });
   const before = site.processors();
   const began = Date.now();
   await Promise.all(Array.from({ length: real.executions }, start));
@@ -109,6 +105,15 @@ export async function realRunners({ real }: Sizes): Promise<Figures> {
   };
 }
 
+/** Starts executions, {@link STARTERS} at the same time. */
+export async function startAll(starts: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const left = [...starts];
+  const starter = async () => {
+    for (let start = left.shift(); start; start = left.shift()) await start();
+  };
+  await Promise.all(Array.from({ length: STARTERS }, starter));
+}
+
 /** What is named twice gets one action, so the repository has many names. */
 function namesOfOneRepository(): (index: number) => string {
   const folder = temporaryFolder();
@@ -120,22 +125,29 @@ function namesOfOneRepository(): (index: number) => string {
   };
 }
 
+interface WorkflowOptions {
+  readonly repository?: (index: number) => string;
+  /** Of the organization that has it; the first by default. */
+  readonly token?: string | undefined;
+}
+
 /** Makes a workflow of one command over so many repositories; what starts it. */
-async function workflow(
+export async function workflow(
   { call }: Site,
   actions: number,
-  repository = (index: number) => `https://git.example.org/team/r${index}.git`,
+  { repository = (index) => `https://git.example.org/team/r${index}.git`, token }: WorkflowOptions = {},
 ): Promise<() => Promise<unknown>> {
   const repoUrls = Array.from({ length: actions }, (_, index) => repository(index));
-  const { workflow: made } = await call("WorkflowService/CreateWorkflow", {
+  const request = {
     name: "Bench",
     triggers: [{ manual: {}, context: { repositories: { repositoryUrls: { repoUrls } } } }],
     action: {
       limits: { maxParallel: Math.min(MAX_PARALLEL, actions), maxTotal: actions },
       steps: [{ task: { command: "true" } }],
     },
-  });
-  return () => call("WorkflowService/StartWorkflow", { workflowId: made.id });
+  };
+  const { workflow: made } = await call("WorkflowService/CreateWorkflow", request, token);
+  return () => call("WorkflowService/StartWorkflow", { workflowId: made.id }, token);
 }
 
 /** Waits until all executions have ended. */
@@ -155,7 +167,7 @@ async function ended(
   return { times, after };
 }
 
-function processorFigures(
+export function processorFigures(
   before: ProcessorTimes,
   after: ProcessorTimes,
   actions: number,
