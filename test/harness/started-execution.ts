@@ -25,7 +25,7 @@ export interface StartedExecution {
   readonly workflowId: string;
   readonly executionId: string;
   execution(): Promise<Answer["body"]>;
-  /** Returns all actions, in order. */
+  /** Returns the actions, up to 100, in order. */
   actions(): Promise<Answer["body"][]>;
   cancel(): Promise<Answer["body"]>;
   /** Retries its failed actions in a new execution. */
@@ -64,7 +64,7 @@ function startedExecution(
   call: StartedExecution["call"],
   { id: executionId, metadata }: Answer["body"],
 ): StartedExecution {
-  const listed = { filter: { workflowExecutionIds: [executionId] } };
+  const listed = { filter: { workflowExecutionIds: [executionId] }, pagination: { pageSize: 100 } };
   const named = { workflowExecutionId: executionId };
   return {
     workflowId: metadata.workflowId,
