@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { sql } from "kysely";
+import pg from "pg";
+import { plainConfig } from "../../src/store/postgres/connection.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Reader, type Store, SYSTEM, within } from "../../src/store/store.ts";
 import { makeOrganization, nameOf } from "../harness/locked-organizations.ts";
@@ -7,10 +9,11 @@ import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster
 import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
 
 let cluster: PostgresCluster;
+let url: string;
 let store: Store;
 beforeAll(async () => {
   cluster = await startPostgres("embedded");
-  const url = await emptyDatabase(cluster);
+  url = await emptyDatabase(cluster);
   const name = new URL(url).pathname.slice(1);
   await onCluster(`${cluster.url}/postgres`, `alter database ${name} set synchronous_commit = off`);
   store = await openProcess(url);
@@ -38,6 +41,14 @@ describe("every connection", () => {
     expect(await read("synchronous_commit")).toBe("on");
     expect(await read("timezone")).toBe("UTC");
   });
+});
+
+test("a connection of a move has its commit on disk whatever the database says", async () => {
+  const client = new pg.Client(plainConfig({ url }));
+  await client.connect();
+  const { rows } = await client.query("show synchronous_commit");
+  await client.end();
+  expect(rows).toEqual([{ synchronous_commit: "on" }]);
 });
 
 /*

@@ -88,7 +88,7 @@ export const sessionConfig = (address: DatabaseAddress, hasAnswerLimit = false):
  */
 export const plainConfig = (address: DatabaseAddress): pg.ClientConfig => ({
   ...sessionConfig(address),
-  options: "-c timezone=UTC",
+  options: "-c timezone=UTC -c synchronous_commit=on",
 });
 
 /** Gives a plain connection the settings of a session, so that one that vanishes does not keep its locks. */
