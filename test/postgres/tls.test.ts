@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Certificates, makeCertificates } from "../harness/certificates.ts";
@@ -11,6 +11,8 @@ const CERTIFICATE = "the certificate of the database is not one that sslmode and
 const PASSWORD = "p w'ä";
 
 let certificates: Certificates;
+/** Files of the database's own certificate. */
+let own: { readonly cert: string; readonly key: string };
 let cluster: PostgresCluster;
 /** The address of the data as a user who needs TLS and a password. */
 let url: string;
@@ -28,7 +30,7 @@ const ACCESS = `
 beforeAll(async () => {
   certificates = makeCertificates(process.getuid?.() === 0 ? UNPRIVILEGED : undefined);
   const { folder, ca, sign } = certificates;
-  const own = sign("server", "subjectAltName=IP:127.0.0.1");
+  own = sign("server", "subjectAltName=IP:127.0.0.1");
   const access = join(folder, "access.conf");
   writeFileSync(access, ACCESS);
   cluster = await startPostgres("embedded", [
@@ -171,4 +173,14 @@ describe("a user", () => {
       "the database refuses the user or the password",
     );
   });
+});
+
+test("a certificate that signs itself, as Debian's does, is one that verify-full does not accept", async () => {
+  const { folder } = certificates;
+  writeFileSync(own.cert, readFileSync(join(folder, "other.crt")));
+  writeFileSync(own.key, readFileSync(join(folder, "other.key")));
+  await onCluster(`${cluster.url}/postgres`, "select pg_reload_conf()");
+  const address = `${url}?sslmode=verify-full`;
+  const isOther = (problem: string) => !problem.includes("unable to verify the first certificate");
+  expect(await until(() => problemWith(address), isOther)).toContain(CERTIFICATE);
 });

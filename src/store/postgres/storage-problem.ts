@@ -27,7 +27,7 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["ECONNREFUSED", "the database cannot be reached: nothing listens at its address"],
   ["ENOTFOUND", "the database cannot be reached: its name is unknown"],
   ["EAI_AGAIN", "the database cannot be reached: its name cannot be resolved"],
-  ...["SELF_SIGNED_CERT", "UNABLE_TO_", "CERT_", "ERR_TLS_CERT"].map(
+  ...["SELF_SIGNED_CERT", "DEPTH_ZERO_", "UNABLE_TO_", "CERT_", "ERR_TLS_CERT"].map(
     (code) =>
       [code, "the certificate of the database is not one that sslmode and sslrootcert accept"] as const,
   ),
