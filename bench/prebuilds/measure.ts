@@ -14,7 +14,7 @@ import { EnvironmentInitializerSchema, EnvironmentPhase } from "#gen/service/v1/
 import { executeEnvironment } from "../../src/runner/steps/environment-work.ts";
 import { executePrebuild } from "../../src/runner/steps/prebuild-work.ts";
 import { environmentWorkspace, prebuildWorkspace } from "../../src/runner/steps/work-dirs.ts";
-import { copyFolder, removeWorkspace } from "../../src/runner/steps/workspace.ts";
+import { copyFolders, removeWorkspace } from "../../src/runner/steps/workspace.ts";
 import { leasedAssignment, realTools } from "../../test/harness/assignment.ts";
 import { bareRepository } from "../../test/harness/git-repository.ts";
 import { stopAll, temporaryFolder } from "../../test/harness/server.ts";
@@ -97,7 +97,7 @@ async function measure(prebuildId: string, costs: Costs, count: number): Promise
     await costOf(count, async () => {
       const to = join(place, String(copies++));
       mkdirSync(to);
-      for (const part of ["tree", "home"] as const) await copyFolder(from[part], join(to, part));
+      await copyFolders(tools.programs, [from.tree, from.home], to);
     }),
   );
   rmSync(place, { recursive: true });

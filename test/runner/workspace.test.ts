@@ -15,6 +15,7 @@ import {
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
 import type { Checkout } from "../../src/runner/git/git-checkout.ts";
+import type { Programs } from "../../src/runner/process/command.ts";
 import {
   createWorkspace,
   readCheckouts,
@@ -94,7 +95,18 @@ describe("a workspace", () => {
   );
 });
 
-describe("a workspace that starts as a copy", () => {
+/** Programs without one of them, as on a machine that has another kind of it. */
+const without = (missing: string): Programs => ({
+  ...realPrograms,
+  run: (command) =>
+    realPrograms.run(command.program === missing ? { ...command, program: "not-there" } : command),
+});
+
+describe.each([
+  ["by a program", realPrograms],
+  ["where cp is of another kind", without("cp")],
+  ["where find is of another kind", without("find")],
+])("a workspace that starts as a copy, %s", (_, programs) => {
   test("has the same files, modes, times and links, and is another one", async () => {
     const root = temporaryFolder();
     const from = workspaceAt(root, ID);
@@ -114,7 +126,7 @@ describe("a workspace that starts as a copy", () => {
     });
     const copy = workspaceAt(root, OTHER);
     await createWorkspace(
-      realPrograms,
+      programs,
       copy,
       async ({ tree }) => {
         expect(readdirSync(join(tree, "r")).sort()).toEqual([".git", "dangling", "fixed", "relative", "run"]);
