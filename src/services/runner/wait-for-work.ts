@@ -10,7 +10,7 @@ import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
 import { readyWorkOf } from "../../store/runner/work.ts";
-import { type Claimant, findClaimable } from "../../store/runner/work-lease.ts";
+import { type Claimant, findClaimable, kindsFor } from "../../store/runner/work-lease.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
@@ -36,8 +36,14 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   const caller = callerOf(ctx);
   await recordHeartbeat(deps, ctx);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
-  const ready = readyWorkOf(caller.organizationId);
-  const notifier = createNotifier((wake) => store.onChange(ready, wake), [draining, ctx.signal]);
+  const topics = kindsFor(req).map((kind) => readyWorkOf(caller.organizationId, kind));
+  const subscribe = (wake: () => void) => {
+    const ends = topics.map((topic) => store.onChange(topic, wake));
+    return () => {
+      for (const end of ends) end();
+    };
+  };
+  const notifier = createNotifier(subscribe, [draining, ctx.signal]);
   try {
     for (;;) {
       const changed = notifier.next(Math.min(POLL_INTERVAL_MS, Math.max(0, until - now())));

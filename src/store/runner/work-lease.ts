@@ -93,20 +93,29 @@ async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
   });
 }
 
+/** Returns the kinds of rows that a runner accepts. */
+export function kindsFor({
+  kinds,
+  agentsWithEnvironment = false,
+}: Pick<Claimant, "kinds" | "agentsWithEnvironment">): readonly number[] {
+  const asked = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
+  const leasedAs = agentsWithEnvironment ? WorkKind.AGENT : WorkKind.ENVIRONMENT;
+  return asked.includes(leasedAs) ? [...asked, AGENT_WITH_ENVIRONMENT] : asked;
+}
+
 /**
  * Returns up to `limit` pieces of work that a runner accepts at `now`, in the order of their turns; for
  * reads as for writes.
  */
 export async function findClaimable(
   db: Reader,
-  { organizationId, runnerIds, kinds, agentsWithEnvironment, environmentClassIds }: Claimant,
+  claimant: Claimant,
   now: number,
   limit: number,
 ): Promise<StoredWork[]> {
+  const { organizationId, runnerIds, environmentClassIds } = claimant;
   const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
-  const asked = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
-  const leasedAs = agentsWithEnvironment ? WorkKind.AGENT : WorkKind.ENVIRONMENT;
-  const wanted = asked.includes(leasedAs) ? [...asked, AGENT_WITH_ENVIRONMENT] : asked;
+  const wanted = kindsFor(claimant);
   const classIds = [null, ...environmentClassIds];
   const classesPerQuery = Math.floor(MAX_PAIRS / wanted.length);
   const found: StoredWork[] = [];
@@ -214,13 +223,13 @@ export async function findLease(
   return row;
 }
 
-const clearLease = prepared<{ id: string; notBefore: number }, { organization_id: string }>(
+const clearLease = prepared<{ id: string; notBefore: number }, Pick<StoredWork, "organization_id" | "kind">>(
   (db, { id, notBefore }) =>
     db
       .updateTable("work")
       .set({ leased_by: null, expires_at: null, stop: 0, not_before: notBefore })
       .where("id", "=", id)
-      .returning("organization_id"),
+      .returning(["organization_id", "kind"]),
 );
 
 /** Returns work to the queue in its old place; its attempts and its fence are kept. */
@@ -230,7 +239,7 @@ export async function releaseWork(
   { notBefore = 0 }: { readonly notBefore?: number } = {},
 ): Promise<void> {
   const [released] = await clearLease(tx.db, { id, notBefore });
-  if (released) tx.touch(readyWorkOf(released.organization_id));
+  if (released) tx.touch(readyWorkOf(released.organization_id, released.kind));
 }
 
 const selectExpired = prepared<{ now: number; limit: number }, StoredWork>((db, { now, limit }) =>
@@ -250,9 +259,13 @@ export async function findExpiredLeases(db: Reader, now: number, limit: number):
   return selectExpired(db, { now, limit });
 }
 
-const setSubject = prepared<{ id: string; kind: number; subjectId: string }, unknown>(
+const setSubject = prepared<{ id: string; kind: number; subjectId: string }, { organization_id: string }>(
   (db, { id, kind, subjectId }) =>
-    db.updateTable("work").set({ kind, subject_id: subjectId }).where("id", "=", id),
+    db
+      .updateTable("work")
+      .set({ kind, subject_id: subjectId })
+      .where("id", "=", id)
+      .returning("organization_id"),
 );
 
 /** Makes work on an agent execution, or on both, work on its environment again: for both, or on the environment alone. */
@@ -262,7 +275,8 @@ export async function turnIntoEnvironmentWork(
   kind: WorkKind.ENVIRONMENT | typeof AGENT_WITH_ENVIRONMENT,
   environmentId: string,
 ): Promise<void> {
-  await setSubject(tx.db, { id, kind, subjectId: environmentId });
+  const [changed] = await setSubject(tx.db, { id, kind, subjectId: environmentId });
+  if (changed) tx.touch(readyWorkOf(changed.organization_id, kind));
 }
 
 const setExpiry = prepared<{ id: string; expiresAt: number }, unknown>((db, { id, expiresAt }) =>

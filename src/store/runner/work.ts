@@ -24,11 +24,11 @@ export interface NewWork {
 }
 
 /**
- * Returns the topic that is touched when there may be more work for the runners of an organization:
- * see WriteTransaction.touch.
+ * Returns the topic that is touched when there may be more work of a kind for the runners of an organization: see
+ * WriteTransaction.touch. Runners that wait for other kinds are not woken.
  */
-export function readyWorkOf(organizationId: string): string {
-  return `work of ${organizationId}`;
+export function readyWorkOf(organizationId: string, kind: number): string {
+  return `work ${kind} of ${organizationId}`;
 }
 
 const selectLastTurns = prepared<{ organizationId: string; groupId: string }, { turn: number | null }>(
@@ -94,7 +94,7 @@ export async function insertWork(
     expires_at: null,
     stop: 0,
   });
-  tx.touch(readyWorkOf(organizationId));
+  tx.touch(readyWorkOf(organizationId, work.kind));
 }
 
 interface Subject {

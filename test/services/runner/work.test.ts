@@ -3,9 +3,11 @@ import fc from "fast-check";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import {
+  AGENT_WITH_ENVIRONMENT,
   findWork,
   insertWork,
   type NewWork,
+  readyWorkOf,
   removeWork,
   type StoredWork,
   stopHolder,
@@ -20,6 +22,7 @@ import {
   postponeWork,
   releaseWork,
   renewLease,
+  turnIntoEnvironmentWork,
 } from "../../../src/store/runner/work-lease.ts";
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { replay } from "../../harness/seed.ts";
@@ -346,5 +349,35 @@ describe("stopping work", () => {
     expect(await stop("a-1")).toBe("stopping");
     expect((await findLease(store.reader, { organizationId }, held?.id ?? ""))?.stop).toBe(1);
     expect(await claimable()).toBeUndefined();
+  });
+});
+
+test("new work wakes the runners that wait for its kind, and no others", async () => {
+  const woken: string[] = [];
+  for (const kind of [WorkKind.ACTION, WorkKind.ENVIRONMENT]) {
+    store.onChange(readyWorkOf(organizationId, kind), () => woken.push(WorkKind[kind]));
+  }
+  await queue("a-1");
+  expect(woken).toEqual(["ACTION"]);
+  const work = await take();
+  await write((tx) => releaseWork(tx, idOf(work)));
+  expect(woken).toEqual(["ACTION", "ACTION"]);
+  await queue("e-1", { kind: AGENT_WITH_ENVIRONMENT });
+  const both = await findWork(store.reader, { organizationId }, WorkKind.ENVIRONMENT, "e-1");
+  await write((tx) => turnIntoEnvironmentWork(tx, idOf(both), WorkKind.ENVIRONMENT, "e-1"));
+  expect(woken).toEqual(["ACTION", "ACTION", "ENVIRONMENT"]);
+});
+
+describe("a new environment that an agent waits for", () => {
+  test.each([
+    { asks: { kinds: [WorkKind.AGENT], agentsWithEnvironment: true }, gets: "e-1" },
+    { asks: { kinds: [WorkKind.ENVIRONMENT], agentsWithEnvironment: true }, gets: undefined },
+    { asks: { kinds: [WorkKind.AGENT] }, gets: undefined },
+    { asks: { kinds: [WorkKind.ENVIRONMENT] }, gets: "e-1" },
+    { asks: { kinds: [] }, gets: "e-1" },
+    { asks: { kinds: [], agentsWithEnvironment: true }, gets: "e-1" },
+  ])("is given to a runner that asks for $asks: $gets", async ({ asks, gets }) => {
+    await queue("e-1", { kind: AGENT_WITH_ENVIRONMENT });
+    expect(await claimable(asks)).toBe(gets);
   });
 });
