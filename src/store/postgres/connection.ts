@@ -22,6 +22,7 @@ import { requireLockedRows } from "./row-guard.ts";
 import { type ConnectionRole, READ_LIMIT_MS, settingsOf } from "./session-settings.ts";
 import { isStalePlan } from "./storage-problem.ts";
 import { fromStored, toStored } from "./text.ts";
+import { WriteClient } from "./write-client.ts";
 
 /**
  * Time after which a query of a server that has no answer counts as lost with its connection, in milliseconds: a
@@ -106,7 +107,8 @@ export function openPool(
   isServer = false,
 ): pg.Pool {
   const limits = isServer && { query_timeout: ANSWER_LIMIT_MS[role] };
-  const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max, Client: OneAtATimeClient });
+  const Client = role === "write" ? WriteClient : OneAtATimeClient;
+  const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max, Client });
   // A connection that breaks while nobody uses it leaves the pool; the next query opens another.
   pool.on("error", () => {});
   // One that breaks while it is used fails its query as well; the event alone would end the process.
@@ -132,6 +134,12 @@ export function openPipelines(address: DatabaseAddress, connections: number, isS
 
 /** Runs one query; prepared on its connection when it has a name. */
 export type RunQuery = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
+
+/** Sends a change without waiting for its answer. @returns false when the change is to be awaited */
+type SendAhead = (query: pg.QueryConfig) => boolean;
+
+/** A statement that changes rows and returns none. */
+const CHANGE = /^(insert|update|delete)\b(?!.*\breturning\b)/s;
 
 /** Names of statements by their text: a connection parses each once. */
 const statementNames = new Map<string, string>();
@@ -161,12 +169,20 @@ export function renameStatements(stale: string | undefined): void {
  * Returns a query builder whose queries are run by `run`, such as on one connection or on any of a pool.
  * @param isInTransaction true if all of them run in one transaction, which can stream rows
  */
-export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Schema> {
+export function builderOver(
+  run: RunQuery,
+  isInTransaction = false,
+  sendAhead: SendAhead = () => false,
+): Kysely<Schema> {
   let streams = 0;
-  const runNamed = (text: string, values: readonly unknown[]) => {
+  const named = (text: string, values: readonly unknown[]): pg.QueryConfig => {
     const name = statementName(text);
-    return run({ text, values: values.map(toStored), ...(name && { name }) }).catch((error) => {
-      if (isStalePlan(error)) renameStatements(name);
+    return { text, values: values.map(toStored), ...(name && { name }) };
+  };
+  const runNamed = (text: string, values: readonly unknown[]) => {
+    const query = named(text, values);
+    return run(query).catch((error) => {
+      if (isStalePlan(error)) renameStatements(query.name);
       throw error;
     });
   };
@@ -208,28 +224,49 @@ export function builderOver(run: RunQuery, isInTransaction = false): Kysely<Sche
       createIntrospector: (db) => new PostgresIntrospector(db),
     },
   });
-  runDirectly(db, (text) => async (values) => (await runNamed(text, values)).rows);
+  runDirectly(db, (text) => {
+    const isChange = CHANGE.test(text);
+    return async (values) => {
+      if (isChange && sendAhead(named(text, values))) return [];
+      return (await runNamed(text, values)).rows;
+    };
+  });
   return db;
 }
 
-const builders = new WeakMap<pg.PoolClient, Kysely<Schema>>();
-const guards = new WeakMap<pg.PoolClient, HeldLocks>();
+const builders = new WeakMap<pg.ClientBase, Kysely<Schema>>();
+const guards = new WeakMap<pg.ClientBase, HeldLocks>();
 
-/** Returns the query builder of one connection, the same at each call: its queries stay compiled and prepared. */
-export function builderOfClient(client: pg.PoolClient): Kysely<Schema> {
+/**
+ * Returns the query builder of one connection that writes, the same at each call: its queries stay compiled and
+ * prepared. Prepared changes are sent ahead of what follows them, which fails with their errors.
+ */
+export function builderOfClient(client: WriteClient): Kysely<Schema> {
   const known = builders.get(client);
   if (known) return known;
-  const made = builderOver(async (query) => {
+  const requireLocked = ({ text, values }: pg.QueryConfig) => {
     const held = guards.get(client);
-    if (held) requireLockedRows(held, query.text, query.values ?? []);
+    if (held) requireLockedRows(held, text, values ?? []);
+  };
+  const run: RunQuery = async (query) => {
+    requireLocked(query);
     return client.query(query);
-  });
+  };
+  const sendAhead: SendAhead = (query) => {
+    if (!client.canSendAhead) return false;
+    requireLocked(query);
+    client.sendAhead(query, (error) => {
+      if (isStalePlan(error)) renameStatements(query.name);
+    });
+    return true;
+  };
+  const made = builderOver(run, false, sendAhead);
   builders.set(client, made);
   return made;
 }
 
 /** Lets the queries of a connection change only rows that are locked, until this is called without locks. */
-export function guardRows(client: pg.PoolClient, held: HeldLocks | undefined): void {
+export function guardRows(client: pg.ClientBase, held: HeldLocks | undefined): void {
   if (held) guards.set(client, held);
   else guards.delete(client);
 }

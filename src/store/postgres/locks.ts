@@ -162,7 +162,7 @@ export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
  * write, after its locks were taken: a process that stood still for so long that another leads writes nothing, and
  * another leads only when this transaction has ended.
  */
-export async function stillLeads(client: pg.PoolClient, processId: number): Promise<boolean> {
+export async function stillLeads(client: pg.ClientBase, processId: number): Promise<boolean> {
   const { space, jobs, jobWrites } = INSTALLATION;
   await client.query({
     name: "begin-job-write",

@@ -11,13 +11,14 @@ import type { WaitingWrite } from "./lane.ts";
 import { type LockSet, lockForWrite } from "./locks.ts";
 import { LOCK_WAIT_MS } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
+import type { WriteClient } from "./write-client.ts";
 
 /** Makes the error that a caller gets from one of the engine. */
 type Fail = (cause: unknown) => StoreUnavailable;
 
 /** One transaction of the engine, which several writes share, each in a savepoint of its own. */
 export class Transaction {
-  readonly client: pg.PoolClient;
+  readonly client: WriteClient;
   readonly db: Kysely<Schema>;
   readonly group: Group;
   /** The topics whose listeners are called after the commit. */
@@ -28,7 +29,7 @@ export class Transaction {
   #statementMs = 0;
   #featureLevel = 0;
 
-  constructor(client: pg.PoolClient, fail: Fail) {
+  constructor(client: WriteClient, fail: Fail) {
     this.client = client;
     this.db = builderOfClient(client);
     this.group = new Group(this.db);
@@ -42,9 +43,12 @@ export class Transaction {
    * @throws the engine's error, also when the locks were not to be had within `waitMs`
    */
   async begin(locks: LockSet | undefined, waitMs: number): Promise<number> {
-    await this.client.query(`begin isolation level read committed; ${this.#limit(waitMs, 0)}`);
-    this.#featureLevel = await lockForWrite(this.client, locks ?? []);
-    return this.#featureLevel;
+    const [, level] = await Promise.all([
+      this.client.query(`begin isolation level read committed; ${this.#limit(waitMs, 0)}`),
+      lockForWrite(this.client, locks ?? []),
+    ]);
+    this.#featureLevel = level;
+    return level;
   }
 
   /** The feature level of the data. */
@@ -62,10 +66,11 @@ export class Transaction {
     const mark = group.mark();
     const { deadline } = write;
     const leftMs = deadline === undefined ? 0 : Math.max(1, deadline - performance.now());
-    await client.query(`${this.#limit(leftMs || LOCK_WAIT_MS, leftMs)}savepoint attempt`);
+    client.sendAhead({ text: `${this.#limit(leftMs || LOCK_WAIT_MS, leftMs)}savepoint attempt` });
     guardRows(client, write.held);
     try {
       const value = await write.run(this);
+      if (client.failure) throw client.failure;
       await client.query("release savepoint attempt");
       return () => write.resolve(value);
     } catch (error) {
@@ -81,9 +86,10 @@ export class Transaction {
   /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */
   async attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
     const { client } = this;
-    await client.query("savepoint part");
+    client.sendAhead({ text: "savepoint part" });
     try {
       const value = await part();
+      if (client.failure) throw client.failure;
       await client.query("release savepoint part");
       return value;
     } catch (error) {
@@ -104,11 +110,12 @@ export class Transaction {
   async commit(seal: AuditSeal): Promise<void> {
     // Those of the last caller; what follows is for all of them.
     const limits = this.#limit(LOCK_WAIT_MS, 0);
-    if (limits !== "") await this.client.query(limits);
+    if (limits !== "") this.client.sendAhead({ text: limits });
     await this.group.writeOut(seal);
+    if (this.client.failure) throw this.client.failure;
     const { command } = await this.client.query("commit");
     // The engine takes the commit of a transaction that has failed as the request to end it.
-    if (command !== "COMMIT") throw new Error(`the transaction ended with ${command}`);
+    if (command !== "COMMIT") throw this.client.failure ?? new Error(`the transaction ended with ${command}`);
   }
 
   /** Returns the statements that set the limits of a statement, in milliseconds, where they are others. */
@@ -139,7 +146,7 @@ const CLOCK_MS = 10;
 const PROBE_LENGTH = 262_144;
 
 /** Writes as much as a large write, takes it back, and writes a row that stays as it is. @throws the engine's error */
-export async function tryChange(client: pg.PoolClient): Promise<void> {
+export async function tryChange(client: pg.ClientBase): Promise<void> {
   await client.query("savepoint probe");
   // Random, since the engine compresses.
   const value = randomBytes(PROBE_LENGTH / 2).toString("hex");
@@ -149,7 +156,7 @@ export async function tryChange(client: pg.PoolClient): Promise<void> {
 }
 
 /** Ends a transaction that failed. @returns whether the connection can be used again */
-export async function rollback(client: pg.PoolClient): Promise<boolean> {
+export async function rollback(client: pg.ClientBase): Promise<boolean> {
   try {
     await client.query("rollback");
     return true;

@@ -24,6 +24,7 @@ import { LOCK_WAIT_MS } from "./session-settings.ts";
 import { isBroken, isRetryable, isTimeout, storageProblem } from "./storage-problem.ts";
 import { rollback, Transaction, tryChange } from "./transaction.ts";
 import { Turns } from "./turns.ts";
+import type { WriteClient } from "./write-client.ts";
 
 /** A group takes no more writes when it has worked this long, so that other servers get the lock. */
 export const GROUP_MS = 8;
@@ -213,9 +214,9 @@ export class Writer {
   }
 
   async #commitGroup(lane: Lane): Promise<void> {
-    let client: pg.PoolClient;
+    let client: pg.PoolClient & WriteClient;
     try {
-      client = await this.#options.pool.connect();
+      client = (await this.#options.pool.connect()) as typeof client;
     } catch (error) {
       const failed = this.#failed(error);
       lane.reject(() => failed);
@@ -238,7 +239,7 @@ export class Writer {
   }
 
   /** Makes one commit of the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
-  async #transact(client: pg.PoolClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
+  async #transact(client: WriteClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const transaction = new Transaction(client, (cause) => this.#failed(cause));
       try {
@@ -275,7 +276,7 @@ export class Writer {
     return settled;
   }
 
-  async #requireLead(client: pg.PoolClient): Promise<void> {
+  async #requireLead(client: pg.ClientBase): Promise<void> {
     const leader = this.#options.leader();
     if (!leader || !(await stillLeads(client, leader.processId)))
       throw new StoreUnavailable("another server runs the jobs");

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { prepared } from "../../src/store/prepared.ts";
+import { type Reader, type Store, SYSTEM, type WriteTransaction, within } from "../../src/store/store.ts";
+import {
+  changeOf,
+  holdLocks,
+  makeOrganization,
+  sequencesOf,
+  type TestScope,
+  untilWaiting,
+} from "../harness/locked-organizations.ts";
+import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
+import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
+
+/*
+ * A prepared change is sent and not awaited: what the engine says to it arrives with the answer to a later statement of
+ * the same write.
+ */
+
+let cluster: PostgresCluster;
+let url: string;
+let store: Store;
+beforeAll(async () => {
+  cluster = await startPostgres("embedded", ["fsync=off"]);
+  url = await emptyDatabase(cluster);
+  store = await openProcess(url, { groupMs: 60_000 });
+});
+afterAll(async () => {
+  await store?.close();
+  await cluster?.stop();
+});
+
+const insertFact = prepared<{ name: string; value: string }, unknown>((db, { name, value }) =>
+  db.insertInto("fact").values({ name, value }),
+);
+
+const selectValue = prepared<{ name: string }, { value: string }>((db, { name }) =>
+  db.selectFrom("fact").select("value").where("name", "=", name),
+);
+
+const factOf = async (db: Reader, name: string) => (await selectValue(db, { name }))[0]?.value;
+
+const write = <T>(scope: TestScope, run: (tx: WriteTransaction) => Promise<T>) =>
+  store.write(SYSTEM, "test", run, within(scope));
+
+/** Starts writes while the lock of their organization is held elsewhere, so that they share a commit. */
+async function together<T>(scope: TestScope, start: () => Promise<T>[]): Promise<PromiseSettledResult<T>[]> {
+  const held = await holdLocks(url, [scope.organizationId]);
+  const writes = start();
+  await untilWaiting(url, 1);
+  await held.release();
+  return Promise.allSettled(writes);
+}
+
+describe("a change that the engine refuses", () => {
+  test("fails its write with the engine's error, though nothing came after it", async () => {
+    const scope = await makeOrganization(store);
+    await write(scope, ({ db }) => insertFact(db, { name: "taken", value: "first" }));
+    const again = write(scope, async ({ db, ...tx }) => {
+      await insertFact(db, { name: "beside", value: "lost" });
+      await insertFact(db, { name: "taken", value: "second" });
+      tx.record(changeOf(scope));
+      return "done";
+    });
+    await expect(again).rejects.toMatchObject({ code: "23505" });
+    expect(await factOf(store.reader, "taken")).toBe("first");
+    expect(await factOf(store.reader, "beside")).toBeUndefined();
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([]);
+  });
+
+  test("is the error of what the write asks next", async () => {
+    const scope = await makeOrganization(store);
+    const asking = write(scope, async ({ db }) => {
+      await insertFact(db, { name: "asked", value: "first" });
+      await insertFact(db, { name: "asked", value: "second" });
+      await expect(factOf(db, "asked")).rejects.toMatchObject({ code: "23505" });
+    });
+    await expect(asking).rejects.toMatchObject({ code: "23505" });
+  });
+
+  test("fails none of the writes that share the commit", async () => {
+    const scope = await makeOrganization(store);
+    const settled = await together(scope, () =>
+      ["one", "one", "two"].map((name) =>
+        write(scope, async (tx) => {
+          await insertFact(tx.db, { name, value: name });
+          tx.record(changeOf(scope));
+        }),
+      ),
+    );
+    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await factOf(store.reader, "two")).toBe("two");
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1, 2]);
+  });
+
+  test("fails a part of a write, which goes on without it", async () => {
+    const scope = await makeOrganization(store);
+    await write(scope, async (tx) => {
+      await insertFact(tx.db, { name: "part", value: "whole" });
+      const part = tx.attempt(() => insertFact(tx.db, { name: "part", value: "part" }));
+      await expect(part).rejects.toMatchObject({ code: "23505" });
+      await insertFact(tx.db, { name: "after", value: "part" });
+    });
+    expect(await factOf(store.reader, "part")).toBe("whole");
+    expect(await factOf(store.reader, "after")).toBe("part");
+  });
+
+  test("fails every write of the commit where it is a record of them", async () => {
+    const scope = await makeOrganization(store);
+    await onCluster(url, "alter table event add constraint none check (resource_id <> 'refused') not valid");
+    const settled = await together(scope, () =>
+      ["fine", "refused"].map((id) =>
+        write(scope, async (tx) => {
+          await insertFact(tx.db, { name: `record of ${id}`, value: id });
+          tx.record({ ...changeOf(scope), id });
+        }),
+      ),
+    );
+    expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(await factOf(store.reader, "record of fine")).toBeUndefined();
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([]);
+    // The connection is of use again.
+    await write(scope, async (tx) => tx.record(changeOf(scope)));
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1]);
+  });
+});
+
+test("many changes in a row all arrive", async () => {
+  const scope = await makeOrganization(store);
+  const names = Array.from({ length: 1_000 }, (_, index) => `many ${index}`);
+  const last = await write(scope, async ({ db }) => {
+    for (const name of names) await insertFact(db, { name, value: name });
+    return factOf(db, "many 999");
+  });
+  expect(last).toBe("many 999");
+  const { rows } = await onCluster(url, "select count(*)::int as count from fact where name like 'many %'");
+  expect(rows).toEqual([{ count: 1_000 }]);
+});
