@@ -12,7 +12,7 @@ import { findOutput } from "../../src/store/agent/agent-output.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
-import { findClaimable } from "../../src/store/runner/work-lease.ts";
+import { findClaimable } from "../../src/store/runner/claimable-work.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";

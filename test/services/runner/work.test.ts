@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { builderOf } from "../../../src/store/query-builder.ts";
+import { type Claimant, findClaimable } from "../../../src/store/runner/claimable-work.ts";
 import {
   AGENT_WITH_ENVIRONMENT,
   findWork,
@@ -14,9 +15,7 @@ import {
   stopWork,
 } from "../../../src/store/runner/work.ts";
 import {
-  type Claimant,
   claimWork,
-  findClaimable,
   findExpiredLeases,
   findLease,
   postponeWork,

@@ -1,0 +1,134 @@
+import type { Compilable } from "kysely";
+import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Reader, Scope } from "../store.ts";
+import { AGENT_WITH_ENVIRONMENT, type StoredWork } from "./work.ts";
+
+/** A runner that asks for work, and the work that it accepts. */
+export interface Claimant extends Scope {
+  /**
+   * Ids that work may be bound to: the runner's own, and for a local runner also that of the local
+   * configuration.
+   */
+  readonly runnerIds: readonly [own: string, local?: string];
+  /** WorkKinds by number; empty for every kind. */
+  readonly kinds: readonly number[];
+  /** Whether it takes agent executions together with their new environments; false when absent. */
+  readonly agentsWithEnvironment?: boolean;
+  /** Ids of the classes that it serves; work without a class always fits. */
+  readonly environmentClassIds: readonly string[];
+}
+
+const EVERY_KIND = WorkKindSchema.values
+  .map(({ number }) => number)
+  .filter((kind) => kind !== WorkKind.UNSPECIFIED);
+
+/** The kinds and classes of one query; more are looked up in several. SQLite takes up to 500. */
+const MAX_PAIRS = 60;
+
+interface NextWork {
+  readonly organizationId: string;
+  readonly runnerId: string;
+  readonly otherRunnerId: string;
+  readonly now: number;
+  readonly limit: number;
+  readonly kinds: readonly number[];
+  /** Null is for work without a class. */
+  readonly classIds: readonly (string | null)[];
+}
+
+/** The values of a query by its parameters, `kind0` and `class0` being the first of each. */
+type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string, unknown>>;
+
+/**
+ * Returns the next work of each of so many kinds and classes in one query. Each pair is found by the
+ * index alone: none of the work that the runner does not accept is read, however much there is.
+ */
+function nextOfPairs(kindCount: number, classCount: number, withoutClass: boolean) {
+  return prepared<NextValues, StoredWork>((db, values) => {
+    const ofPair = (kind: string, classId: string | undefined) => {
+      const ready = db
+        .selectFrom("work")
+        .selectAll()
+        .where("organization_id", "=", values.organizationId)
+        .where("kind", "=", values[kind] as number)
+        .where("leased_by", "is", null)
+        .where("not_before", "<=", values.now)
+        .where((eb) =>
+          eb.or([
+            eb("runner_id", "is", null),
+            eb("runner_id", "in", [values.runnerId, values.otherRunnerId]),
+          ]),
+        );
+      const ofClass =
+        classId === undefined
+          ? ready.where("environment_class_id", "is", null)
+          : ready.where("environment_class_id", "=", values[classId] as string);
+      // One order of the groups within every turn: with that of arrival, one could be served twice
+      // before another.
+      const next = ofClass.orderBy("turn").orderBy("group_id").orderBy("id").limit(values.limit);
+      return db.selectFrom(next.as("next")).selectAll();
+    };
+    const classes = Array.from({ length: classCount }, (_, index) => `class${index}`);
+    const pairs = Array.from({ length: kindCount }, (_, index) => `kind${index}`).flatMap((kind) =>
+      [...(withoutClass ? [undefined] : []), ...classes].map((classId) => ofPair(kind, classId)),
+    );
+    return pairs.reduce((all, pair) => all.unionAll(pair)) as Compilable<StoredWork>;
+  });
+}
+
+const queries = new Map<string, ReturnType<typeof nextOfPairs>>();
+
+async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
+  const { kinds, classIds, ...values } = next;
+  const named = classIds.filter((id) => id !== null);
+  const withoutClass = named.length < classIds.length;
+  const shape = `${kinds.length} ${named.length} ${withoutClass}`;
+  const query = queries.get(shape) ?? nextOfPairs(kinds.length, named.length, withoutClass);
+  queries.set(shape, query);
+  return query(db, {
+    ...values,
+    ...Object.fromEntries(kinds.map((kind, index) => [`kind${index}`, kind])),
+    ...Object.fromEntries(named.map((id, index) => [`class${index}`, id])),
+  });
+}
+
+/** Returns the kinds of rows that a runner accepts. */
+export function kindsFor({
+  kinds,
+  agentsWithEnvironment = false,
+}: Pick<Claimant, "kinds" | "agentsWithEnvironment">): readonly number[] {
+  const asked = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
+  const leasedAs = agentsWithEnvironment ? WorkKind.AGENT : WorkKind.ENVIRONMENT;
+  return asked.includes(leasedAs) ? [...asked, AGENT_WITH_ENVIRONMENT] : asked;
+}
+
+/**
+ * Returns up to `limit` pieces of work that a runner accepts at `now`, in the order of their turns; for
+ * reads as for writes.
+ */
+export async function findClaimable(
+  db: Reader,
+  claimant: Claimant,
+  now: number,
+  limit: number,
+): Promise<StoredWork[]> {
+  const { organizationId, runnerIds, environmentClassIds } = claimant;
+  const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
+  const wanted = kindsFor(claimant);
+  const classIds = [null, ...environmentClassIds];
+  const classesPerQuery = Math.floor(MAX_PAIRS / wanted.length);
+  const found: StoredWork[] = [];
+  for (let at = 0; at < classIds.length; at += classesPerQuery) {
+    const some = classIds.slice(at, at + classesPerQuery);
+    const next = { organizationId, runnerId, otherRunnerId, now, limit, kinds: wanted, classIds: some };
+    found.push(...(await selectNext(db, next)));
+  }
+  return found.sort(byTurn).slice(0, limit);
+}
+
+function byTurn(one: StoredWork, other: StoredWork): number {
+  if (one.turn !== other.turn) return one.turn - other.turn;
+  if (one.group_id !== other.group_id) return one.group_id < other.group_id ? -1 : 1;
+  return one.id < other.id ? -1 : 1;
+}
