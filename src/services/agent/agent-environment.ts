@@ -2,7 +2,7 @@ import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { canRunAgents, unavailableReason } from "../../domain/agent/agent-environment.ts";
 import type { AgentFailure } from "../../domain/agent/agent-execution.ts";
-import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
+import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { queueAgentExecution } from "./agent-execution.ts";
 import { wakeForEnvironment } from "./agent-wake.ts";
@@ -26,7 +26,7 @@ export async function syncAgentExecutions(
   if (message === undefined && !(after && canRunAgents(after))) return;
   const failure: AgentFailure | undefined =
     message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
-  for (const stored of await findOpenAgentExecutions(tx.db, scope, { environmentId: before.id })) {
+  for (const stored of await findOpenAgentExecutionsIn(tx.db, scope, before.id)) {
     if (failure) await haltAgentExecution(tx, scope, stored, { failure });
     else if (after) await queueAgentExecution(tx, scope, stored, after);
   }

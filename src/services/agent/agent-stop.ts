@@ -13,7 +13,7 @@ import {
   type StoredAgentExecution,
   setCreatedEnvironment,
 } from "../../store/agent/agent-execution.ts";
-import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
+import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
@@ -72,7 +72,7 @@ export async function getOwnedAgentExecution(
 
 /** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
 async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
-  const [successor] = await findOpenAgentExecutions(tx.db, scope, { environmentId: id });
+  const [successor] = await findOpenAgentExecutionsIn(tx.db, scope, id);
   if (successor) return setCreatedEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);
   if (!environment) return;

@@ -15,7 +15,6 @@ import type { AgentExecutionTable } from "./agent-schema.ts";
  * The conditions for executions that have not stopped; a field that is left out restricts nothing.
  */
 export interface OpenAgentExecutions {
-  readonly environmentId?: string;
   readonly accountId?: string;
   readonly creatorId?: string;
   /** Id of the runner that the request named. */
@@ -23,6 +22,31 @@ export interface OpenAgentExecutions {
   readonly parentId?: string;
   /** Id of the action that it is a step of. */
   readonly stepOfActionId?: string;
+}
+
+interface EnvironmentKey {
+  readonly organizationId: string;
+  readonly environmentId: string;
+}
+
+const selectAllOpenIn = prepared<EnvironmentKey, AgentExecutionTable>(
+  (db, { organizationId, environmentId }) =>
+    db
+      .selectFrom("agent_execution")
+      .selectAll()
+      .where("environment_id", "=", environmentId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .where("stopped_at", "is", null)
+      .orderBy("id"),
+);
+
+/** Returns the executions in an environment that have not stopped, oldest first. */
+export async function findOpenAgentExecutionsIn(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<StoredAgentExecution[]> {
+  return (await selectAllOpenIn(db, { organizationId, environmentId })).map(storedOfRow);
 }
 
 /** Returns the executions that have not stopped, oldest first. */
@@ -50,7 +74,6 @@ function openOf(db: Reader, scope: Scope, asked: OpenAgentExecutions) {
     .selectFrom("agent_execution")
     .where("organization_id", "=", scope.organizationId)
     .where("stopped_at", "is", null);
-  if (asked.environmentId !== undefined) query = query.where("environment_id", "=", asked.environmentId);
   if (asked.accountId !== undefined) query = query.where("account_id", "=", asked.accountId);
   if (asked.creatorId !== undefined) query = query.where("creator_id", "=", asked.creatorId);
   if (asked.runnerId !== undefined) query = query.where("runner_id", "=", asked.runnerId);
@@ -59,11 +82,6 @@ function openOf(db: Reader, scope: Scope, asked: OpenAgentExecutions) {
     query = query.where("action_id", "=", asked.stepOfActionId).where("step_key", "is not", null);
   }
   return query.orderBy("id");
-}
-
-interface EnvironmentKey {
-  readonly organizationId: string;
-  readonly environmentId: string;
 }
 
 const selectOpenIn = prepared<EnvironmentKey, { id: string }>((db, { organizationId, environmentId }) =>

@@ -15,7 +15,7 @@ import {
 } from "../../../domain/environment/environment-phase.ts";
 import { findAgent } from "../../../store/agent/agent.ts";
 import { type StoredAgentExecution, updateAgentExecution } from "../../../store/agent/agent-execution.ts";
-import { findOpenAgentExecutions } from "../../../store/agent/agent-execution-search.ts";
+import { findOpenAgentExecutionsIn } from "../../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { hasEnvironmentWork, queueEnvironmentWork } from "../../../store/environment/environment-work.ts";
 import { AGENT_WITH_ENVIRONMENT, removeWork, type StoredWork } from "../../../store/runner/work.ts";
@@ -78,7 +78,7 @@ async function findWaitingExecution(
   scope: Scope,
   environmentId: string,
 ): Promise<StoredAgentExecution | undefined> {
-  const open = await findOpenAgentExecutions(tx.db, scope, { environmentId });
+  const open = await findOpenAgentExecutionsIn(tx.db, scope, environmentId);
   return open.find(({ createdEnvironment, execution }) => createdEnvironment && !isStopRequested(execution));
 }
 
