@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post } from "../../harness/call.ts";
 import { LONG_LEASES } from "../../harness/lease.ts";
 import { holdLocks, untilWaiting } from "../../harness/locked-organizations.ts";
+import { addMember } from "../../harness/member.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../../harness/postgres-store.ts";
 import { runCommand, stopAll, type TestServer } from "../../harness/server.ts";
 import { startServers } from "../../harness/several-servers.ts";
 import { ORGANIZATION_RULES } from "./organization-rules.ts";
-import { newPlace, type Place, times } from "./trial.ts";
+import { newPlace, outcomeOf, type Place, times } from "./trial.ts";
 import { WORK_RULES } from "./work-rules.ts";
 
 const SERVERS = 3;
@@ -91,6 +93,28 @@ describe("commands at once", () => {
     expect(added.map(({ code }) => code).filter((code) => code === 0)).toHaveLength(1);
     const { rows } = await onCluster(url, "select name from agent where name = 'Only'");
     expect(rows).toHaveLength(1);
+  });
+
+  test("let an account join that a server blocks meanwhile, which then asks for more, or refuse it", async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const [home, other] = [await newPlace(first(), url), await newPlace(first(), url)];
+      const email = `blocked-in-round-${round}@example.org`;
+      const { accountId } = await addMember(first(), { organizationId: home.organizationId, email });
+      const lock = await holdLocks(url, [null]);
+      const named = ["--organization", other.organizationId, "--email", email, "--name", "Known"];
+      const joining = command("member", "add", ...named);
+      await untilWaiting(url, 1);
+      // It has read which organizations the account is in, and does not know the other.
+      const blocking = home.call("AccountService/BlockAccount", { accountId, reason: "left" }, servers[1]);
+      await untilWaiting(url, 2);
+      await lock.release();
+      const [{ code, stdout }, blocked] = await Promise.all([joining, blocking]);
+      // Whoever blocks an account needs to be an administrator of each organization that it is in.
+      expect([code, outcomeOf(blocked)]).toEqual(code === 0 ? [0, "PERMISSION_DENIED"] : [1, "done"]);
+      if (code !== 0) continue;
+      const answer = await post(first(), "AccountService/GetAccount", {}, stdout.trim());
+      expect(answer.status).toBe(200);
+    }
   });
 });
 
