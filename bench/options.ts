@@ -53,9 +53,19 @@ export function readOptions(args: readonly string[]): Options {
 }
 
 /** Whether a run does less than all, so that its page is not the one to keep. */
-export function isSelection({ cases, only, rounds, seconds, profiles }: Options): boolean {
-  const isUsual = rounds === FULL.rounds && seconds === FULL.seconds && profiles === undefined;
-  return cases.length > 0 || only.length > 0 || !isUsual;
+export function isSelection(options: Options): boolean {
+  return isPart(options) || shorterRun(options) !== "";
+}
+
+/** Whether a run leaves out cases or peers, or measures servers that are profiled. */
+export function isPart({ cases, only, profiles }: Options): boolean {
+  return cases.length > 0 || only.length > 0 || profiles !== undefined;
+}
+
+/** Returns the options by which a run asks other than the usual rounds and seconds, as its page shows them. */
+export function shorterRun({ rounds, seconds }: Options): string {
+  if (rounds === FULL.rounds && seconds === FULL.seconds) return "";
+  return ` -- --rounds ${rounds} --seconds ${seconds}`;
 }
 
 function names(text: string): string[] {

@@ -1,8 +1,9 @@
 /**
  * Compares the server with its peers on PostgreSQL, and with itself as data
  * grows: `npm run bench:postgres`, about 11 minutes. It starts the release that
- * npm installs, with commits forced to disk. Writes bench/POSTGRES.md; with
- * `--quick` it does less and only prints. Options as those of bench.ts; the
+ * npm installs, with commits forced to disk. Writes bench/POSTGRES.md, also with
+ * fewer `--rounds` and `--seconds`, which the page names; with `--quick` it does
+ * less and only prints. Options as those of bench.ts; the
  * cases are those of bench/postgres/cases.ts, `two-servers` and `growth`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +12,7 @@ import { join } from "node:path";
 import { stopAll } from "../test/harness/server.ts";
 import { startLoad } from "./load/load.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
-import { isSelection, readOptions } from "./options.ts";
+import { isPart, readOptions } from "./options.ts";
 import { POSTGRES_CASES, POSTGRES_RATIOS } from "./postgres/cases.ts";
 import { startCluster } from "./postgres/cluster.ts";
 import { measurePostgresGrowth, type PostgresGrowth } from "./postgres/growth.ts";
@@ -85,5 +86,5 @@ const page = postgresPage({
   growth,
   held,
 });
-if (options.isQuick || isSelection(options)) process.stdout.write(page);
+if (options.isQuick || isPart(options)) process.stdout.write(page);
 else writeFileSync(join(import.meta.dirname, "POSTGRES.md"), page);

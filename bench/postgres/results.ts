@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { shown } from "../figures.ts";
 import { type GrowthBar, pageAndSearchTables, pageBar, worstSearch } from "../growth/growth-page.ts";
-import type { Options } from "../options.ts";
+import { type Options, shorterRun } from "../options.ts";
 import { caseTables, ratioTable } from "../page.ts";
 import { median } from "../ratios.ts";
 import { versionOf } from "../results.ts";
@@ -56,7 +56,7 @@ export function postgresBars({ growth, held }: Pick<PostgresRun, "growth" | "hel
 /** The page of a run. */
 export function postgresPage(run: PostgresRun): string {
   const { options, began, tookMinutes, machine, release, loads, measures, two, growth } = run;
-  const command = `npm run bench:postgres${options.isQuick ? " -- --quick" : ""}`;
+  const command = `npm run bench:postgres${options.isQuick ? " -- --quick" : shorterRun(options)}`;
   return `# The server beside its peers, on PostgreSQL
 
 Made by \`${command}\` on ${began.toISOString().slice(0, 10)} in ${tookMinutes.toFixed(0)} minutes; not edited.
