@@ -28,13 +28,13 @@ function readTimes(db: Database.Database): ExecutionTimes[] {
   const rows = db
     .prepare(
       `select execution_id as id, workflow_execution.started_at as began, workflow_action.started_at as started,
-        workflow_action.body ->> '$.metadata.finishedAt' as finished
+        workflow_action.finished_at as finished
       from workflow_action join workflow_execution on workflow_execution.id = execution_id`,
     )
-    .all() as { id: string; began: number; started: number; finished: string }[];
+    .all() as { id: string; began: number; started: number; finished: number }[];
   return [...Map.groupBy(rows, ({ id }) => id).values()].map((own) => ({
     startedAt: own[0]?.began ?? Number.NaN,
     actionsStartedAt: own.map(({ started }) => started).toSorted((a, b) => a - b),
-    actionsFinishedAt: own.map(({ finished }) => Date.parse(finished)).toSorted((a, b) => a - b),
+    actionsFinishedAt: own.map(({ finished }) => finished).toSorted((a, b) => a - b),
   }));
 }

@@ -7,9 +7,10 @@ import { databaseAt } from "../config/database-settings.ts";
 import { DomainError } from "../domain/error.ts";
 import { type Keys, loadKeys } from "../keys.ts";
 import { idMaker } from "../new-id.ts";
-import { NewerData } from "../store/feature-level.ts";
+import { NewerData, OlderData } from "../store/feature-level.ts";
 import { hadOrganization } from "../store/identity/organization.ts";
 import type { Presence } from "../store/postgres/locks.ts";
+import type { FillProgress } from "../store/row-fill.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
@@ -32,6 +33,8 @@ export interface OpenData {
 export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> {
   /** Called for each migration that begins on data of an earlier release. */
   readonly onMigration?: (name: string) => void;
+  /** Called every few seconds while a migration rewrites rows. */
+  readonly onMigratedRows?: FillProgress;
   /** Among the servers of a database; of a data folder, its lock says it. Default "beside". */
   readonly presence?: Presence;
 }
@@ -161,7 +164,8 @@ export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () =>
     return open();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (error instanceof NewerData) throw new StartError(message, { cause: error });
+    if (error instanceof NewerData || error instanceof OlderData)
+      throw new StartError(message, { cause: error });
     // An error without a code of the system or the database is a fault, and keeps its stack.
     if (typeof code !== "string") throw error;
     throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });

@@ -32,8 +32,11 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   const log = createLog(config.logLevel);
   const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
+  const onMigratedRows = (table: string, done: number, total: number) =>
+    log.info({ table, done, total }, "rewriting rows of an earlier release");
   const { store, keys } = await openData(config, {
     onMigration,
+    onMigratedRows,
     quotaBytes: quotaBytesOf(config),
     presence: "server",
   }).catch((error) => {

@@ -22,6 +22,11 @@ export class NewerData extends Error {
   override readonly name = "NewerData";
 }
 
+/** The error of a command on data of an earlier release, while a server of that may run. */
+export class OlderData extends Error {
+  override readonly name = "OlderData";
+}
+
 /** Returns why this release must not use data of a feature level, in words for the operator; undefined where it may. */
 export function levelProblem(level: number): string | undefined {
   if (level <= FEATURE_LEVEL) return undefined;

@@ -101,7 +101,7 @@ const LARGE: readonly (readonly [
 ])[] = [
   ["WorkflowService/ListWorkflows", "workflow", "body", "metadata.description", 11_000_000],
   ["WorkflowService/ListWorkflowExecutions", "workflow_plan", "body", "action.steps.task.command", 4_000_000],
-  ["WorkflowService/ListWorkflowExecutionActions", "workflow_action", "body", "status.failureMessage", 5_000],
+  ["WorkflowService/ListWorkflowExecutionActions", "workflow_action", "progress", "failureMessage", 5_000],
   [
     "WorkflowService/ListWorkflowExecutionOutputs",
     "workflow_action",

@@ -5,6 +5,7 @@ const root = join(import.meta.dirname, "../..");
 
 /** The tests that a run on PostgreSQL leaves out, each with its reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
+  "test/e2e/earlier-executions.test.ts": "an older release's data folder; test/postgres has its database",
   "test/e2e/failing-disk.test.ts": "the disk of the data folder fails, on which that engine forces its log",
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
@@ -24,6 +25,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/store/migrated-rows.test.ts": "rows that releases before the other engine wrote",
   "test/store/project/text-index.test.ts": "segments of that engine's index of texts",
   "test/store/query-plan.test.ts": "that engine's plans",
+  "test/store/workflow/migrated-progress.test.ts": "rows of a file, rewritten by that engine's migration",
   "test/store/stuck-write.test.ts":
     "the one writer; a connection that stands still in a transaction is ended by its database",
 };

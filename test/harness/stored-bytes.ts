@@ -25,9 +25,9 @@ const COUNTED: Readonly<Record<string, string>> = {
   step_log: "select organization_id, l.data from step_log l join workflow_action a on a.id = l.action_id",
   token: "select organization_id, body from token",
   workflow: "select organization_id, body from workflow",
-  workflow_action: "select organization_id, outputs, body from workflow_action",
+  workflow_action: "select organization_id, outputs, body, progress from workflow_action",
   workflow_execution:
-    "select organization_id, variables, action_failures, action_warnings, body from workflow_execution",
+    "select organization_id, variables, action_failures, action_warnings, body, progress from workflow_execution",
   workflow_plan:
     "select organization_id, p.body from workflow_plan p join workflow_execution e on e.id = p.execution_id",
   workflow_trigger_event: "select organization_id, payload, body from workflow_trigger_event",

@@ -1,7 +1,13 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { FEATURE_LEVEL } from "../../src/store/feature-level.ts";
 import { post } from "../harness/call.ts";
+import {
+  answersOn,
+  endEarlierExecutions,
+  makeEarlierExecutions,
+  OLDER,
+} from "../harness/earlier-executions.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
@@ -10,14 +16,12 @@ import { lackOf, nextRelease, sourcesOf } from "../harness/release.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-/** The first commit in which both engines have feature levels. The tests run its server beside the one of this tree. */
-const OLDER = "c0846b1d250d0dea81b0e02b0079cc6e5b3232d7";
-/** The level that it knows. */
-const OLDER_LEVEL = 1;
 const lack = lackOf(OLDER);
-const testBeside = testUnless(lack);
 
-/** The level after that of this tree, at which the changed sources store a field that this tree does not know. */
+/**
+ * The level after that of this tree, at which the changed sources store a field that this tree does not know. No
+ * earlier commit of the history can run beside this tree, whose executions have other columns: so it is the older one.
+ */
 const NEXT = FEATURE_LEVEL + 1;
 const setMark = `if (tx.featureLevel >= ${NEXT}) $2.upgradeMark = "marked";`;
 const CHANGES = [
@@ -43,12 +47,10 @@ const CHANGES = [
 ] as const;
 
 let cluster: PostgresCluster;
-let older: string;
+const older = undefined;
 let newer: string;
 beforeAll(async () => {
-  if (lack !== undefined) return;
   cluster = await startPostgres("embedded");
-  older = sourcesOf(OLDER);
   newer = nextRelease(CHANGES);
 });
 afterAll(async () => {
@@ -60,8 +62,12 @@ afterAll(async () => {
 async function besideEachOther() {
   const url = await emptyDatabase(cluster);
   const dataDir = temporaryFolder();
-  const start = async (release: string) => {
-    const server = await startServer({ release, dataDir, env: { CHARTROOM_DATABASE_URL: url } });
+  const start = async (release: string | undefined) => {
+    const server = await startServer({
+      ...(release && { release }),
+      dataDir,
+      env: { CHARTROOM_DATABASE_URL: url },
+    });
     return { ...server, token };
   };
   let token = "";
@@ -105,12 +111,12 @@ const update = (server: TestServer, projectId: string, technicalDescription: str
 /** Requires that a server of the older release does not start, and says why. */
 async function expectRefused(start: Promise<TestServer>): Promise<void> {
   await expect(start).rejects.toThrow(
-    `the data has the feature level ${NEXT}, and this release knows ${OLDER_LEVEL}: it would lose what a newer release has stored; start that release instead`,
+    `the data has the feature level ${NEXT}, and this release knows ${FEATURE_LEVEL}: it would lose what a newer release has stored; start that release instead`,
   );
 }
 
 describe("an older server beside a newer one", () => {
-  testBeside("updates the same rows, is restarted, and loses nothing of what the newer stores", async () => {
+  test("updates the same rows, is restarted, and loses nothing of what the newer stores", async () => {
     const both = await besideEachOther();
     const [ofOlder, ofNewer] = [await create(both.older, "older"), await create(both.newer, "newer")];
     const updateAll = async (text: string) => {
@@ -130,7 +136,7 @@ describe("an older server beside a newer one", () => {
     const looked = await both.rollbacks();
     await until(both.rollbacks, (count) => count >= looked + 15);
     await updateAll("after");
-    expect(await both.level()).toBe(OLDER_LEVEL);
+    expect(await both.level()).toBe(FEATURE_LEVEL);
 
     expect(await both.older.stop()).toBe(0);
     await until(both.level, (level) => level === NEXT);
@@ -144,46 +150,78 @@ describe("an older server beside a newer one", () => {
     await both.newer.stop();
   });
 
-  testBeside(
-    "that stood still while the level was raised writes nothing any more, and says why",
+  test("that stood still while the level was raised writes nothing any more, and says why", async () => {
+    const both = await besideEachOther();
+    const { id } = await create(both.older, "shared");
+    const { id: plain } = await create(both.older, "plain");
+    both.older.process.kill("SIGSTOP");
+    await until(both.level, (level) => level === NEXT);
+    await succeeded(update(both.newer, id, "marked"));
+    const before = [await both.storedOf(id), await both.storedOf(plain)];
+    both.older.process.kill("SIGCONT");
+    const late = await Promise.all([
+      update(both.older, id, "late"),
+      update(both.older, plain, "late"),
+      post(both.older, "ProjectService/DeleteProject", { projectId: plain }),
+    ]);
+    expect(late.map(({ status, body }) => [status, body.code])).toEqual(
+      Array.from(late, () => [503, "unavailable"]),
+    );
+    expect([await both.storedOf(id), await both.storedOf(plain)]).toEqual(before);
+    expect(before[0].upgradeMark).toBe("marked");
+    const readiness = async () => {
+      const res = await fetch(`${both.older.url}/readyz`);
+      const { reason } = (await res.json()) as { readonly reason?: string };
+      return { status: res.status, reason };
+    };
+    const red = await until(readiness, ({ status }) => status === 503);
+    expect(red.reason).toContain("start that release instead");
+    // It ends when it is told to, and not before.
+    expect(both.older.process.exitCode).toBeNull();
+    expect(await both.older.stop()).toBe(0);
+    await expectRefused(
+      startServer({
+        dataDir: temporaryFolder(),
+        args: ["--key-file", join(both.dataDir, "key.json")],
+        env: { CHARTROOM_DATABASE_URL: both.url },
+      }),
+    );
+    await both.newer.stop();
+  });
+});
+
+describe("a server from before executions had columns of their own", () => {
+  testUnless(lack)(
+    "keeps this one from its start, and is refused on what this one has rewritten",
     async () => {
-      const both = await besideEachOther();
-      const { id } = await create(both.older, "shared");
-      const { id: plain } = await create(both.older, "plain");
-      both.older.process.kill("SIGSTOP");
-      await until(both.level, (level) => level === NEXT);
-      await succeeded(update(both.newer, id, "marked"));
-      const before = [await both.storedOf(id), await both.storedOf(plain)];
-      both.older.process.kill("SIGCONT");
-      const late = await Promise.all([
-        update(both.older, id, "late"),
-        update(both.older, plain, "late"),
-        post(both.older, "ProjectService/DeleteProject", { projectId: plain }),
+      const release = sourcesOf(OLDER);
+      const env = { CHARTROOM_DATABASE_URL: await emptyDatabase(cluster), CHARTROOM_LEASE_DURATION: "3600" };
+      const dataDir = temporaryFolder();
+      const first = await startServer({ release, dataDir, env });
+      const token = await until(
+        () => /cr_pat_\w+(?=\n)/.exec(first.output())?.[0] ?? "",
+        (found) => found !== "",
+      );
+      const made = await makeEarlierExecutions({ ...first, token });
+      await expect(startServer({ dataDir, env })).rejects.toThrow(
+        "a server of an earlier release runs, which cannot use the tables of this one: stop all of them, then start this one",
+      );
+      const before = await answersOn({ ...first, token }, made.ids);
+      expect(await first.stop()).toBe(0);
+
+      const server = { ...(await startServer({ dataDir, env })), token };
+      expect(await answersOn(server, made.ids)).toEqual(before);
+      await endEarlierExecutions(server, made);
+      expect(server.log().filter(({ table }) => table !== undefined)).toMatchObject([
+        { table: "workflow_execution", done: made.ids.length, total: made.ids.length },
+        { table: "workflow_action" },
       ]);
-      expect(late.map(({ status, body }) => [status, body.code])).toEqual(
-        Array.from(late, () => [503, "unavailable"]),
+      await expect(startServer({ release, dataDir, env })).rejects.toThrow(
+        "the data has the feature level 2, and this release knows 1",
       );
-      expect([await both.storedOf(id), await both.storedOf(plain)]).toEqual(before);
-      expect(before[0].upgradeMark).toBe("marked");
-      const readiness = async () => {
-        const res = await fetch(`${both.older.url}/readyz`);
-        const { reason } = (await res.json()) as { readonly reason?: string };
-        return { status: res.status, reason };
-      };
-      const red = await until(readiness, ({ status }) => status === 503);
-      expect(red.reason).toContain("start that release instead");
-      // It ends when it is told to, and not before.
-      expect(both.older.process.exitCode).toBeNull();
-      expect(await both.older.stop()).toBe(0);
-      await expectRefused(
-        startServer({
-          release: older,
-          dataDir: temporaryFolder(),
-          args: ["--key-file", join(both.dataDir, "key.json")],
-          env: { CHARTROOM_DATABASE_URL: both.url },
-        }),
-      );
-      await both.newer.stop();
+      expect(await server.stop()).toBe(0);
+      const unfilled = "select from workflow_action where progress is null or body like '%status%'";
+      expect((await onCluster(env.CHARTROOM_DATABASE_URL, unfilled)).rowCount).toBe(0);
     },
   );
 });

@@ -453,21 +453,21 @@ test("the plan of an execution of an earlier release moves beside its row, which
         .all(),
   ) as [string, string | null][];
   const stored = rows.map((row) => row.map((body) => (body === null ? null : JSON.parse(body))));
-  const { trigger, action, report, ...others } = spec;
+  const { trigger, action, report } = spec;
   const blank = { session: "", desiredPhase: "WORKFLOW_EXECUTION_PHASE_UNSPECIFIED" };
   expect(stored).toEqual([
     [
       {
         id: "e1",
-        spec: { ...others, action: { ...action, steps: [] }, report: { ...report, steps: [] } },
-        status: { pendingActionCount: 0 },
+        metadata: {},
+        spec: { action: { ...action, steps: [] }, report: { ...report, steps: [] } },
       },
       { ...blank, trigger, action, report },
     ],
     [
-      { id: "e2", spec: { session: "s" } },
+      { id: "e2", metadata: {}, spec: {} },
       { ...blank, trigger: { manual: {} } },
     ],
-    [{ id: "e3" }, null],
+    [{ id: "e3", metadata: {}, spec: {} }, null],
   ]);
 });

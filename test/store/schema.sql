@@ -753,7 +753,7 @@ CREATE TABLE workflow_action (
   stops_at integer,
   outputs text,
   body text not null
-) strict;
+, session text, finished_at integer, attempt integer not null default 0, progress text) strict;
 
 CREATE INDEX workflow_action_by_deadline on workflow_action (stops_at) where stops_at is not null;
 
@@ -770,15 +770,15 @@ CREATE INDEX workflow_action_given on workflow_action (execution_id) where queue
 CREATE TRIGGER workflow_action_goes_after_its_parts before delete on workflow_action
 begin delete from step_log where action_id = old.id; end;
 
-CREATE TRIGGER workflow_action_is_counted_anew after update of outputs, body on workflow_action
-when (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0))
-begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+CREATE TRIGGER workflow_action_is_counted_anew after update of outputs, body, progress on workflow_action
+when (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) <> (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) - (ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0)) where organization_id = new.organization_id; end;
 
 CREATE TRIGGER workflow_action_is_counted_in after insert on workflow_action
-begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.outputs), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) where organization_id = new.organization_id; end;
 
 CREATE TRIGGER workflow_action_is_counted_out after delete on workflow_action
-begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.outputs), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0)) where organization_id = old.organization_id; end;
 
 CREATE INDEX workflow_action_waiting on workflow_action (execution_id, id) where phase = 1 and queued = 0;
 
@@ -818,7 +818,7 @@ CREATE TABLE workflow_execution (
   variables text not null,
   retried_execution_id text,
   body text not null
-, source_set_by text, action_failures text not null default '[]', action_warnings text not null default '[]') strict;
+, source_set_by text, action_failures text not null default '[]', action_warnings text not null default '[]', session text, progress text) strict;
 
 CREATE INDEX workflow_execution_by_end on workflow_execution (organization_id, finished_at)
 where finished_at is not null;
@@ -834,15 +834,15 @@ CREATE INDEX workflow_execution_failed on workflow_execution (workflow_id, start
 CREATE TRIGGER workflow_execution_goes_after_its_parts before delete on workflow_execution
 begin delete from workflow_plan where execution_id = old.id; end;
 
-CREATE TRIGGER workflow_execution_is_counted_anew after update of variables, action_failures, action_warnings, body on workflow_execution
-when (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0))
-begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+CREATE TRIGGER workflow_execution_is_counted_anew after update of variables, action_failures, action_warnings, body, progress on workflow_execution
+when (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) <> (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) - (ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0)) where organization_id = new.organization_id; end;
 
 CREATE TRIGGER workflow_execution_is_counted_in after insert on workflow_execution
-begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.variables), 0) + ifnull(octet_length(new.action_failures), 0) + ifnull(octet_length(new.action_warnings), 0) + ifnull(octet_length(new.body), 0) + ifnull(octet_length(new.progress), 0)) where organization_id = new.organization_id; end;
 
 CREATE TRIGGER workflow_execution_is_counted_out after delete on workflow_execution
-begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.variables), 0) + ifnull(octet_length(old.action_failures), 0) + ifnull(octet_length(old.action_warnings), 0) + ifnull(octet_length(old.body), 0) + ifnull(octet_length(old.progress), 0)) where organization_id = old.organization_id; end;
 
 CREATE INDEX workflow_execution_open on workflow_execution (organization_id, executor_id)
 where finished_at is null;

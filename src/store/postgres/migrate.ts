@@ -1,15 +1,19 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
 import { FEATURE_LEVEL } from "../feature-level.ts";
+import type { FillProgress, RowFill } from "../row-fill.ts";
 import { raiseLevelTo, requireLevel } from "./feature-level.ts";
+import { fillRows } from "./fill-rows.ts";
 import { lockForMigration, lockInstallation, unlockMigration } from "./locks.ts";
 import { triggers } from "./migrations/0019-baseline/triggers.ts";
 import * as twentieth from "./migrations/0020-feature-level.ts";
+import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
+import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
-export type Migration = { readonly name: string } & (TableMigration | IndexMigration);
+export type Migration = { readonly name: string } & (TableMigration | IndexMigration | FillMigration);
 
 /** Changes tables in one transaction. Servers of the release before go on with the changed tables. */
 interface TableMigration {
@@ -21,6 +25,18 @@ interface TableMigration {
 /** Builds indexes outside of a transaction, while servers write. */
 interface IndexMigration {
   readonly indexes: readonly IndexDefinition[];
+}
+
+/** Rewrites rows in portions, while no server runs; a start that is killed in between goes on at the next. */
+interface FillMigration {
+  readonly fills: readonly RowFill[];
+}
+
+/** What {@link migrate} tells while it runs on data of an earlier release. */
+export interface MigrateOptions {
+  readonly begins?: ((name: string) => void) | undefined;
+  /** Called every few seconds while rows are rewritten. */
+  readonly progresses?: FillProgress | undefined;
 }
 
 interface IndexDefinition {
@@ -49,6 +65,8 @@ export function migrations(): readonly Migration[] {
       ].join("\n"),
     },
     twentieth,
+    twentyFirst,
+    twentySecond,
   ];
 }
 
@@ -72,7 +90,11 @@ export async function requireMigrated(client: pg.ClientBase): Promise<void> {
  * @returns the names of the migrations that ran
  * @throws NewerData; Error with a sentence for the operator when a migration cannot run now
  */
-export async function migrate(client: pg.ClientBase, all = migrations()): Promise<string[]> {
+export async function migrate(
+  client: pg.ClientBase,
+  all = migrations(),
+  { begins = () => {}, progresses = () => {} }: MigrateOptions = {},
+): Promise<string[]> {
   await lockForMigration(client);
   try {
     // Under the lock: of two that create it at once, the engine fails one.
@@ -91,7 +113,11 @@ export async function migrate(client: pg.ClientBase, all = migrations()): Promis
     const ran: string[] = [];
     for (const [position, migration] of all.entries()) {
       if (position < rows.length) continue;
-      if ("indexes" in migration) {
+      if (rows.length > 0) begins(migration.name);
+      if ("fills" in migration) {
+        for (const fill of migration.fills) await fillRows(client, fill, progresses);
+        await note(client, position, migration.name);
+      } else if ("indexes" in migration) {
         for (const index of migration.indexes) await buildIndex(client, index);
         await note(client, position, migration.name);
       } else {

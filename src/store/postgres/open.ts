@@ -23,7 +23,7 @@ import {
 } from "./connection.ts";
 import { LevelRaiser } from "./feature-level.ts";
 import { type Presence, PresenceRefused } from "./locks.ts";
-import { migrate } from "./migrate.ts";
+import { type MigrateOptions, migrate } from "./migrate.ts";
 import { findProjects } from "./project-search.ts";
 import { readFrom } from "./read-pool.ts";
 import { requireUsable } from "./requirements.ts";
@@ -43,6 +43,10 @@ export interface PostgresStoreOptions extends DatabaseAddress {
   readonly operatorName?: string;
   /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
   readonly quotaBytes?: number;
+  /** Told of each migration that begins on data of an earlier release; it may take a minute. */
+  readonly onMigration?: MigrateOptions["begins"];
+  /** Told every few seconds how many rows of a table a migration has rewritten. */
+  readonly onMigratedRows?: MigrateOptions["progresses"];
   /** Default "beside": next to the servers. */
   readonly presence?: Presence;
   /** Connections for reads, and as many for writes. Default {@link CONNECTIONS}. */
@@ -73,7 +77,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     await requireUsable(client, presence === "server" ? 2 * connections + 1 : 1);
     await applySessionSettings(client);
-    await migrate(client);
+    const { onMigration: begins, onMigratedRows: progresses } = options;
+    await migrate(client, undefined, { begins, progresses });
   } finally {
     await client.end();
   }

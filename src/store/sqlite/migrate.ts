@@ -2,7 +2,9 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import { repositoryOfPage } from "../../domain/project/project.ts";
-import { NewerData } from "../feature-level.ts";
+import { NewerData, OlderData } from "../feature-level.ts";
+import type { FillProgress, RowFill } from "../row-fill.ts";
+import { fillRows } from "./fill-rows.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -20,15 +22,35 @@ import * as sixteenth from "./migrations/0016-organization-storage.ts";
 import * as seventeenth from "./migrations/0017-organization-removal.ts";
 import * as nineteenth from "./migrations/0019-token-hash.ts";
 import * as twentieth from "./migrations/0020-feature-level.ts";
+import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
+import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
-export interface Migration {
-  readonly name: string;
+export type Migration = { readonly name: string } & (TableMigration | FillMigration);
+
+interface TableMigration {
   /**
    * Statements separated by semicolons; they run in one transaction, and may call `fold(text)`,
    * `search_grams(text)` and `page_repository(url)`.
    */
   readonly statements: string;
+  /** Lowest feature level of servers that can go on. Default: that of the data. */
+  readonly lowestLevel?: number;
+}
+
+/** Rewrites rows in portions; a start that is killed in between goes on at the next. */
+interface FillMigration {
+  readonly fills: readonly RowFill[];
+}
+
+/** What {@link migrate} tells while it runs, and what it may do. */
+export interface MigrateOptions {
+  /** Called for each migration that begins on a file with data, since it may take a minute. */
+  readonly begins?: ((name: string) => void) | undefined;
+  /** Called every few seconds while rows are rewritten. */
+  readonly progresses?: FillProgress | undefined;
+  /** False for a command next to a server, which may be of the release before. Default true. */
+  readonly raisesLevel?: boolean;
 }
 
 /** The migrations in the order of their release. A released migration is never edited. */
@@ -50,25 +72,25 @@ export const MIGRATIONS: readonly Migration[] = [
   seventeenth,
   nineteenth,
   twentieth,
+  twentyFirst,
+  twentySecond,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
 const FILLED_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
 
 /**
- * Migrates the file to the newest schema, each migration in a transaction of its own. Two processes
+ * Migrates the file to the newest schema, each migration in a transaction of its own, or in several. Two processes
  * may call this at once: the second waits and runs the remaining migrations. A file with data is
  * copied first, to `FILE.before-NAME` with the name of the first migration that runs.
- * @param begins called for each migration that begins on a file with data, since it may take a
- * minute
  * @returns the names of the migrations that ran
- * @throws when the file was written by a newer release, or a statement fails; the file is then as
+ * @throws OlderData when an older server could run that must not; when the file was written by a newer release, or a statement fails; the file is then as
  * the last complete migration left it
  */
 export function migrate(
   raw: Database.Database,
   migrations = MIGRATIONS,
-  begins: (name: string) => void = () => {},
+  { begins = () => {}, progresses = () => {}, raisesLevel = true }: MigrateOptions = {},
 ): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
   raw.function("search_grams", { deterministic: true }, (text) => searchTrigrams(String(text)));
@@ -83,16 +105,24 @@ export function migrate(
   for (const [position, migration] of migrations.entries()) {
     // Does not even take the lock, which a server may hold during a long write.
     if (before[position] !== undefined) continue;
+    if ("fills" in migration) {
+      if (hasData(raw)) begins(migration.name);
+      for (const fill of migration.fills) fillRows(raw, fill, progresses);
+    }
     raw.exec("begin immediate");
     try {
       const done = applied(raw);
       requireOwnDatabase(done, migrations);
       if (done[position] === undefined) {
-        if (hasData(raw)) {
-          begins(migration.name);
-          if (ran.length === 0) copyBefore(raw, migration.name);
+        if ("statements" in migration) {
+          if (hasData(raw)) {
+            if (!raisesLevel) requireLevelOf(raw, migration);
+            begins(migration.name);
+            if (ran.length === 0) copyBefore(raw, migration.name);
+          }
+          raw.exec(migration.statements);
+          if (migration.lowestLevel !== undefined) raiseLevelTo(raw, migration.lowestLevel);
         }
-        raw.exec(migration.statements);
         raw.prepare("insert into migration (position, name) values (?, ?)").run(position, migration.name);
         ran.push(migration.name);
       }
@@ -104,6 +134,23 @@ export function migrate(
     }
   }
   return ran;
+}
+
+/** @throws OlderData when servers that could go on with the data as it is could not after a migration */
+function requireLevelOf(raw: Database.Database, { lowestLevel = 0 }: TableMigration): void {
+  if (lowestLevel > readLevel(raw))
+    throw new OlderData(
+      "the data is of an earlier release, whose server may still run: start this one first",
+    );
+}
+
+/** Returns the feature level of the file. */
+export function readLevel(raw: Database.Database): number {
+  return raw.prepare<[], number>("select feature_level from installation").pluck().get() ?? 1;
+}
+
+function raiseLevelTo(raw: Database.Database, level: number): void {
+  raw.prepare("update installation set feature_level = max(feature_level, ?)").run(level);
 }
 
 function applied(raw: Database.Database): string[] {

@@ -15,7 +15,7 @@ import {
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
 import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
-import { migrate } from "./migrate.ts";
+import { type MigrateOptions, migrate, readLevel } from "./migrate.ts";
 import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
 import { type ListReading, listing, searching } from "./search/searching.ts";
@@ -39,7 +39,9 @@ export interface StoreOptions {
   /** False for a command next to a server, which may be of the release before. Default true. */
   readonly raisesLevel?: boolean;
   /** Told of each migration that begins on data of an earlier release; it may take a minute. */
-  readonly onMigration?: (name: string) => void;
+  readonly onMigration?: MigrateOptions["begins"];
+  /** Told every few seconds how many rows of a table a migration has rewritten. */
+  readonly onMigratedRows?: MigrateOptions["progresses"];
   /** True if a write may change more than fits in memory. Default false. */
   readonly hasLargeWrites?: boolean;
   /** False gives each write a commit of its own. Default true. */
@@ -67,8 +69,9 @@ export function openStore(options: StoreOptions): SqliteStore {
   const writing = openConnection(file, "writer", options.hasLargeWrites ? "FILE" : "MEMORY");
   let featureLevel: number;
   try {
-    migrate(writing.raw, undefined, options.onMigration);
-    featureLevel = settleLevel(writing.raw, options.raisesLevel ?? true);
+    const { raisesLevel = true, onMigration: begins, onMigratedRows: progresses } = options;
+    migrate(writing.raw, undefined, { begins, progresses, raisesLevel });
+    featureLevel = settleLevel(writing.raw, raisesLevel);
   } catch (error) {
     writing.close();
     throw error;
@@ -185,7 +188,7 @@ function watchForeignCommits(raw: Database.Database, tell: () => void): () => vo
  * @throws NewerData
  */
 function settleLevel(raw: Database.Database, raises: boolean): number {
-  const level = raw.prepare<[], number>("select feature_level from installation").pluck().get() ?? 1;
+  const level = readLevel(raw);
   const problem = levelProblem(level);
   if (problem !== undefined) throw new NewerData(problem);
   if (!raises || level === FEATURE_LEVEL) return level;

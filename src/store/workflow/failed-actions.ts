@@ -1,7 +1,7 @@
-import { fromJson } from "@bufbuild/protobuf";
-import { type WorkflowExecutionAction, WorkflowExecutionActionSchema } from "#gen/service/v1/workflow_pb.js";
+import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope } from "../store.ts";
+import { ACTION_FACTS, type ActionRow, actionOfRow } from "./workflow-action-row.ts";
 
 interface NextFailed {
   readonly executionId: string;
@@ -10,11 +10,11 @@ interface NextFailed {
   readonly limit: number;
 }
 
-const selectFailed = prepared<NextFailed, { body: string }>(
+const selectFailed = prepared<NextFailed, Omit<ActionRow, "progress">>(
   (db, { executionId, organizationId, afterId, limit }) =>
     db
       .selectFrom("workflow_action")
-      .select("body")
+      .select([...ACTION_FACTS, "body"])
       .where("execution_id", "=", executionId)
       .where("organization_id", "=", organizationId)
       .where("id", ">", afterId)
@@ -27,8 +27,8 @@ const selectFailed = prepared<NextFailed, { body: string }>(
 const ACTIONS_PER_READ = 50;
 
 /**
- * Returns the failed actions of an execution, in their order, the report last; without their status,
- * which a retry does not copy, and whose steps are most of what there is to decode.
+ * Returns the failed actions of an execution, in their order, the report last; without their steps
+ * and errors, which a retry does not copy, and which are most of what there is to decode.
  */
 export async function findFailedActions(
   db: Reader,
@@ -39,12 +39,7 @@ export async function findFailedActions(
   for (;;) {
     const next = { executionId, organizationId, afterId: failed.at(-1)?.id ?? "", limit: ACTIONS_PER_READ };
     const rows = await selectFailed(db, next);
-    failed.push(...rows.map(({ body }) => withoutStatus(body)));
+    failed.push(...rows.map((row) => actionOfRow({ ...row, progress: "{}" })));
     if (rows.length < ACTIONS_PER_READ) return failed;
   }
-}
-
-function withoutStatus(body: string): WorkflowExecutionAction {
-  const { status: _, ...rest } = JSON.parse(body);
-  return fromJson(WorkflowExecutionActionSchema, rest);
 }

@@ -2,18 +2,18 @@ import { type WorkflowExecutionAction, WorkflowExecutionActionPhase } from "#gen
 import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope } from "../store.ts";
-import { actionOfRow } from "./workflow-action.ts";
+import { ACTION_COLUMNS, type ActionRow, actionOfRow } from "./workflow-action-row.ts";
 
 interface ExecutionKey {
   readonly organizationId: string;
   readonly executionId: string;
 }
 
-const selectWaiting = prepared<ExecutionKey & { limit: number }, { body: string }>(
+const selectWaiting = prepared<ExecutionKey & { limit: number }, ActionRow>(
   (db, { organizationId, executionId, limit }) =>
     db
       .selectFrom("workflow_action")
-      .select("body")
+      .select(ACTION_COLUMNS)
       .where("execution_id", "=", executionId)
       .where(unindexed("workflow_action.organization_id"), "=", organizationId)
       // Literals, so that the engine uses the partial index of these rows.
@@ -40,10 +40,10 @@ export async function findWaitingActions(
   return rows.map(actionOfRow);
 }
 
-const selectQueued = prepared<ExecutionKey, { body: string }>((db, { organizationId, executionId }) =>
+const selectQueued = prepared<ExecutionKey, ActionRow>((db, { organizationId, executionId }) =>
   db
     .selectFrom("workflow_action")
-    .select("body")
+    .select(ACTION_COLUMNS)
     .where("execution_id", "=", executionId)
     .where(unindexed("workflow_action.organization_id"), "=", organizationId)
     .where((eb) => eb("queued", "=", eb.lit(1)))

@@ -1,41 +1,34 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type WorkflowExecutionAction,
-  WorkflowExecutionActionPhase,
-  WorkflowExecutionActionSchema,
-} from "#gen/service/v1/workflow_pb.js";
+import { type WorkflowExecutionAction, WorkflowExecutionActionSchema } from "#gen/service/v1/workflow_pb.js";
 import {
   type CountedPhase,
   countedPhaseOf,
-  deadlineOf,
-  hasFailed,
   phaseOf,
 } from "../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
-import { fromBody, toBody, toJsonObject } from "../json.ts";
+import { toJsonObject } from "../json.ts";
 import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
+import {
+  ACTION_COLUMNS,
+  type ActionRow,
+  actionBody,
+  actionOfRow,
+  actionProgress,
+  changingColumns,
+  type FoundAction,
+} from "./workflow-action-row.ts";
 import { changeCounts } from "./workflow-execution.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
 
-/** An action that was found in the scope of the caller. */
-export type FoundAction = Found<WorkflowExecutionAction, "workflow_action">;
+export type { FoundAction } from "./workflow-action-row.ts";
 
-/**
- * Returns an action without its steps, which all actions of an execution share:
- * domain/workflow/execution/workflow-action.ts adds them.
- */
-export function actionOfRow({ body }: Pick<WorkflowActionTable, "body">): FoundAction {
-  return fromBody(WorkflowExecutionActionSchema, body) as FoundAction;
-}
-
-const selectAction = prepared<{ id: string; organizationId: string }, { body: string }>(
+const selectAction = prepared<{ id: string; organizationId: string }, ActionRow>(
   (db, { id, organizationId }) =>
     db
       .selectFrom("workflow_action")
-      .select("body")
+      .select(ACTION_COLUMNS)
       .where("id", "=", id)
       .where("organization_id", "=", organizationId),
 );
@@ -77,12 +70,16 @@ const insertRows = preparedInsert<WorkflowActionTable>((db, rows) =>
       is_report: row.is_report,
       phase: row.phase,
       desired_phase: row.desired_phase,
+      session: row.session,
       queued: row.queued,
       failed: row.failed,
       environment_id: row.environment_id,
       started_at: row.started_at,
+      finished_at: row.finished_at,
       stops_at: row.stops_at,
+      attempt: row.attempt,
       outputs: row.outputs,
+      progress: row.progress,
       body: row.body,
     })),
   ),
@@ -99,8 +96,8 @@ export async function insertActions(
     const part = actions.slice(next, next + ROWS_PER_INSERT);
     // As objects: the record would have to parse the text.
     const bodies = part.map((action) => toJsonObject(WorkflowExecutionActionSchema, action));
-    const rows = part.map((action, index) => ({
-      ...changingColumns(action, JSON.stringify(bodies[index])),
+    const rows = part.map((action) => ({
+      ...changingColumns(action),
       id: action.id,
       organization_id: scope.organizationId,
       workflow_id: action.metadata?.workflowId ?? "",
@@ -108,6 +105,7 @@ export async function insertActions(
       is_report: action.metadata?.report ? 1 : 0,
       queued: 0,
       outputs: null,
+      body: actionBody(action),
     }));
     await insertRows(tx.db, rows);
     for (const [index, { id }] of part.entries()) {
@@ -131,11 +129,14 @@ const updateRow = prepared<ChangingColumns & { id: string; organization_id: stri
     .set({
       phase: row.phase,
       desired_phase: row.desired_phase,
+      session: row.session,
       failed: row.failed,
       environment_id: row.environment_id,
       started_at: row.started_at,
+      finished_at: row.finished_at,
       stops_at: row.stops_at,
-      body: row.body,
+      attempt: row.attempt,
+      progress: row.progress,
     })
     .where("id", "=", row.id)
     .where("organization_id", "=", row.organization_id),
@@ -164,16 +165,16 @@ export async function updateAction(
     type: "workflow_action",
     id: after.id,
     kind: "updated",
-    before: toBody(WorkflowExecutionActionSchema, before),
-    after: columns.body,
+    before: toJsonObject(WorkflowExecutionActionSchema, before),
+    after: toJsonObject(WorkflowExecutionActionSchema, after),
   });
 }
 
-const setBody = prepared<{ id: string; organizationId: string; body: string }, unknown>(
-  (db, { id, organizationId, body }) =>
+const setProgress = prepared<{ id: string; organizationId: string; progress: string }, unknown>(
+  (db, { id, organizationId, progress }) =>
     db
       .updateTable("workflow_action")
-      .set({ body })
+      .set({ progress })
       .where("id", "=", id)
       .where("organization_id", "=", organizationId),
 );
@@ -184,8 +185,8 @@ export async function setBegunSteps(
   scope: Scope,
   action: WorkflowExecutionAction,
 ): Promise<void> {
-  const body = toBody(WorkflowExecutionActionSchema, action);
-  await setBody(tx.db, { id: action.id, organizationId: scope.organizationId, body });
+  const progress = actionProgress(action);
+  await setProgress(tx.db, { id: action.id, organizationId: scope.organizationId, progress });
 }
 
 const setQueued = prepared<{ id: string; organizationId: string; queued: number }, unknown>(
@@ -203,19 +204,3 @@ export async function markQueued(tx: WriteTransaction, { organizationId }: Scope
 }
 
 const UNCHANGED: Record<CountedPhase, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };
-
-function changingColumns(
-  action: WorkflowExecutionAction,
-  body = toBody(WorkflowExecutionActionSchema, action),
-) {
-  const phase = phaseOf(action);
-  return {
-    phase,
-    desired_phase: action.spec?.desiredPhase ?? 0,
-    failed: hasFailed(action) ? 1 : 0,
-    environment_id: action.status?.environmentId || null,
-    started_at: action.metadata?.startedAt ? timestampMs(action.metadata.startedAt) : null,
-    stops_at: phase === WorkflowExecutionActionPhase.RUNNING ? (deadlineOf(action) ?? null) : null,
-    body,
-  };
-}

@@ -14,7 +14,8 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { matchesSearch } from "../scanned-search.ts";
 import type { Reader, Scope } from "../store.ts";
-import { actionOfRow } from "./workflow-action.ts";
+import { findAction } from "./workflow-action.ts";
+import { ACTION_FACTS, actionOfRow } from "./workflow-action-row.ts";
 import { findWholeExecution } from "./workflow-execution.ts";
 import { FACT_COLUMNS, responseExecution } from "./workflow-execution-row.ts";
 import { executionsIn } from "./workflow-output.ts";
@@ -73,7 +74,12 @@ export async function findExecutionPage(
   // The response includes the errors of its actions.
   const whole = rows.map((row) => ({
     ...row,
-    bytes: row.bytes + (row.plan_bytes ?? 0) + row.action_failures.length + row.action_warnings.length,
+    bytes:
+      row.bytes +
+      (row.plan_bytes ?? 0) +
+      row.action_failures.length +
+      row.action_warnings.length +
+      (row.progress?.length ?? 0),
   }));
   const listed = listedRows(db, "workflow_execution", whole, positionById, (row) => row);
   return listed.map(({ read, ...row }) => ({
@@ -124,14 +130,16 @@ export async function findActionPage(
 ): Promise<ListedRow<WorkflowExecutionAction>[]> {
   const own = builderOf(db)
     .selectFrom("workflow_action")
-    .select(["id", "execution_id", ...bodyColumns("workflow_action")])
-    .select((eb) =>
+    .select([...ACTION_FACTS, ...bodyColumns("workflow_action")])
+    .select((eb) => [
+      shortText("workflow_action.progress", SHORT_BYTES).as("progress"),
+      octets("workflow_action.progress").as("progress_bytes"),
       eb
         .selectFrom("workflow_plan")
         .select(octets("workflow_plan.body").as("bytes"))
         .whereRef("workflow_plan.execution_id", "=", "workflow_action.execution_id")
         .as("plan_bytes"),
-    )
+    ])
     .where(checkDeadline())
     .where("organization_id", "=", scope.organizationId);
   let query = own;
@@ -141,15 +149,16 @@ export async function findActionPage(
   const order = { direction: "asc", after } as const;
   const rows = await firstRowsInPhases("workflow_action", own, query, filter.phases, order, limit);
   const executionOf = executionsOnce(db, scope);
-  // Each action is returned with the steps, which are a part of its execution's plan.
-  const whole = rows.map((row) => ({ ...row, bytes: row.bytes + (row.plan_bytes ?? 0) }));
-  const listed = listedRows(db, "workflow_action", whole, positionById, (row) => row);
-  return listed.map(({ read, ...row }) => ({
-    ...row,
+  return rows.map((row) => ({
+    position: positionById(row),
+    // Each action is returned with the steps, which are a part of its execution's plan.
+    bytes: row.bytes + (row.progress_bytes ?? 0) + (row.plan_bytes ?? 0),
     async read() {
-      const action = await read();
-      const execution = action && (await executionOf(action.execution_id));
-      return execution && withSteps(actionOfRow(action), execution);
+      const { body, progress } = row;
+      const isWhole = body !== null && progress !== null;
+      const action = isWhole ? actionOfRow({ ...row, body, progress }) : await findAction(db, scope, row.id);
+      const execution = action && (await executionOf(row.execution_id));
+      return execution && withSteps(action, execution);
     },
   }));
 }

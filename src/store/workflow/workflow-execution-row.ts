@@ -1,21 +1,32 @@
-import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
+import {
+  WorkflowExecution_StatusSchema as StatusSchema,
+  type WorkflowExecution,
+  WorkflowExecutionSchema,
+} from "#gen/service/v1/workflow_pb.js";
 import { concludedExecution } from "../../domain/workflow/execution/execution-conclusion.ts";
-import { withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
+import { withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 import { fromBody, toBody } from "../json.ts";
 import { actionErrorsOfRow } from "./workflow-action-errors.ts";
 import { planOfText } from "./workflow-plan.ts";
+import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
 /** The columns that an execution is read from besides its body. */
 export const FACT_COLUMNS = [
   "id",
+  "phase",
+  "desired_phase",
+  "session",
   "pending_count",
   "running_count",
   "failed_count",
   "done_count",
   "stopped_count",
+  "finished_at",
   "action_failures",
   "action_warnings",
+  "progress",
 ] as const;
 
 /** The columns that an execution is read from. */
@@ -34,19 +45,67 @@ export function responseExecution(row: ExecutionRow): WorkflowExecution {
 /** Returns an execution with its counts and without its plan. */
 export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   const execution = fromBody(WorkflowExecutionSchema, row.body);
-  const { status } = execution;
-  if (status) {
-    status.pendingActionCount = row.pending_count;
-    status.runningActionCount = row.running_count;
-    status.failedActionCount = row.failed_count;
-    status.doneActionCount = row.done_count;
-    status.stoppedActionCount = row.stopped_count;
+  const { metadata, spec } = execution;
+  const session = row.session ?? "";
+  if (spec) {
+    spec.session = session;
+    spec.desiredPhase = row.desired_phase;
   }
+  const finishedAt = timeOfColumn(row.finished_at);
+  if (metadata && finishedAt) metadata.finishedAt = finishedAt;
+  const status = statusOfProgress(StatusSchema, row.progress, session);
+  status.phase = row.phase;
+  status.pendingActionCount = row.pending_count;
+  status.runningActionCount = row.running_count;
+  status.failedActionCount = row.failed_count;
+  status.doneActionCount = row.done_count;
+  status.stoppedActionCount = row.stopped_count;
+  execution.status = status;
   return execution;
 }
 
+/** Returns the text of what never changes of an execution and is not part of its plan. */
+export function executionBody(execution: WorkflowExecution): string {
+  const { status: _, ...fixed } = withoutPlan(execution);
+  const { metadata, spec } = fixed;
+  if (metadata) {
+    const { finishedAt: __, ...times } = metadata;
+    fixed.metadata = times;
+  }
+  if (spec) fixed.spec = { ...spec, session: "", desiredPhase: 0 };
+  return toBody(WorkflowExecutionSchema, fixed);
+}
+
+/** Returns the columns that change with an execution itself; its counts change with its actions. */
+export function changingColumns(execution: WorkflowExecution) {
+  const { metadata, spec, status } = execution;
+  const session = spec?.session ?? "";
+  return {
+    phase: phaseOfExecution(execution),
+    desired_phase: spec?.desiredPhase ?? 0,
+    session,
+    finished_at: timeColumn(metadata?.finishedAt),
+    progress: status ? progressText(StatusSchema, { ...status, ...NO_COUNTS, phase: 0 }, session) : "{}",
+  };
+}
+
+/** Returns the text of an execution as the record shows it: without its counts, which change often. */
+export function recordedBody(execution: WorkflowExecution): string {
+  const { status } = execution;
+  const recorded = status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;
+  return toBody(WorkflowExecutionSchema, recorded);
+}
+
+const NO_COUNTS = {
+  pendingActionCount: 0,
+  runningActionCount: 0,
+  failedActionCount: 0,
+  doneActionCount: 0,
+  stoppedActionCount: 0,
+};
+
 /** Returns the text of an execution with its plan, as the record shows it. */
-export function wholeBody(body: string, plan: string | null): string {
-  if (plan === null) return body;
-  return toBody(WorkflowExecutionSchema, withPlan(fromBody(WorkflowExecutionSchema, body), planOfText(plan)));
+export function wholeBody(row: ExecutionRow, plan: string | null): string {
+  const execution = executionOfRow(row);
+  return recordedBody(plan === null ? execution : withPlan(execution, planOfText(plan)));
 }

@@ -1,15 +1,16 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type WorkflowExecution, WorkflowExecutionSchema } from "#gen/service/v1/workflow_pb.js";
-import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
+import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { type WorkflowPlan, withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
-import { toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import {
+  changingColumns,
   EXECUTION_COLUMNS,
   type ExecutionRow,
+  executionBody,
   executionOfRow,
+  recordedBody,
   responseExecution,
 } from "./workflow-execution-row.ts";
 import { findPlan, insertPlan } from "./workflow-plan.ts";
@@ -133,6 +134,8 @@ const insertRow = prepared<WorkflowExecutionTable, unknown>((db, row) =>
     action_failures: row.action_failures,
     action_warnings: row.action_warnings,
     retried_execution_id: row.retried_execution_id,
+    session: row.session,
+    progress: row.progress,
     body: row.body,
   }),
 );
@@ -169,6 +172,7 @@ export async function insertExecution(
     action_failures: "[]",
     action_warnings: "[]",
     retried_execution_id: metadata?.retriedExecutionId || null,
+    body: executionBody(execution),
   });
   await insertPlan(tx, scope, execution);
   tx.record({
@@ -176,7 +180,7 @@ export async function insertExecution(
     type: "workflow_execution",
     id: execution.id,
     kind: "created",
-    after: toBody(WorkflowExecutionSchema, withoutCounts(execution)),
+    after: recordedBody(execution),
   });
 }
 
@@ -188,8 +192,9 @@ const updateRow = prepared<ChangingColumns & { id: string; organization_id: stri
     .set({
       phase: row.phase,
       desired_phase: row.desired_phase,
+      session: row.session,
       finished_at: row.finished_at,
-      body: row.body,
+      progress: row.progress,
     })
     .where("id", "=", row.id)
     .where("organization_id", "=", row.organization_id),
@@ -213,8 +218,8 @@ export async function updateExecution(
     type: "workflow_execution",
     id: after.id,
     kind: "updated",
-    before: bodyOf(before),
-    after: columns.body,
+    before: recordedBody(withoutPlan(before)),
+    after: recordedBody(withoutPlan(after)),
   });
 }
 
@@ -260,31 +265,3 @@ export async function changeCounts(tx: WriteTransaction, id: string, change: Cou
 function triggerKind(kind: "manual" | "time" | "pullRequest" | undefined) {
   return kind === "pullRequest" ? "pull_request" : (kind ?? "manual");
 }
-
-function changingColumns(execution: WorkflowExecution) {
-  const { metadata, spec } = execution;
-  return {
-    phase: phaseOfExecution(execution),
-    desired_phase: spec?.desiredPhase ?? 0,
-    finished_at: metadata?.finishedAt ? timestampMs(metadata.finishedAt) : null,
-    body: bodyOf(execution),
-  };
-}
-
-function bodyOf(execution: WorkflowExecution): string {
-  return toBody(WorkflowExecutionSchema, withoutCounts(withoutPlan(execution)));
-}
-
-/** Returns an execution without its counts, which change often and have columns. */
-function withoutCounts(execution: WorkflowExecution): WorkflowExecution {
-  const { status } = execution;
-  return status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;
-}
-
-const NO_COUNTS = {
-  pendingActionCount: 0,
-  runningActionCount: 0,
-  failedActionCount: 0,
-  doneActionCount: 0,
-  stoppedActionCount: 0,
-};

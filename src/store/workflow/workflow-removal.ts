@@ -1,7 +1,7 @@
 import { octets } from "../expressions.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Handle, Scope, WriteTransaction } from "../store.ts";
-import { wholeBody } from "./workflow-execution-row.ts";
+import { FACT_COLUMNS, wholeBody } from "./workflow-execution-row.ts";
 
 /**
  * Maximum bytes of bodies that one transaction records as removed, unless the first alone has more.
@@ -25,32 +25,37 @@ export async function removeExecutions(
     .where("organization_id", "=", scope.organizationId);
   const found = await ofWorkflow
     .leftJoin("workflow_plan", "execution_id", "id")
-    .select(["id", octets("workflow_execution.body").as("size"), octets("workflow_plan.body").as("planSize")])
+    .select([
+      "id",
+      octets("workflow_execution.body").as("size"),
+      octets("workflow_execution.progress").as("progressSize"),
+      octets("workflow_plan.body").as("planSize"),
+    ])
     .orderBy("id")
     .limit(limit)
     .execute();
   const ids: string[] = [];
   let bytes = 0;
-  for (const { id, size, planSize } of found) {
-    bytes += size + (planSize ?? 0);
+  for (const { id, size, progressSize, planSize } of found) {
+    bytes += size + (progressSize ?? 0) + (planSize ?? 0);
     if (ids.length > 0 && bytes > BODY_BYTES) break;
     ids.push(id);
   }
   if (ids.length === 0) return 0;
   const removed = await ofWorkflow
     .leftJoin("workflow_plan", "execution_id", "id")
-    .select(["id", "workflow_execution.body", "workflow_plan.body as plan"])
+    .select([...FACT_COLUMNS, "workflow_execution.body", "workflow_plan.body as plan"])
     .where("id", "in", ids)
     .orderBy("id")
     .execute();
   await builderOf(tx.db).deleteFrom("workflow_execution").where("id", "in", ids).execute();
-  for (const { id, body, plan } of removed) {
+  for (const { plan, ...row } of removed) {
     tx.record({
       organizationId: scope.organizationId,
       type: "workflow_execution",
-      id,
+      id: row.id,
       kind: "deleted",
-      before: wholeBody(body, plan),
+      before: wholeBody(row, plan),
     });
   }
   return removed.length;
@@ -108,7 +113,7 @@ async function removeLogs(db: WriteTransaction["db"], workflowId: string, limit:
   const pieces = await builderOf(db)
     .selectFrom("workflow_action")
     .innerJoin("step_log", "step_log.action_id", "workflow_action.id")
-    .select(["action_id", "attempt", "step_index", "start"])
+    .select(["action_id", "step_log.attempt", "step_index", "start"])
     .where("workflow_action.workflow_id", "=", workflowId)
     .limit(limit)
     .execute();

@@ -91,10 +91,17 @@ export interface WorkflowExecutionTable {
   action_failures: string;
   action_warnings: string;
   retried_execution_id: string | null;
-  /** WorkflowExecution without its plan, its five counts 0. */
+  /** WorkflowExecution without its plan, its status and what else changes; it is written once. */
   body: string;
   /** Subjects that chose its context, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
+  /** Spec.session. */
+  session: string | null;
+  /**
+   * JSON of the Status without what the columns above hold, see workflow-progress.ts. Null, as the session, only until
+   * the migration has filled it.
+   */
+  progress: string | null;
 }
 
 /** The immutable plans of executions: domain/workflow/execution/workflow-plan.ts. */
@@ -122,7 +129,18 @@ export interface WorkflowActionTable {
   stops_at: number | null;
   /** JSON of ActionOutput; null while nothing was reported. */
   outputs: string | null;
+  /** WorkflowExecutionAction with only its name, context and limits; it is written once. */
   body: string;
+  /** Spec.session. */
+  session: string | null;
+  finished_at: number | null;
+  /** Number of the newest attempt; 0 before the first. */
+  attempt: number;
+  /**
+   * JSON of the Status without what the columns above hold, see workflow-progress.ts. Null, as the session, only until
+   * the migration has filled it.
+   */
+  progress: string | null;
 }
 
 /** Output of steps, in pieces as they arrived. */

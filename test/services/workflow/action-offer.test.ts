@@ -108,11 +108,9 @@ describe("an action whose environment is refused", () => {
     );
     expect(await runner.lease()).toEqual([]);
     const actions = await startedRun(made, caller).then(() =>
-      builderOf(made.store.reader).selectFrom("workflow_action").select("body").orderBy("id").execute(),
+      builderOf(made.store.reader).selectFrom("workflow_action").select("progress").orderBy("id").execute(),
     );
-    expect(JSON.parse(actions[0]?.body ?? "{}").status.failures).toMatchObject([
-      { reason: "executor_unfit" },
-    ]);
+    expect(JSON.parse(actions[0]?.progress ?? "{}").failures).toMatchObject([{ reason: "executor_unfit" }]);
     expect(run.workflowExecutionId).not.toBe("");
   });
 });

@@ -45,6 +45,8 @@ export function insertRun({ store }: TestStore, scope: Scope, workflowId: string
         retried_execution_id: null,
         action_failures: "[]",
         action_warnings: "[]",
+        session: "",
+        progress: "{}",
         body: JSON.stringify({ id, metadata: { workflowId } }),
       })
       .execute();

@@ -203,10 +203,10 @@ test("a credential or an executor that is gone by then ends the execution", asyn
   await expand();
   const row = await builderOf(testStore.store.reader)
     .selectFrom("workflow_execution")
-    .select("body")
+    .select("progress")
     .where("id", "=", other)
     .executeTakeFirst();
-  expect(JSON.parse(row?.body ?? "{}").status.failures).toMatchObject([
+  expect(JSON.parse(row?.progress ?? "{}").failures).toMatchObject([
     { reason: "executor_unfit", meta: { executor_id: caller.subject.id } },
   ]);
 });

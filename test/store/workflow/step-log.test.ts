@@ -47,6 +47,8 @@ beforeEach(async () => {
         retried_execution_id: null,
         action_failures: "[]",
         action_warnings: "[]",
+        session: "",
+        progress: "{}",
         ...subject,
         ...counts,
         ...times,
@@ -68,6 +70,10 @@ beforeEach(async () => {
         started_at: 0,
         stops_at: null,
         outputs: null,
+        session: "",
+        finished_at: null,
+        attempt: 1,
+        progress: "{}",
         body: "{}",
       })
       .execute();

@@ -1,0 +1,90 @@
+import type { FilledColumns, RowFill } from "../row-fill.ts";
+
+/**
+ * The rows of executions and actions from before their progress had columns of its own, for the migration of both
+ * engines. It reads the stored JSON as it was then, so that it does not change with the messages.
+ */
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type Fields = Record<string, Json>;
+
+interface EarlierRow {
+  readonly body: string;
+}
+
+/** The rewriting of all earlier rows. */
+export const progressFills: readonly RowFill[] = [
+  { table: "workflow_execution", marker: "progress", rewrite: unlessDamaged(rewrittenExecution) },
+  { table: "workflow_action", marker: "progress", rewrite: unlessDamaged(rewrittenAction) },
+];
+
+/** Leaves a body that cannot be read as it is: one such row must not keep a server from its start. */
+function unlessDamaged(rewrite: RowFill["rewrite"]): RowFill["rewrite"] {
+  return (row) => {
+    try {
+      return rewrite(row);
+    } catch {
+      return { ...rewrite({ ...row, body: "{}" }), body: row.body };
+    }
+  };
+}
+
+/** Returns the columns of an action whose body held everything. */
+function rewrittenAction({ body }: EarlierRow): FilledColumns {
+  const { metadata, spec, status } = partsOf(body);
+  const { actionName = "" } = metadata;
+  const { context, limits } = spec;
+  const { phase: _, environmentId: __, attempt, ...progress } = status;
+  return {
+    session: String(spec.session ?? ""),
+    finished_at: timeOf(metadata.finishedAt),
+    attempt: Number(attempt ?? 0),
+    progress: progressText(progress, spec.session),
+    body: JSON.stringify({
+      metadata: { actionName },
+      spec: { ...(context !== undefined && { context }), ...(limits !== undefined && { limits }) },
+    }),
+  };
+}
+
+/** Returns the columns of an execution whose body held everything but its plan, its counts and the errors of actions. */
+function rewrittenExecution({ body }: EarlierRow): FilledColumns {
+  const { id, metadata, spec, status } = partsOf(body);
+  const { finishedAt: _, ...fixed } = metadata;
+  const { session, desiredPhase: __, ...plan } = spec;
+  const progress = Object.entries(status).filter(
+    ([name]) => name !== "phase" && name !== "conclusion" && !name.endsWith("ActionCount"),
+  );
+  return {
+    session: String(session ?? ""),
+    progress: progressText(Object.fromEntries(progress), session),
+    body: JSON.stringify({ id, metadata: fixed, spec: plan }),
+  };
+}
+
+function partsOf(body: string) {
+  const { id = "", metadata, spec, status } = JSON.parse(body) as Fields;
+  const fields = (value: Json | undefined) => (value ?? {}) as Fields;
+  return { id, metadata: fields(metadata), spec: fields(spec), status: fields(status) };
+}
+
+/** Returns a status without its empty values, and without the session where that is the one of the specification. */
+function progressText({ session, ...status }: Fields, ofSpec: Json | undefined): string {
+  return JSON.stringify(withoutEmpty({ ...(session !== ofSpec && { session: session ?? "" }), ...status }));
+}
+
+/** Leaves out empty values, but no messages, whose presence says something, and no values of maps. */
+function withoutEmpty(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutEmpty);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([, each]) => !isEmpty(each));
+  return Object.fromEntries(kept.map(([name, each]) => [name, name === "meta" ? each : withoutEmpty(each)]));
+}
+
+function isEmpty(value: Json): boolean {
+  return value === "" || value === 0 || value === false || (Array.isArray(value) && value.length === 0);
+}
+
+function timeOf(value: Json | undefined): number | null {
+  return typeof value === "string" ? Date.parse(value) : null;
+}

@@ -1,0 +1,100 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import {
+  WorkflowExecutionAction_SpecSchema as SpecSchema,
+  WorkflowExecutionAction_StatusSchema as StatusSchema,
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionPhase,
+  WorkflowExecutionActionSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { deadlineOf, hasFailed, phaseOf } from "../../domain/workflow/execution/workflow-action.ts";
+import { fromBody } from "../json.ts";
+import type { Found } from "../store.ts";
+import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
+import type { WorkflowActionTable } from "./workflow-schema.ts";
+
+/** An action that was found in the scope of the caller. */
+export type FoundAction = Found<WorkflowExecutionAction, "workflow_action">;
+
+/** The columns that an action is read from besides its texts, which may be long. */
+export const ACTION_FACTS = [
+  "id",
+  "workflow_id",
+  "execution_id",
+  "is_report",
+  "phase",
+  "desired_phase",
+  "session",
+  "environment_id",
+  "started_at",
+  "finished_at",
+  "attempt",
+] as const;
+
+/** The columns that an action is read from. */
+export const ACTION_COLUMNS = [...ACTION_FACTS, "progress", "body"] as const;
+
+export type ActionRow = Pick<WorkflowActionTable, (typeof ACTION_COLUMNS)[number]>;
+
+/**
+ * Returns an action without its steps, which all actions of an execution share:
+ * domain/workflow/execution/workflow-action.ts adds them.
+ */
+export function actionOfRow(row: ActionRow): FoundAction {
+  const action = fromBody(WorkflowExecutionActionSchema, row.body);
+  const { metadata, spec } = action;
+  if (!metadata || !spec) throw new Error(`the action ${row.id} has no metadata or no spec`);
+  action.id = row.id;
+  metadata.workflowExecutionId = row.execution_id;
+  metadata.workflowId = row.workflow_id;
+  metadata.report = row.is_report === 1;
+  const [startedAt, finishedAt] = [timeOfColumn(row.started_at), timeOfColumn(row.finished_at)];
+  if (startedAt) metadata.startedAt = startedAt;
+  if (finishedAt) metadata.finishedAt = finishedAt;
+  spec.session = row.session ?? "";
+  spec.desiredPhase = row.desired_phase;
+  const status = statusOfProgress(StatusSchema, row.progress, spec.session);
+  for (const step of status.stepStatuses) step.failureMessage ||= step.error?.message ?? "";
+  status.phase = row.phase;
+  status.environmentId = row.environment_id ?? "";
+  status.attempt = row.attempt;
+  action.status = status;
+  return action as FoundAction;
+}
+
+/** Returns the text of what never changes of an action and has no column of its own. */
+export function actionBody({ metadata, spec }: WorkflowExecutionAction): string {
+  const { context, limits } = spec ?? {};
+  const fixed = create(WorkflowExecutionActionSchema, {
+    metadata: { actionName: metadata?.actionName ?? "" },
+    spec: create(SpecSchema, { ...(context && { context }), ...(limits && { limits }) }),
+  });
+  return JSON.stringify(toJson(WorkflowExecutionActionSchema, fixed));
+}
+
+/** Returns the columns that change with an action. */
+export function changingColumns(action: WorkflowExecutionAction) {
+  const { metadata, spec, status } = action;
+  const phase = phaseOf(action);
+  return {
+    phase,
+    desired_phase: spec?.desiredPhase ?? 0,
+    session: spec?.session ?? "",
+    failed: hasFailed(action) ? 1 : 0,
+    environment_id: status?.environmentId || null,
+    started_at: timeColumn(metadata?.startedAt),
+    finished_at: timeColumn(metadata?.finishedAt),
+    stops_at: phase === WorkflowExecutionActionPhase.RUNNING ? (deadlineOf(action) ?? null) : null,
+    attempt: status?.attempt ?? 0,
+    progress: actionProgress(action),
+  };
+}
+
+/** Returns the text of the column `progress` of an action. */
+export function actionProgress({ spec, status }: WorkflowExecutionAction): string {
+  if (!status) return "{}";
+  const stepStatuses = status.stepStatuses.map((step) =>
+    step.error && step.failureMessage === step.error.message ? { ...step, failureMessage: "" } : step,
+  );
+  const rest = { ...status, stepStatuses, phase: 0, environmentId: "", attempt: 0 };
+  return progressText(StatusSchema, rest, spec?.session ?? "");
+}
