@@ -53,7 +53,9 @@ describe("with a key and a certificate", () => {
   test("grpc-js gets through as well", async () => {
     const Health = loadService("grpc/health/v1/health.proto", "grpc.health.v1.Health");
     const channel = credentials.createSsl(Buffer.from(cert), null, null, trust);
-    const client = new Health(`127.0.0.1:${server.port}`, channel);
+    // A server name of TLS is no address.
+    const options = { "grpc.ssl_target_name_override": "localhost" };
+    const client = new Health(`127.0.0.1:${server.port}`, channel, options);
     const answer = await new Promise((resolve) =>
       client.check?.({}, new Metadata(), (error: unknown, found: unknown) => resolve(error ?? found)),
     );
