@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Authentication, createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
-import { SYSTEM } from "../../src/store/store.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import { MINUTE_MS, openTestStore, START_MS, type TestStore } from "../harness/test-store.ts";
 
@@ -46,7 +45,7 @@ async function writtenAfter(requests: number, now: number): Promise<number[]> {
   const callers = await Promise.all(Array.from({ length: requests }, () => authenticate(authorization)));
   expect(new Set(callers.map(({ kind }) => kind))).toEqual(new Set(["known"]));
   // Behind the bookkeeping of the requests, for which they do not wait.
-  await testStore.store.write(SYSTEM, "test", async () => undefined);
+  await testStore.store.touchAll([]);
   const rows = await withRawData(testStore.dataDir, (raw) =>
     raw.rows("select value from fact order by value"),
   );
