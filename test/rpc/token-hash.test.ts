@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { createTokenAsOperator } from "../../src/services/access/organization-creation.ts";
 import { countTokensUnderMac } from "../../src/store/identity/token.ts";
-import { SYSTEM } from "../../src/store/store.ts";
 import { type RawData, withRawData } from "../harness/raw-data.ts";
 import { refuse, stopRefusing } from "../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -44,7 +43,7 @@ async function use(): Promise<string> {
     onUpdateFailure: (error) => failures.push(error),
   });
   const { kind } = await authenticate(`Bearer ${token}`);
-  await store.write(SYSTEM, "test", async () => undefined);
+  await store.touchAll([]);
   return kind;
 }
 
