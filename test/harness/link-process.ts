@@ -28,19 +28,22 @@ class Transaction {
   }
 }
 
-/** Returns a function that returns the whole messages of a client; the first has no type. */
-function wholeMessages(): (chunk: Buffer) => Buffer[] {
+/** What the engine answers to a commit (CommandComplete). */
+const COMMITTED = Buffer.from("C\0\0\0\x0bCOMMIT\0", "latin1");
+
+/** Returns a function that returns the whole messages of one side. @param typeBytes 0 for a client, whose first message has no type */
+function wholeMessages(typeBytes: 0 | 1): (chunk: Buffer) => Buffer[] {
   let rest: Buffer = Buffer.alloc(0);
-  let typeBytes = 0;
+  let typed: number = typeBytes;
   return (chunk) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const messages: Buffer[] = [];
-    while (rest.length >= typeBytes + 4) {
-      const end = typeBytes + rest.readInt32BE(typeBytes);
+    while (rest.length >= typed + 4) {
+      const end = typed + rest.readInt32BE(typed);
       if (end > rest.length) break;
       messages.push(rest.subarray(0, end));
       rest = rest.subarray(end);
-      typeBytes = 1;
+      typed = 1;
     }
     return messages;
   };
@@ -84,7 +87,7 @@ class Link {
     const pair = [client, database] as const;
     const transaction = new Transaction();
     this.#pairs.set(pair, transaction);
-    const messagesOf = wholeMessages();
+    const [messagesOf, answersOf] = [wholeMessages(0), wholeMessages(1)];
     this.#forward(client, database, (chunk) => {
       const passing = messagesOf(chunk).filter((message) => {
         transaction.read(message, this.#marker);
@@ -92,12 +95,19 @@ class Link {
       });
       return Buffer.concat(passing);
     });
-    const withoutNotifications = this.#withoutNotifications();
     this.#forward(database, client, (chunk) => {
-      if (this.#holds("held-answers", transaction)) return Buffer.alloc(0);
-      if (this.#state !== "unheard-commits" || !transaction.isCommitting) return withoutNotifications(chunk);
-      for (const socket of pair) socket.resetAndDestroy();
-      return Buffer.alloc(0);
+      const passing: Buffer[] = [];
+      for (const answer of answersOf(chunk)) {
+        const isCommitted = transaction.isCommitting && answer.equals(COMMITTED);
+        if (isCommitted && this.#state === "unheard-commits") {
+          for (const socket of pair) socket.resetAndDestroy();
+          return Buffer.alloc(0);
+        }
+        if (transaction.isHeld || (isCommitted && this.#holds("held-answers", transaction))) continue;
+        if (this.#state === "mute" && answer[0] === NOTIFICATION) this.dropped += 1;
+        else passing.push(answer);
+      }
+      return Buffer.concat(passing);
     });
     for (const socket of pair) {
       socket.setNoDelay(true).on("error", () => {});
@@ -125,25 +135,6 @@ class Link {
       if (!to.write(passing(chunk))) from.pause();
     });
     to.on("drain", () => this.#state !== "silent" && from.resume());
-  }
-
-  /** Returns a function that takes the notifications out of what the database sends, while the link is mute. */
-  #withoutNotifications(): (chunk: Buffer) => Buffer {
-    let rest: Buffer = Buffer.alloc(0);
-    return (chunk) => {
-      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-      const messages: Buffer[] = [];
-      let begin = 0;
-      while (rest.length - begin >= 5) {
-        const end = begin + 1 + rest.readInt32BE(begin + 1);
-        if (end > rest.length) break;
-        if (this.#state === "mute" && rest[begin] === NOTIFICATION) this.dropped += 1;
-        else messages.push(rest.subarray(begin, end));
-        begin = end;
-      }
-      rest = rest.subarray(begin);
-      return Buffer.concat(messages);
-    };
   }
 }
 
