@@ -1,7 +1,7 @@
 /** Runs at most so many pieces of work at the same time, and begins them in the order of their calls. */
 export class Limiter {
   #free: number;
-  /** What lets each piece of work begin that waits. */
+  /** Lets one piece of work begin, for each that waits. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number) {

@@ -24,7 +24,7 @@ export interface WorkAssignment {
   readonly securityPolicyId: string;
   /** True for one of several agent executions in the environment; the tokens of the others remain valid. */
   readonly sharesEnvironment?: boolean;
-  /** What the work is from this lease on; left out when that does not change. */
+  /** The subject and kind of the work from this lease on; left out when they do not change. */
   readonly leasedAs?: LeasedSubject;
 }
 

@@ -15,7 +15,7 @@ import {
 } from "../runner/work.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-/** How the work on an environment is queued. */
+/** Options of queued work on an environment. */
 export interface EnvironmentWorkOptions {
   /** True for a new environment that an agent execution waits for. */
   readonly withAgent?: boolean;

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
 import { FEATURE_LEVEL } from "../feature-level.ts";
-import type { FillProgress, RowFill } from "../row-fill.ts";
+import { countingProgress, type FillProgress, ROWS_PER_PORTION, type RowFill } from "../row-fill.ts";
 import { raiseLevelTo, requireLevel } from "./feature-level.ts";
-import { fillRows } from "./fill-rows.ts";
 import { lockForMigration, lockInstallation, unlockMigration } from "./locks.ts";
 import { triggers } from "./migrations/0019-baseline/triggers.ts";
 import * as twentieth from "./migrations/0020-feature-level.ts";
@@ -32,7 +31,7 @@ interface FillMigration {
   readonly fills: readonly RowFill[];
 }
 
-/** What {@link migrate} tells while it runs on data of an earlier release. */
+/** Listeners of {@link migrate} while it runs on data of an earlier release. */
 export interface MigrateOptions {
   readonly begins?: ((name: string) => void) | undefined;
   /** Called every few seconds while rows are rewritten. */
@@ -186,4 +185,30 @@ async function buildIndex(
   if (rows[0]?.valid) return;
   if (rows[0]) await client.query(`drop index concurrently ${name}`);
   await client.query(`create ${isUnique ? "unique " : ""}index concurrently ${name} ${definition}`);
+}
+
+type EarlierRow = Parameters<RowFill["rewrite"]>[0];
+
+/** Rewrites the rows of a table that are still to be, in portions, while no server uses it. */
+async function fillRows(client: pg.ClientBase, fill: RowFill, report: FillProgress): Promise<void> {
+  const { table, marker, rewrite } = fill;
+  const counted = await client.query<{ total: string }>(
+    `select count(*) as total from ${table} where ${marker} is null`,
+  );
+  const count = countingProgress(fill, Number(counted.rows[0]?.total), report);
+  for (let last: string | undefined = ""; last !== undefined; ) {
+    const { rows }: pg.QueryResult<EarlierRow> = await client.query<EarlierRow>(
+      `select id, body from ${table} where id > $1 and ${marker} is null order by id limit $2`,
+      [last, ROWS_PER_PORTION],
+    );
+    last = rows.at(-1)?.id;
+    if (last === undefined) return;
+    const columns = Object.keys(rewrite(rows[0] as EarlierRow));
+    await client.query(
+      `update ${table} set ${columns.map((column) => `${column} = filled.${column}`).join(", ")}
+      from json_populate_recordset(null::${table}, $1) as filled where ${table}.id = filled.id`,
+      [JSON.stringify(rows.map((row) => ({ id: row.id, ...rewrite(row) })))],
+    );
+    count(rows.length);
+  }
 }

@@ -13,7 +13,7 @@ export interface Claimant extends Scope {
   readonly runnerIds: readonly [own: string, local?: string];
   /** WorkKinds by number; empty for every kind. */
   readonly kinds: readonly number[];
-  /** Whether it takes agent executions together with their new environments; false when absent. */
+  /** True if it takes agent executions together with their new environments; false when absent. */
   readonly agentsWithEnvironment?: boolean;
   /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];

@@ -3,8 +3,7 @@ import Database from "better-sqlite3";
 import { fold } from "../../domain/fold.ts";
 import { repositoryOfPage } from "../../domain/project/project.ts";
 import { NewerData, OlderData } from "../feature-level.ts";
-import type { FillProgress, RowFill } from "../row-fill.ts";
-import { fillRows } from "./fill-rows.ts";
+import { countingProgress, type FillProgress, ROWS_PER_PORTION, type RowFill } from "../row-fill.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -43,7 +42,7 @@ interface FillMigration {
   readonly fills: readonly RowFill[];
 }
 
-/** What {@link migrate} tells while it runs, and what it may do. */
+/** Listeners of {@link migrate} while it runs, and its rights. */
 export interface MigrateOptions {
   /** Called for each migration that begins on a file with data, since it may take a minute. */
   readonly begins?: ((name: string) => void) | undefined;
@@ -202,4 +201,32 @@ function copyBefore(raw: Database.Database, name: string): void {
     reading.close();
   }
   renameSync(draft, copy);
+}
+
+/** Rewrites the rows of a table that are still to be, in portions. Two processes may do it at once. */
+function fillRows(raw: Database.Database, fill: RowFill, report: FillProgress): void {
+  const { table, marker, rewrite } = fill;
+  const total = raw
+    .prepare<[], number>(`select count(*) from ${table} where ${marker} is null`)
+    .pluck()
+    .get();
+  if (!total) return;
+  const count = countingProgress(fill, total, report);
+  const portion = raw.prepare<[string, number], { id: string; body: string }>(
+    `select id, body from ${table} where id > ? and ${marker} is null order by id limit ?`,
+  );
+  let update: Database.Statement<unknown[]> | undefined;
+  const rewritePortion = raw.transaction((after: string): string | undefined => {
+    const rows = portion.all(after, ROWS_PER_PORTION);
+    if (rows.length === 0) return undefined;
+    for (const row of rows) {
+      const columns = rewrite(row);
+      const set = Object.keys(columns).map((column) => `${column} = ?`);
+      update ??= raw.prepare(`update ${table} set ${set.join(", ")} where id = ?`);
+      update.run(...Object.values(columns), row.id);
+    }
+    count(rows.length);
+    return rows.at(-1)?.id;
+  });
+  for (let last: string | undefined = ""; last !== undefined; ) last = rewritePortion.immediate(last);
 }

@@ -1,5 +1,5 @@
 /**
- * What changes of executions and actions gets columns of its own, so that their bodies are written once. The next
+ * Gives what changes of executions and actions columns of its own, so that their bodies are written once. The next
  * migration fills them; servers of releases before would read and write the bodies.
  */
 export const name = "0021-workflow-progress";
