@@ -10,5 +10,5 @@ import type { DefineTest } from "./program.ts";
  */
 export function testOnSqlite(reason: string): DefineTest {
   if (postgresUrl() === undefined) return test;
-  return (name, run) => test.skip(`${name} (skipped: ${reason})`, run); // The reason is in the name.
+  return (name, run) => test.skip(`${name} (skipped: ${reason})`, run); // Only SQLite has it: the reason says what.
 }
