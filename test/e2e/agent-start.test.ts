@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import {
@@ -193,6 +194,43 @@ describe("StartAgent", () => {
   test("without a key makes a run for each call", async () => {
     const ids = await Promise.all([started(), started()]);
     expect(new Set(ids).size).toBe(2);
+  });
+});
+
+describe("the first message of a new run", () => {
+  const inputsOf = async (agentExecutionId: string) =>
+    (await succeeded(home.call("AgentService/ListAgentInputs", { agentExecutionId }))).inputs;
+  const words = (content: string) => ({ inputs: [{ text: { content } }] });
+
+  test("is queued with it, and delivered with the options of the first turn", async () => {
+    const turnOptions = { modes: ["AGENT_MODE_PLANNING"] };
+    const userInput = { id: "first", ...words("begin") };
+    const leased = await startLeasedAgentExecution(home, { userInput, turnOptions });
+    expect(await inputsOf(leased.id)).toMatchObject([
+      { id: "first", receipt: "AGENT_INPUT_RECEIPT_QUEUED", sender: { principal: "PRINCIPAL_USER" } },
+    ]);
+    await leased.say("first", "again");
+    expect(await inputsOf(leased.id)).toHaveLength(1);
+    const [delivery] = await leased.inputs().until(1);
+    expect(delivery).toMatchObject({
+      input: { id: "first", input: { value: { inputs: [{ input: { value: { content: "begin" } } }] } } },
+      turnOptions: { modes: [AgentMode.PLANNING] },
+    });
+  });
+
+  test("is given an id where it has none", async () => {
+    const [input] = await inputsOf(await started({ userInput: words("begin") }));
+    expect(input.id).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test.each([
+    ["a text that hides something", words("a\u202eb"), "TEXT_DECEPTIVE"],
+    ["no part", { id: "empty" }, "CONSTRAINT_VIOLATED"],
+    ["an image of another type", { image: { data: "AAAA", mimeType: "image/png" } }, "VALUE_UNUSABLE"],
+  ])("with %s is refused, and there is no run", async (_, userInput, reason) => {
+    expect(reasonOf(await start({ userInput }))).toBe(reason);
+    const { agentExecutions } = await succeeded(home.call("AgentService/ListAgentExecutions", {}));
+    expect(agentExecutions).toEqual([]);
   });
 });
 

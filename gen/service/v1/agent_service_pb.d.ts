@@ -98,6 +98,15 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
    * @generated from field: service.v1.TurnOptions turn_options = 10;
    */
   turnOptions?: TurnOptions | undefined;
+
+  /**
+   * The first message of the run, stored together with it: either both exist or
+   * neither. It is checked as that of SendToAgentExecution is. Unset means that
+   * the run waits for its first input.
+   *
+   * @generated from field: service.v1.UserInputBlock user_input = 1000;
+   */
+  userInput?: UserInputBlock | undefined;
 };
 
 /**
@@ -666,7 +675,7 @@ export declare const AgentService: GenService<{
    * environment, when the runner takes no work or the environment class is
    * disabled, or when the project or environment is pending deletion;
    * invalid_argument when the environment class is of another runner than the one
-   * that is named.
+   * that is named, or the first message would be refused as input.
    *
    * @generated from rpc service.v1.AgentService.StartAgent
    */

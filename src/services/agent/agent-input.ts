@@ -137,6 +137,19 @@ async function recordInput(
   });
 }
 
+/**
+ * Queues the first message of an agent execution that this transaction inserts.
+ * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for an image that is not of its type
+ */
+export function queueFirstMessage(
+  tx: WriteTransaction,
+  caller: Caller,
+  stored: StoredAgentExecution,
+  sent: UserInputBlock,
+): Promise<void> {
+  return acceptUserInput({ tx, caller, stored, turn: {} }, sent);
+}
+
 async function acceptUserInput(context: InputContext, sent: UserInputBlock): Promise<void> {
   const { tx, caller, stored } = context;
   requireQueueSpace(await readQueue(tx, stored));

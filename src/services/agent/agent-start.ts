@@ -20,6 +20,7 @@ import { findAction } from "../../store/workflow/workflow-action.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { insertStartedAgentExecution } from "./agent-execution.ts";
+import { queueFirstMessage } from "./agent-input.ts";
 import { resolvePlacement } from "./agent-placement.ts";
 import { resolveAgent } from "./resolve-agent.ts";
 
@@ -45,7 +46,7 @@ export function startAgent(
       sessionId,
       name: environmentName,
     });
-    const { execution } = await insertStartedAgentExecution(tx, caller, {
+    const started = await insertStartedAgentExecution(tx, caller, {
       agent,
       creator: caller.subject,
       accountId: caller.accountId || null,
@@ -62,7 +63,8 @@ export function startAgent(
       firstTurn: req.turnOptions,
       ...(req.workflowActionId !== undefined && { action: { id: req.workflowActionId, stepKey: null } }),
     });
-    return create(StartAgentResponseSchema, { agentExecutionId: execution.id });
+    if (req.userInput) await queueFirstMessage(tx, caller, started, req.userInput);
+    return create(StartAgentResponseSchema, { agentExecutionId: started.execution.id });
   });
 }
 
