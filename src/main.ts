@@ -1,4 +1,5 @@
 import process from "node:process";
+import tab from "@bomb.sh/tab/commander";
 import { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import {
@@ -11,10 +12,12 @@ import {
 import { declareAccount } from "./commands/definitions/declare-account.ts";
 import { declareAgent } from "./commands/definitions/declare-agent.ts";
 import { declareData } from "./commands/definitions/declare-data.ts";
+import { declareLogin } from "./commands/definitions/declare-login.ts";
 import { declareOrganization } from "./commands/definitions/declare-organization.ts";
+import { declareRun } from "./commands/definitions/declare-run.ts";
 import { declareRunner } from "./commands/definitions/declare-runner.ts";
 import { declareToken } from "./commands/definitions/declare-token.ts";
-import { StartError } from "./commands/start-error.ts";
+import { ExitCode, StartError } from "./commands/start-error.ts";
 import { ConfigError, readConfig, SETTINGS } from "./config/config.ts";
 import { flushLog } from "./log.ts";
 import { StoreUnavailable } from "./store/store.ts";
@@ -61,7 +64,7 @@ const terminal: Terminal = {
 /** Prints a sentence for an error that the operator can fix; any other is a fault and keeps its stack. */
 function fail(error: unknown): never {
   process.stderr.write(`chartroom: ${sentenceOf(error) ?? (error as Error)?.stack ?? String(error)}\n`);
-  process.exit(1);
+  process.exit(error instanceof StartError ? error.exitCode : ExitCode.refused);
 }
 
 function sentenceOf(error: unknown): string | undefined {
@@ -117,5 +120,9 @@ declareAgent(program, terminal);
 declareToken(program, terminal);
 declareData(program, terminal);
 declareRunner(program, terminal, runUntilStopped);
+declareLogin(program, terminal);
+declareRun(program, terminal);
+// Last: it completes what is declared by now.
+tab(program, { completionCommandName: "completion" });
 
 program.parseAsync(process.argv).catch(fail);

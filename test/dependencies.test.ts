@@ -63,7 +63,7 @@ describe("dependencies", () => {
       .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
       .map((name) => readFileSync(join(root, "src", name), "utf8"));
     const imported = sources.flatMap((text) =>
-      [...text.matchAll(/^(?:import|export|\}).*from "((?:@[\w-]+\/)?[a-z][\w-]*)[^":]*";$/gm)].map(
+      [...text.matchAll(/^(?:import|export|\}).*from "((?:@[\w.-]+\/)?[a-z][\w-]*)[^":]*";$/gm)].map(
         ([, name]) => name ?? "",
       ),
     );

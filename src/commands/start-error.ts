@@ -1,4 +1,26 @@
+/** Exit codes of commands, for scripts; docs/command-line.md lists them. */
+export const ExitCode = {
+  /** What was asked for is wrong, or was refused. */
+  refused: 1,
+  /** The agent run has failed. */
+  runFailed: 2,
+  /** The server cannot be reached or is busy: the same command may succeed later. */
+  unavailable: 3,
+  /** There is no valid token. */
+  unauthenticated: 4,
+} as const;
+export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
+
 /** A problem of the environment that the person at the terminal can fix. */
 export class StartError extends Error {
   override readonly name = "StartError";
+  readonly exitCode: ExitCode;
+
+  constructor(
+    message: string,
+    { exitCode = ExitCode.refused, ...options }: ErrorOptions & { readonly exitCode?: ExitCode } = {},
+  ) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
 }

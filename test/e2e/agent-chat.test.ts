@@ -160,23 +160,26 @@ describe("a chat on a pipe", () => {
     const at = startChat(conversation);
     at.type("fail out of luck");
     const { code, shown } = await at.ended;
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(shown).toContain("it failed: the agent's program ended with exit status 1: out of luck");
   });
 
   test("without a good token, a server or a run says so in a sentence", async () => {
     const conversation = await startConversation(server);
     expect(await startChat(conversation, {}).ended).toMatchObject({
-      code: 1,
-      complaints: "chartroom: put an access token into CHARTROOM_TOKEN: chartroom token create\n",
+      code: 4,
+      complaints: expect.stringMatching(/^chartroom: there is no token for .*CHARTROOM_TOKEN\n$/),
     });
     expect(await startChat(conversation, { CHARTROOM_TOKEN: "cr_pat_no" }).ended).toMatchObject({
-      code: 1,
-      complaints: "chartroom: the token in CHARTROOM_TOKEN does not hold\n",
+      code: 4,
+      complaints: "chartroom: the token does not hold: chartroom login\n",
     });
     const nobody = { id: "01900000-0000-7000-8000-000000000000" };
     const { code, complaints } = await startChat(nobody).ended;
-    expect([code, complaints]).toEqual([1, expect.stringMatching(/^chartroom: .*there is no such run/)]);
+    expect([code, complaints]).toEqual([
+      1,
+      expect.stringMatching(/^chartroom: .*there is none, or it is not open to you/),
+    ]);
     const wrong = await runCommand(["agent", "chat", nobody.id, "--server", "nowhere"], {
       CHARTROOM_TOKEN: "x",
     });
@@ -245,9 +248,9 @@ describe("a chat whose server goes away", () => {
     proxy.forwardTo(NOWHERE);
     proxy.closeConnections();
     const { code, complaints } = await at.ended;
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(complaints).toMatch(
-      /^chartroom: the server http:\/\/127\.0\.0\.1:\d+ cannot be reached \(.+\), for 1 seconds now: .*start the chat again later\n$/,
+      /^chartroom: the server http:\/\/127\.0\.0\.1:\d+ cannot be reached \(.+\), for 1 seconds now: .*try again later\n$/,
     );
     await proxy.stop();
     await conversation.stop();

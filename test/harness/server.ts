@@ -122,16 +122,19 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   };
 }
 
-/** Runs the command line to its end. */
+/** Runs the command line to its end. @param input its standard input, by default nothing */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  input = "",
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [...STRICT, "bin/chartroom.js", ...args], {
     cwd: root,
     env: { ...plainEnvironment(), ...dataEnvironmentOf(dataDirIn(args)), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
+  // A command may end without having read it.
+  child.stdin.on("error", () => undefined).end(input);
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type CallOptions, type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
+import { type CallOptions, type Client, createClient } from "@connectrpc/connect";
 import {
   type AgentControlInputSchema,
   type AgentInput,
@@ -10,7 +10,9 @@ import {
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { StartError } from "../start-error.ts";
+import { failureOf, isTemporary, messageOf } from "../client/call.ts";
+import type { ServerAccess } from "../client/server-access.ts";
+import { ExitCode, StartError } from "../start-error.ts";
 
 type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
 
@@ -22,9 +24,7 @@ const MAX_PAUSE_MS = 5_000;
 /** Receives the state of the connection, in a sentence. */
 export type Notify = (text: string) => void;
 
-export interface ConversationOptions {
-  readonly server: string;
-  readonly token: string;
+export interface ConversationOptions extends ServerAccess {
   readonly agentExecutionId: string;
   /** Time for which an unreachable server is tried again, in milliseconds. */
   readonly retryForMs: number;
@@ -148,7 +148,7 @@ export class ConversationClient {
         if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTemporary(error)) throw new StartError(messageOf(error));
+        if (!isTemporary(error)) throw failureOf(error, this.#server);
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
@@ -164,7 +164,8 @@ export class ConversationClient {
     const text = `the server ${this.#server} cannot be reached (${why})`;
     if (performance.now() - reachedAt >= this.#retryForMs) {
       throw new StartError(
-        `${text}, for ${seconds} seconds now: the run may go on without you; start the chat again later`,
+        `${text}, for ${seconds} seconds now: the run may go on without you; try again later`,
+        { exitCode: ExitCode.unavailable },
       );
     }
     if (!this.isUnreachable) note(`${text}; trying again for ${seconds} seconds`);
@@ -182,23 +183,3 @@ export class ConversationClient {
 }
 
 type SendInput = Parameters<Client<typeof AgentService>["sendToAgentExecution"]>[0]["input"];
-
-/** Returns whether the same call may succeed later: the server is unreachable, or busy. */
-export function isTemporary(error: unknown): boolean {
-  return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
-    ConnectError.from(error).code,
-  );
-}
-
-/** Returns the message of an error for the person at the terminal. */
-export function messageOf(error: unknown): string {
-  if (!(error instanceof ConnectError)) return (error as Error).message;
-  switch (error.code) {
-    case Code.Unauthenticated:
-      return "the token in CHARTROOM_TOKEN does not hold";
-    case Code.NotFound:
-      return `${error.rawMessage}: there is no such run, or it is not open to you`;
-    default:
-      return error.rawMessage;
-  }
-}

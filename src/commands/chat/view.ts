@@ -8,6 +8,7 @@ import {
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
+import { printable } from "../client/printable.ts";
 
 /** Number of characters shown of a tool's arguments, or of a message in a list. */
 const MAX_SHOWN_CHARACTERS = 200;
@@ -136,9 +137,4 @@ function orderOf({ control }: AgentControlInput): string {
 function firstLine(text: string): string {
   const [line = ""] = text.trim().split("\n");
   return line.length > MAX_SHOWN_CHARACTERS ? `${line.slice(0, MAX_SHOWN_CHARACTERS)}...` : line;
-}
-
-/** Removes characters that would control the terminal, or reorder and hide text. */
-function printable(text: string): string {
-  return text.replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
 }

@@ -1,8 +1,10 @@
 import type { Readable, Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { type Config, DATA_SETTINGS, readConfig, SETTINGS } from "../../config/config.ts";
+import { integer } from "../../config/setting-values.ts";
 import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/settings.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
+import { StartError } from "../start-error.ts";
 
 /** The flags of the server's settings as the command line gives them. */
 export type Flags = FlagsOf<typeof SETTINGS>;
@@ -60,4 +62,23 @@ export async function runOnData(
   command: (config: Config) => Promise<string>,
 ): Promise<void> {
   terminal.print(await command(readConfig(flags, terminal.env)));
+}
+
+/** Returns an argument parser for a whole number, whose errors name the option. */
+export function numberOption(option: string, least: number, most: number): (text: string) => number {
+  const read = integer(least, most);
+  return (text) => {
+    try {
+      return read(text);
+    } catch (error) {
+      throw new StartError(`${option} ${(error as Error).message}`);
+    }
+  };
+}
+
+/** Returns the option `--retry-for` of commands that follow a run. */
+export function retryOption(): Option {
+  return new Option("--retry-for <seconds>", "how long to retry while the server cannot be reached")
+    .argParser(numberOption("--retry-for", 0, 86_400))
+    .default(300);
 }

@@ -1,10 +1,15 @@
 import { type Command, Option } from "commander";
-import { RUNNER_SETTINGS, TOKEN_VARIABLE } from "../../config/config.ts";
-import { integer } from "../../config/setting-values.ts";
-import { type FlagsOf, readSettings, setting } from "../../config/settings.ts";
 import type { AgentOptions } from "../agent.ts";
-import { StartError } from "../start-error.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import { ExitCode } from "../start-error.ts";
+import {
+  type Flags,
+  retryOption,
+  runOnData,
+  type Terminal,
+  withDataSettings,
+  withSettings,
+} from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadAgentCommands = () => import("../agent.ts");
@@ -95,47 +100,25 @@ function ofOrganization(command: Command): Command {
   return command.option("--organization <id or name>", "whose agent; without it, that of all organizations");
 }
 
-const CHAT_SETTINGS = {
-  server: setting({ ...RUNNER_SETTINGS.server, help: "URL of the server that has the run" }),
-} as const;
-
-type ChatFlags = FlagsOf<typeof CHAT_SETTINGS> & { readonly retryFor: number };
-
-const readSeconds = integer(0, 86_400);
-
-function retrySeconds(text: string): number {
-  try {
-    return readSeconds(text);
-  } catch (error) {
-    throw new StartError(`--retry-for ${(error as Error).message}`);
-  }
-}
+type ChatFlags = ClientFlags & { readonly retryFor: number };
 
 /** Declares `chartroom agent chat`, below the command `agent`. */
 function declareAgentChat(agent: Command, terminal: Terminal): void {
   withSettings(
     agent
       .command("chat")
-      .description(`chat with an agent execution, as the owner of the access token in ${TOKEN_VARIABLE}`)
+      .description("chat with an agent run: show its output and send what is typed")
       .argument("<run>", "its id")
-      .option(
-        "--retry-for <seconds>",
-        "how long to retry while the server cannot be reached",
-        retrySeconds,
-        300,
-      )
+      .addOption(retryOption())
       .action(async (agentExecutionId: string, flags: ChatFlags) => {
         const { env, input, output } = terminal;
-        const { server } = readSettings(CHAT_SETTINGS, flags, env);
-        const token = env[TOKEN_VARIABLE]?.trim();
-        if (!token)
-          throw new StartError(`put an access token into ${TOKEN_VARIABLE}: chartroom token create`);
+        const access = accessOf(flags, env);
         // Loaded on demand: a command does not load the modules of others.
         const { chat } = await import("../chat/chat.ts");
         const retryForMs = flags.retryFor * 1_000;
-        const isWell = await chat({ server, token, agentExecutionId, retryForMs, input, output });
-        terminal.setExitCode(isWell ? 0 : 1);
+        const isWell = await chat({ ...access, agentExecutionId, retryForMs, input, output });
+        terminal.setExitCode(isWell ? 0 : ExitCode.runFailed);
       }),
-    CHAT_SETTINGS,
+    CLIENT_SETTINGS,
   );
 }

@@ -1,0 +1,83 @@
+import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
+import { ExitCode, StartError } from "../start-error.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** Longest time of one call, in milliseconds: a person waits at the terminal. */
+const CALL_MS = 60_000;
+
+/** The most elements of one page (contract, PaginationRequest.page_size). */
+const PAGE = 100;
+
+/**
+ * Makes one call as the owner of the token.
+ * @throws StartError with the server's sentence and the exit code for scripts
+ */
+export async function call<T>(
+  { server, token }: ServerAccess,
+  make: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  try {
+    return await make({ headers: { authorization: `Bearer ${token}` }, timeoutMs: CALL_MS });
+  } catch (error) {
+    throw failureOf(error, server);
+  }
+}
+
+/** Returns the error of a failed call for the person at the terminal, with its exit code. */
+export function failureOf(error: unknown, server: string): StartError {
+  const message = isUnreachable(error)
+    ? `the server ${server} cannot be reached: ${messageOf(error)}`
+    : messageOf(error);
+  return new StartError(message, { exitCode: exitCodeOf(error), cause: error });
+}
+
+/** Returns whether the same call may succeed later: the server is unreachable, or busy. */
+export function isTemporary(error: unknown): boolean {
+  return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
+    ConnectError.from(error).code,
+  );
+}
+
+/** Returns the message of an error for the person at the terminal. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof ConnectError)) return (error as Error).message;
+  if (error.code === Code.Unauthenticated) return "the token does not hold: chartroom login";
+  if (error.code === Code.NotFound) return `${error.rawMessage}: there is none, or it is not open to you`;
+  return error.rawMessage;
+}
+
+/** Returns whether the server refused a call since what it names is not there. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof StartError && ConnectError.from(error.cause).code === Code.NotFound;
+}
+
+/**
+ * Reads a list page by page.
+ * @param limit the most elements to return
+ * @param readPage reads one page of {@link call}'s list
+ */
+export async function readPages<T>(
+  limit: number,
+  readPage: (pagination: { readonly pageSize: number; readonly token: string }) => Promise<{
+    readonly elements: readonly T[];
+    readonly pagination?: { readonly nextToken: string } | undefined;
+  }>,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (let token = ""; ; ) {
+    const page = await readPage({ pageSize: Math.min(PAGE, limit - all.length), token });
+    all.push(...page.elements);
+    token = page.pagination?.nextToken ?? "";
+    if (token === "" || all.length >= limit) return all;
+  }
+}
+
+/** Tells an error of the connection, which has a cause, from one that the server sent. */
+function isUnreachable(error: unknown): boolean {
+  return isTemporary(error) && (error as ConnectError).cause !== undefined;
+}
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (ConnectError.from(error).code === Code.Unauthenticated) return ExitCode.unauthenticated;
+  return isTemporary(error) ? ExitCode.unavailable : ExitCode.refused;
+}

@@ -1,0 +1,75 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
+import type { Environment } from "../../config/settings.ts";
+import { StartError } from "../start-error.ts";
+
+/** The access tokens of one user of the machine, as the credentials file holds them. */
+export interface Credentials {
+  /** URL of the server of the last login; empty for none. */
+  readonly server: string;
+  /** Tokens by the URLs of their servers. */
+  readonly tokens: Readonly<Record<string, string>>;
+}
+
+const NONE: Credentials = { server: "", tokens: {} };
+
+/**
+ * Returns the path of the credentials file: in `XDG_CONFIG_HOME`, or in `~/.config` where that is unset or relative, as
+ * the XDG Base Directory Specification says. It need not exist.
+ */
+export function credentialsFile({ XDG_CONFIG_HOME: configHome = "", HOME: home = "" }: Environment): string {
+  const parent = isAbsolute(configHome) ? configHome : join(home || homedir(), ".config");
+  return join(parent, "chartroom", "credentials.json");
+}
+
+/**
+ * Reads the credentials file; without one there are no credentials.
+ * @throws StartError for a file that others can read, or that is none
+ */
+export function readCredentials(file: string): Credentials {
+  let text: string;
+  try {
+    if ((statSync(file).mode & 0o077) !== 0)
+      throw new StartError(`${file} holds tokens and is open to other users: chmod 600 ${file}`);
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return NONE;
+    if (error instanceof StartError) throw error;
+    throw new StartError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+  const credentials = parse(text);
+  if (!credentials) throw new StartError(`${file} is no credentials file: remove it, then chartroom login`);
+  return credentials;
+}
+
+function parse(text: string): Credentials | undefined {
+  try {
+    const { server, tokens } = JSON.parse(text) as Partial<Credentials>;
+    const isWhole =
+      typeof server === "string" &&
+      typeof tokens === "object" &&
+      tokens !== null &&
+      Object.values(tokens).every((token) => typeof token === "string");
+    return isWhole ? { server, tokens } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Replaces the credentials file in one step; only its owner can read it.
+ * @throws StartError when it cannot be written
+ */
+export function writeCredentials(file: string, credentials: Credentials): void {
+  const draft = `${file}.${randomBytes(4).toString("hex")}`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(draft, `${JSON.stringify(credentials, undefined, 2)}\n`, { mode: 0o600, flag: "wx" });
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new StartError(`${file} cannot be written: ${(error as Error).message}`);
+  }
+}

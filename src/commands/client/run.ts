@@ -1,0 +1,208 @@
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Client, createClient } from "@connectrpc/connect";
+import {
+  type Agent,
+  type AgentCodeContextSchema,
+  type AgentExecution,
+  AgentExecutionFailureReason,
+  AgentExecutionSchema,
+  AgentExecution_Phase as Phase,
+  type UserInputBlockSchema,
+} from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { call, isNotFound, readPages } from "./call.ts";
+import { table } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** The phases by their names on the command line. */
+export const PHASES = {
+  pending: Phase.PENDING,
+  running: Phase.RUNNING,
+  waiting: Phase.WAITING_FOR_INPUT,
+  stopped: Phase.STOPPED,
+} as const;
+export type PhaseName = keyof typeof PHASES;
+
+/** What `chartroom run start` is given. */
+export interface RunStart {
+  /** Name or id of the agent; undefined for the default. */
+  readonly agent: string | undefined;
+  readonly name: string;
+  readonly project: string | undefined;
+  readonly environment: string | undefined;
+  readonly url: string | undefined;
+  /** Class of the environment that is made from the URL. */
+  readonly class: string | undefined;
+  /** The first message; undefined for none. */
+  readonly prompt: string | undefined;
+}
+
+/**
+ * Starts a run.
+ * @returns its id
+ * @throws StartError
+ */
+export async function startRun(access: ServerAccess, start: RunStart): Promise<string> {
+  const agents = agentsOf(access);
+  const agentId = start.agent === undefined ? "" : await agentIdOf(access, start.agent);
+  const key = randomUUID();
+  const request = {
+    agentId,
+    name: start.name,
+    ...codeContextOf(start),
+    ...(start.prompt !== undefined && { userInput: message(start.prompt) }),
+  };
+  const { agentExecutionId } = await call(access, (options) =>
+    agents.startAgent(request, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  );
+  return agentExecutionId;
+}
+
+/** @throws StartError for more than one code context */
+function codeContextOf({ project, environment, url, class: environmentClassId }: RunStart): {
+  readonly codeContext?: MessageInitShape<typeof AgentCodeContextSchema>;
+} {
+  if ([project, environment, url].filter((each) => each !== undefined).length > 1)
+    throw new StartError("give one of --project, --environment and --url");
+  if (environmentClassId !== undefined && url === undefined)
+    throw new StartError("--class goes with --url: projects and environments have classes of their own");
+  if (project !== undefined) return { codeContext: { context: { case: "projectId", value: project } } };
+  if (environment !== undefined)
+    return { codeContext: { context: { case: "environmentId", value: environment } } };
+  if (url === undefined) return {};
+  const value = { url, environmentClassId: environmentClassId ?? "" };
+  return { codeContext: { context: { case: "contextUrl", value } } };
+}
+
+/** Which runs to list. */
+export interface RunFilter {
+  readonly phases: readonly PhaseName[];
+  readonly agent: string | undefined;
+  /** The most runs to list. */
+  readonly limit: number;
+}
+
+/** Returns runs, the newest first. @throws StartError */
+export async function listRuns(
+  access: ServerAccess,
+  { phases, agent, limit }: RunFilter,
+): Promise<AgentExecution[]> {
+  const agents = agentsOf(access);
+  const filter = {
+    statusPhases: phases.map((phase) => PHASES[phase]),
+    agentIds: agent === undefined ? [] : [await agentIdOf(access, agent)],
+  };
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) => agents.listAgentExecutions({ filter, pagination }, options));
+    return { elements: page.agentExecutions, pagination: page.pagination };
+  });
+}
+
+/** Returns runs as a table for people. @throws StartError */
+export async function runTable(access: ServerAccess, runs: readonly AgentExecution[]): Promise<string> {
+  if (runs.length === 0) return "no runs\n";
+  const names = new Map((await listAgents(access)).map(({ id, name }) => [id, name]));
+  const rows = runs.map(({ id, metadata, spec, status }) => [
+    id,
+    phaseName(status?.phase),
+    metadata?.createdAt ? timestampDate(metadata.createdAt).toISOString().slice(0, 19).replace("T", " ") : "",
+    names.get(spec?.agentId ?? "") ?? spec?.agentId ?? "",
+    metadata?.name ?? "",
+    status?.failureMessage
+      ? `${AgentExecutionFailureReason[status.failureReason].toLowerCase()}: ${status.failureMessage}`
+      : "",
+  ]);
+  return table(["RUN", "PHASE", "STARTED (UTC)", "AGENT", "NAME", "FAILURE"], rows);
+}
+
+/** Returns runs as a JSON list of service.v1.AgentExecution. */
+export function runJson(runs: readonly AgentExecution[]): string {
+  return `${JSON.stringify(
+    runs.map((run) => toJson(AgentExecutionSchema, run)),
+    undefined,
+    2,
+  )}\n`;
+}
+
+/**
+ * Sends a message to a run.
+ * @returns the id of the message
+ * @throws StartError
+ */
+export async function sendToRun(
+  access: ServerAccess,
+  { run: agentExecutionId, text: content, steer }: { run: string; text: string; steer: boolean },
+): Promise<string> {
+  const agents = agentsOf(access);
+  const userInput = message(content);
+  await call(access, (options) =>
+    agents.sendToAgentExecution(
+      { agentExecutionId, input: { case: "userInput", value: userInput } },
+      options,
+    ),
+  );
+  if (!steer) return userInput.id;
+  const control = { case: "steerQueuedMessage", value: { userInputId: userInput.id } } as const;
+  const order = { agentExecutionId, input: { case: "controlInput" as const, value: { control } } };
+  await call(access, (options) => agents.sendToAgentExecution(order, options)).catch((error) => {
+    // It was delivered in the meantime.
+    if (!isNotFound(error)) throw error;
+  });
+  return userInput.id;
+}
+
+/** Stops a run. @throws StartError */
+export async function stopRun(access: ServerAccess, agentExecutionId: string): Promise<void> {
+  await call(access, (options) => agentsOf(access).stopAgentExecution({ agentExecutionId }, options));
+}
+
+/**
+ * Returns a text of the command line, or the whole standard input where there is none, or a dash.
+ * @throws StartError for an empty one, and for a terminal in place of a text
+ */
+export async function textOf(
+  given: string | undefined,
+  input: Readable & { readonly isTTY?: boolean },
+): Promise<string> {
+  if (given === undefined && input.isTTY)
+    throw new StartError("give the text as an argument, or by standard input");
+  const all = given === undefined || given === "-" ? (await text(input)).trimEnd() : given;
+  if (all === "") throw new StartError("the text is empty");
+  return all;
+}
+
+function agentsOf({ server }: ServerAccess): Client<typeof AgentService> {
+  return createClient(AgentService, createHttpTransport(server));
+}
+
+function listAgents(access: ServerAccess): Promise<Agent[]> {
+  return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
+    const page = await call(access, (options) => agentsOf(access).listAgents({ pagination }, options));
+    return { elements: page.agents, pagination: page.pagination };
+  });
+}
+
+/** @throws StartError when no agent has this name or id */
+async function agentIdOf(access: ServerAccess, named: string): Promise<string> {
+  const agents = await listAgents(access);
+  const found = agents.find(({ id, name }) => name === named || id === named);
+  if (found) return found.id;
+  const names = agents.map(({ name }) => name).join(", ");
+  throw new StartError(`there is no agent ${named}${names && `: there are ${names}`}`);
+}
+
+function message(content: string) {
+  const inputs = [{ input: { case: "text" as const, value: { content } } }];
+  return { id: randomUUID(), inputs } satisfies MessageInitShape<typeof UserInputBlockSchema>;
+}
+
+function phaseName(phase: Phase | undefined): string {
+  const entry = Object.entries(PHASES).find(([, each]) => each === phase);
+  return entry?.[0] ?? "";
+}

@@ -1,0 +1,53 @@
+import { create, toJsonString } from "@bufbuild/protobuf";
+import {
+  type WatchAgentExecutionResponse,
+  WatchAgentExecutionResponseSchema,
+} from "#gen/service/v1/agent_service_pb.js";
+import { ConversationClient, type ConversationOptions } from "../chat/conversation-client.ts";
+import { type RunView, Screen } from "../chat/screen.ts";
+import { ChatView } from "../chat/view.ts";
+
+export interface WatchOptions extends ConversationOptions {
+  /** True to return once the agent has answered everything that was sent, and waits for input. */
+  readonly untilWaiting: boolean;
+  /** True for one JSON object a line, each a service.v1.WatchAgentExecutionResponse. */
+  readonly json: boolean;
+  readonly print: (text: string) => void;
+}
+
+/**
+ * Prints the output of a run from its beginning, as it comes, until the run stops.
+ * @returns whether the run has not failed
+ * @throws StartError when the run cannot be watched, or the server could not be reached for too long
+ */
+export async function watchRun({ untilWaiting, json, print, ...place }: WatchOptions): Promise<boolean> {
+  const conversation = new ConversationClient(place);
+  const screen = new Screen(conversation, json ? jsonView(print) : new ChatView(print));
+  const leaving = new AbortController();
+  const answered = untilWaiting
+    ? screen.untilAnswered(leaving.signal).finally(() => leaving.abort())
+    : Promise.resolve();
+  // A failure reaches the code that awaits it below; until then it is no unhandled rejection.
+  answered.catch(() => undefined);
+  try {
+    await screen.show(leaving.signal);
+  } finally {
+    leaving.abort();
+  }
+  await answered;
+  return screen.isWell;
+}
+
+function jsonView(print: (text: string) => void): RunView {
+  const show = (news: WatchAgentExecutionResponse["news"]) => {
+    const message = create(WatchAgentExecutionResponseSchema, { news });
+    print(`${toJsonString(WatchAgentExecutionResponseSchema, message)}\n`);
+  };
+  return {
+    note: () => undefined,
+    block: (value) => show({ case: "block", value }),
+    run: (value) => show({ case: "agentExecution", value }),
+    inputs: () => undefined,
+    endLine: () => undefined,
+  };
+}

@@ -1,0 +1,124 @@
+import { type Command, Option } from "commander";
+import type { PhaseName, RunFilter, RunStart } from "../client/run.ts";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
+import { ExitCode } from "../start-error.ts";
+import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
+
+// Loaded on demand: a command does not load the modules of others.
+const loadRunCommands = () => import("../client/run.ts");
+
+const PHASE_NAMES: readonly PhaseName[] = ["pending", "running", "waiting", "stopped"];
+
+type Json = { readonly json?: boolean };
+type Watching = Json & { readonly untilWaiting?: boolean; readonly retryFor: number };
+type StartFlags = ClientFlags &
+  Watching &
+  Omit<RunStart, "name"> & { readonly name?: string; readonly watch?: boolean };
+type ListFlags = ClientFlags &
+  Json &
+  Pick<RunFilter, "agent" | "limit"> & { readonly phase?: readonly PhaseName[] };
+
+/** Declares `chartroom run ...`. */
+export function declareRun(program: Command, terminal: Terminal): void {
+  const run = program.command("run").description("agent runs: start them, follow them, and send to them");
+  withSettings(
+    watchOptions(
+      run
+        .command("start")
+        .description("start a run and print its id")
+        .option("--agent <name or id>", "the agent; by default the organization's")
+        .option("--project <id>", "work in a new environment made from this project")
+        .option("--environment <id>", "work in this environment")
+        .option("--url <url>", "work in a new environment made from a repository, branch or pull request")
+        .option("--class <id>", "the class of the environment that is made from --url")
+        .option("--name <text>", "a name for people, at most 100 characters")
+        .option("--prompt <text>", "the first message; - reads it from standard input")
+        .option("--watch", "print the output of the run after its id, as `run watch` does"),
+    ).action(async ({ watch = false, name = "", prompt, ...flags }: StartFlags) => {
+      const access = accessOf(flags, terminal.env);
+      const { startRun, textOf } = await loadRunCommands();
+      const text = prompt === undefined ? undefined : await textOf(prompt, terminal.input);
+      const id = await startRun(access, { ...flags, name, prompt: text });
+      terminal.print(flags.json ? `${JSON.stringify({ agentExecutionId: id })}\n` : `${id}\n`);
+      if (watch) await follow(terminal, access, id, flags);
+    }),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    run
+      .command("list")
+      .description("list runs, the newest first")
+      .addOption(
+        new Option("--phase <phases...>", "only runs in one of these phases").choices([...PHASE_NAMES]),
+      )
+      .option("--agent <name or id>", "only runs of this agent")
+      .option("--limit <number>", "the most runs to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--json", "print a JSON list of service.v1.AgentExecution")
+      .action(async ({ phase: phases = [], agent, limit, json, ...flags }: ListFlags) => {
+        const access = accessOf(flags, terminal.env);
+        const { listRuns, runJson, runTable } = await loadRunCommands();
+        const runs = await listRuns(access, { phases, agent, limit });
+        terminal.print(json ? runJson(runs) : await runTable(access, runs));
+      }),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    watchOptions(
+      run
+        .command("watch")
+        .description("print the output of a run from its beginning, as it comes, until the run stops")
+        .argument("<run>", "its id"),
+    ).action((id: string, flags: ClientFlags & Watching) =>
+      follow(terminal, accessOf(flags, terminal.env), id, flags),
+    ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    run
+      .command("send")
+      .description("send a message to a run and print the message's id")
+      .argument("<run>", "its id")
+      .argument("[text]", "the message; without it, or with -, standard input is sent")
+      .option("--steer", "deliver it now, into the turn that is going on")
+      .action(
+        async (id: string, given: string | undefined, flags: ClientFlags & { readonly steer?: boolean }) => {
+          const access = accessOf(flags, terminal.env);
+          const { sendToRun, textOf } = await loadRunCommands();
+          const text = await textOf(given, terminal.input);
+          terminal.print(`${await sendToRun(access, { run: id, text, steer: flags.steer ?? false })}\n`);
+        },
+      ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    run
+      .command("stop")
+      .description("stop a run, and its sub-agents with it")
+      .argument("<run>", "its id")
+      .action(async (id: string, flags: ClientFlags) => {
+        const access = accessOf(flags, terminal.env);
+        await (await loadRunCommands()).stopRun(access, id);
+      }),
+    CLIENT_SETTINGS,
+  );
+}
+
+function watchOptions(command: Command): Command {
+  return command
+    .option("--until-waiting", "end when the agent has answered everything and waits for input")
+    .option("--json", "print one JSON object a line: service.v1.WatchAgentExecutionResponse")
+    .addOption(retryOption());
+}
+
+async function follow(
+  terminal: Terminal,
+  access: ServerAccess,
+  agentExecutionId: string,
+  { untilWaiting = false, json = false, retryFor }: Watching,
+): Promise<void> {
+  const { watchRun } = await import("../client/watch-run.ts");
+  const { print } = terminal;
+  const place = { ...access, agentExecutionId, retryForMs: retryFor * 1_000 };
+  const isWell = await watchRun({ ...place, untilWaiting, json, print });
+  terminal.setExitCode(isWell ? 0 : ExitCode.runFailed);
+}

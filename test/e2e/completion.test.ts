@@ -1,0 +1,76 @@
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { beforeAll, expect, test } from "@jest/globals";
+import { PROGRAMS, ROOT, runProgram, terminalEnvironment, testUnless, testWith } from "../harness/program.ts";
+import { runCommand, temporaryFolder } from "../harness/server.ts";
+
+/** The terminal of a user who has `chartroom` on the path. */
+let env: Record<string, string | undefined>;
+beforeAll(() => {
+  const programs = join(temporaryFolder(), "bin");
+  mkdirSync(programs, { recursive: true });
+  symlinkSync(join(ROOT, "bin/chartroom.js"), join(programs, "chartroom"));
+  const terminal = terminalEnvironment();
+  env = { ...terminal, PATH: [programs, PROGRAMS, terminal.PATH].join(delimiter), TERM: "dumb" };
+});
+
+const RUN_COMMANDS = ["help", "list", "send", "start", "stop", "watch"];
+
+/** What bash's own completion stands on: Debian's package bash-completion. */
+const BASH_COMPLETION = "/usr/share/bash-completion/bash_completion";
+
+testUnless(existsSync(BASH_COMPLETION) ? undefined : `there is no ${BASH_COMPLETION}`)(
+  "bash completes the commands below a command",
+  async () => {
+    const script = `
+    source ${BASH_COMPLETION}
+    eval "$(chartroom completion bash)"
+    COMP_WORDS=(chartroom run ""); COMP_CWORD=2; COMP_TYPE=9
+    COMP_LINE="chartroom run "; COMP_POINT=\${#COMP_LINE}
+    __chartroom_complete
+    printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = await runProgram("bash", ["--norc", "-c", script], { env });
+    expect(stdout.trim().split("\n").toSorted()).toEqual(RUN_COMMANDS);
+  },
+);
+
+testWith("fish")("fish completes commands, and the values of an option", async () => {
+  const completed = async (line: string) => {
+    const script = `chartroom completion fish | source; complete -C '${line}'`;
+    const { stdout } = await runProgram("fish", ["--no-config", "-c", script], { env });
+    return stdout
+      .trim()
+      .split("\n")
+      .map((each) => each.split("\t")[0])
+      .toSorted();
+  };
+  expect(await completed("chartroom run ")).toEqual(RUN_COMMANDS);
+  expect(await completed("chartroom run list --phase ")).toEqual([
+    "pending",
+    "running",
+    "stopped",
+    "waiting",
+  ]);
+});
+
+testWith("zsh")("zsh completes options and their values", async () => {
+  // A shell at a terminal of its own: zsh completes nowhere else. The sums keep what is typed from being what is awaited.
+  const script = `
+    zmodload zsh/zpty
+    zpty -b shell zsh -f -i
+    zpty -w shell 'autoload -Uz compinit; compinit -u -D; source <(chartroom completion zsh); print ready$((1+1))'
+    zpty -r shell seen '*ready2*'
+    zpty -w -n shell $'print typed$((1+1)) chartroom; chartroom run list --ph\\t stop\\t --help\\n'
+    zpty -r shell seen '*--phase*stopped*--help*'
+    print -r -- "$seen"
+    zpty -d shell`;
+  const { code, stdout, stderr } = await runProgram("zsh", ["-f", "-c", script], { env });
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/--phase.* stopped/s);
+});
+
+test("other shells are refused, and the ones there are named", async () => {
+  const { code, stderr } = await runCommand(["completion", "tcsh"]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/'tcsh' is invalid.*zsh, bash, fish/s);
+});

@@ -1,0 +1,244 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { addScriptedAgent } from "../harness/agent-conversation.ts";
+import { post } from "../harness/call.ts";
+import { freePort } from "../harness/free-port.ts";
+import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$/;
+
+let server: TestServer;
+/** The folder of the user's settings. */
+let home: string;
+beforeAll(async () => {
+  server = await startServer();
+  await addScriptedAgent(server, join(temporaryFolder(), "got"));
+  await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+});
+beforeEach(() => {
+  home = temporaryFolder();
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+/** Runs a command as a user whose terminal has a server and a token. */
+const chartroom = (args: readonly string[], env: Record<string, string> = {}, input = "") => {
+  const settings = { XDG_CONFIG_HOME: home, CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token };
+  return runCommand(args, { ...settings, ...env }, input);
+};
+/** Runs `chartroom run ...`, which succeeds, and returns its output. */
+async function run(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await chartroom(["run", ...args]);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
+}
+const startRun = async (...args: readonly string[]) => (await run("start", ...args)).trim();
+const refused = ({ code, stdout, stderr }: Awaited<ReturnType<typeof chartroom>>) => {
+  expect(stdout).toBe("");
+  expect(stderr).toMatch(/^chartroom: .*\n$/);
+  return [code, stderr.slice("chartroom: ".length).trimEnd()];
+};
+
+describe("chartroom run", () => {
+  test("starts a run with its first message, and prints the answer", async () => {
+    const started = await run("start", "--prompt", "echo hello", "--name", "Try it");
+    expect(started).toMatch(ID);
+    const id = started.trim();
+    const shown = await run("watch", id, "--until-waiting");
+    expect(shown).toContain("-- echo hello\nhello\n");
+    const { body } = await post(server, "AgentService/GetAgentExecution", { agentExecutionId: id });
+    expect(body.agentExecution.metadata.name).toBe("Try it");
+    const more = await run("start", "--prompt", "echo again", "--watch", "--until-waiting");
+    expect(more.slice(0, 37)).toMatch(ID);
+    expect(more).toContain("\nagain\n");
+  });
+
+  test("sends messages, from the command line and from standard input", async () => {
+    const id = await startRun();
+    expect(await run("send", id, "echo one")).toMatch(ID);
+    const fed = await chartroom(["run", "send", id], {}, "echo two\n");
+    expect([fed.code, fed.stderr]).toEqual([0, ""]);
+    expect(await run("watch", id, "--until-waiting")).toMatch(/one\n.*two\n/s);
+  });
+
+  test("steers a message into the turn that goes on, and sends one that nothing is ahead of", async () => {
+    const id = await startRun("--prompt", "slow 1000");
+    await run("send", id, "echo later");
+    await run("send", id, "enough", "--steer");
+    // Only that word ends the first turn before its thousandth step.
+    const shown = await run("watch", id, "--until-waiting");
+    expect(shown).toContain("-- echo later\nlater\n");
+    expect(shown).not.toContain("step 1000");
+    expect(await run("send", id, "echo now", "--steer")).toMatch(ID);
+    expect(await run("watch", id, "--until-waiting")).toContain("now\n");
+  });
+
+  test("prints a JSON object a line", async () => {
+    const id = await startRun("--prompt", "echo hello");
+    const lines = (await run("watch", id, "--until-waiting", "--json")).trimEnd().split("\n");
+    const events = lines.map((line) => JSON.parse(line));
+    expect(events[0].agentExecution.id).toBe(id);
+    const texts = events.flatMap(({ block }) => block?.text?.content ?? []);
+    expect(texts.join("")).toBe("hello\n");
+    const started = JSON.parse(await run("start", "--json"));
+    expect(`${started.agentExecutionId}\n`).toMatch(ID);
+  });
+
+  test("lists runs by phase and agent, up to a limit", async () => {
+    const [stopped, waiting] = [await startRun("--name", "Over"), await startRun("--prompt", "echo x")];
+    await run("watch", waiting, "--until-waiting");
+    await run("stop", stopped);
+    await run("watch", stopped);
+    const table = await run("list", "--limit", "2");
+    const [head, ...rows] = table.trimEnd().split("\n");
+    expect(head).toMatch(/^RUN +PHASE +STARTED \(UTC\) +AGENT +NAME +FAILURE$/);
+    expect(rows.map((row) => row.split(/ {2,}/).toSpliced(2, 1))).toEqual([
+      [waiting, "waiting", "scripted"],
+      [stopped, "stopped", "scripted", "Over"],
+    ]);
+    const ids = async (...args: string[]) =>
+      JSON.parse(await run("list", "--json", ...args)).map(({ id }: { id: string }) => id);
+    expect(await ids("--phase", "stopped", "--agent", "scripted")).toEqual([stopped]);
+    expect((await ids("--phase", "waiting", "stopped")).slice(0, 2)).toEqual([waiting, stopped]);
+    expect(await ids("--limit", "1")).toEqual([waiting]);
+  });
+
+  test("ends with a code of its own when the run has failed", async () => {
+    const id = await startRun("--prompt", "fail badly");
+    const { code, stdout } = await chartroom(["run", "watch", id]);
+    expect([code, stdout]).toEqual([2, expect.stringContaining("it failed:")]);
+    expect(await run("list", "--limit", "1")).toContain("agent_execution:");
+  });
+});
+
+describe("a command that calls a server says what is wrong, and ends with a code for scripts:", () => {
+  const nowhere = async () => `http://127.0.0.1:${await freePort()}`;
+
+  test("no such run", async () => {
+    const none = "01900000-0000-7000-8000-000000000000";
+    for (const args of [
+      ["watch", none],
+      ["send", none, "x"],
+      ["stop", none],
+    ])
+      expect(refused(await chartroom(["run", ...args]))).toEqual([1, expect.stringMatching(/not found/)]);
+  });
+
+  test("no such agent, and the ones there are", async () => {
+    const answer = refused(await chartroom(["run", "start", "--agent", "nobody"]));
+    expect(answer).toEqual([1, "there is no agent nobody: there are scripted"]);
+  });
+
+  test.each([
+    [["start", "--project", "a", "--url", "b"], "give one of --project, --environment and --url"],
+    [
+      ["start", "--class", "a"],
+      "--class goes with --url: projects and environments have classes of their own",
+    ],
+    [["start", "--prompt", ""], "the text is empty"],
+    [["list", "--limit", "0"], '--limit must be a whole number from 1 to 100000, not "0"'],
+  ])("run %j", async (args, why) => {
+    expect(refused(await chartroom(["run", ...args]))).toEqual([1, why]);
+  });
+
+  test("no server there", async () => {
+    const url = await nowhere();
+    const answer = refused(await chartroom(["run", "list"], { CHARTROOM_SERVER: url }));
+    expect(answer).toEqual([3, expect.stringMatching(`^the server ${url} cannot be reached: `)]);
+    const watch = ["run", "watch", "01900000-0000-7000-8000-000000000000", "--retry-for", "0"];
+    const { code } = await chartroom(watch, { CHARTROOM_SERVER: url });
+    expect(code).toBe(3);
+  });
+
+  test("no token, or one that does not hold", async () => {
+    const none = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "" }));
+    expect(none).toEqual([4, expect.stringMatching(/^there is no token for http.*chartroom login/)]);
+    const wrong = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "cr_pat_wrong" }));
+    expect(wrong).toEqual([4, "the token does not hold: chartroom login"]);
+  });
+});
+
+describe("chartroom login", () => {
+  const login = (token: string, url = server.url) =>
+    runCommand(["login", "--server", url], { XDG_CONFIG_HOME: home }, `${token}\n`);
+  const file = () => join(home, "chartroom", "credentials.json");
+  const list = () => runCommand(["run", "list"], { XDG_CONFIG_HOME: home });
+
+  test("stores a token that only its owner can read, for later commands", async () => {
+    const { code, stdout, stderr } = await login(server.token);
+    expect([code, stdout, stderr]).toEqual([
+      0,
+      expect.stringMatching(`^logged in to ${server.url} as user .* of organization .*\n$`),
+      "",
+    ]);
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect((await list()).code).toBe(0);
+  });
+
+  test("stores no token that does not hold, and keeps the one before", async () => {
+    expect(refused(await login("cr_pat_wrong"))).toEqual([4, "the token does not hold: chartroom login"]);
+    expect(refused(await list())[0]).toBe(4);
+    await login(server.token);
+    await login("cr_pat_wrong");
+    expect((await list()).code).toBe(0);
+  });
+
+  test.each([
+    ["", "no token was given: chartroom token create makes one"],
+    ["two words", "that is no token: tokens have no blanks in them"],
+  ])("of %j is refused", async (token, why) => {
+    expect(refused(await login(token))).toEqual([1, why]);
+  });
+
+  testWith("npx", "script")("does not show at a terminal what is pasted", async () => {
+    const command = `npx chartroom login --server ${server.url}`;
+    // It gives the command a terminal of its own, and ends with its status.
+    const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+      cwd: ROOT,
+      env: { ...terminalEnvironment(), TERM: "xterm", XDG_CONFIG_HOME: home },
+    });
+    let shown = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      shown += text;
+    });
+    const ended = once(child, "close");
+    await until(
+      () => shown,
+      (all) => all.includes(`Access token for ${server.url}: `),
+    );
+    child.stdin.write(`${server.token}\r`);
+    expect((await ended)[0]).toBe(0);
+    expect(shown).toContain(`logged in to ${server.url} as user`);
+    expect(shown).not.toContain(server.token);
+    expect((await list()).code).toBe(0);
+  });
+
+  test("is undone by logout", async () => {
+    await login(server.token);
+    const logout = () => runCommand(["logout"], { XDG_CONFIG_HOME: home });
+    expect(
+      (await runCommand(["logout", "--server", "http://other.example.org"], { XDG_CONFIG_HOME: home }))
+        .stdout,
+    ).toBe("there was no login to http://other.example.org\n");
+    expect((await logout()).stdout).toMatch(`logged out of ${server.url}`);
+    expect(refused(await list())[0]).toBe(4);
+    expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
+  });
+
+  test("trusts no file that others can read, and none that is broken", async () => {
+    await login(server.token);
+    chmodSync(file(), 0o640);
+    expect(refused(await list())).toEqual([1, expect.stringMatching(/open to other users: chmod 600/)]);
+    chmodSync(file(), 0o600);
+    writeFileSync(file(), '{"server": 1}');
+    expect(refused(await list())).toEqual([1, expect.stringMatching(/is no credentials file/)]);
+  });
+});
