@@ -10,6 +10,7 @@ import {
   AgentExecutionFailureReason as Reason,
 } from "#gen/service/v1/agent_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { replay } from "../../../test/harness/seed.ts";
 import {
   begunAgentExecution,
   changedAgentExecution,
@@ -154,5 +155,6 @@ test("whatever happens in whatever order, no run leaves the table, and versions 
         present = after;
       }
     }),
+    replay,
   );
 });
