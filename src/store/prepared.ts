@@ -60,19 +60,21 @@ export function prepared<P extends object, R>(
 }
 
 /**
- * Number of rows that one statement inserts where there are as many. For a statement with triggers the
- * engine copies every page that it changes, so that it can undo this statement alone: 1,000 audit rows took
- * 21 ms in statements of one row, 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
+ * Maximum number of rows that one statement inserts. For a statement with triggers the engine copies every page
+ * that it changes, so that it can undo this statement alone: 1,000 audit rows took 21 ms in statements of one row,
+ * 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
  */
 export const ROWS_PER_INSERT = 20;
 
 /**
- * Returns an insert of any number of rows, in statements that are built and compiled once per
- * connection. `build` gets one or more rows of placeholders, each as {@link prepared} gives them.
+ * Returns an insert of any number of rows, in as few statements as {@link ROWS_PER_INSERT} allows. Those of each number
+ * of rows are built and compiled once per connection. `build` gets one or more rows of placeholders, each as
+ * {@link prepared} gives them.
  */
 export function preparedInsert<P extends object>(
   build: (db: Kysely<Schema>, rows: P[]) => Compilable<unknown>,
 ): (db: Reader, rows: readonly P[]) => Promise<void> {
+  const known: ((db: Reader, rows: readonly P[]) => Promise<unknown[]>)[] = [];
   const insertOf = (count: number) => {
     const placeholders = Array.from({ length: count }, (_, row) => placeholdersOf<P>(row));
     return compiledOnce<readonly P[], unknown>(
@@ -80,14 +82,12 @@ export function preparedInsert<P extends object>(
       (rows, { name, row }) => (rows[row] as Record<string, unknown>)[name],
     );
   };
-  const insertOne = insertOf(1);
-  const insertMany = insertOf(ROWS_PER_INSERT);
   return async (db, rows) => {
-    let next = 0;
-    for (; next + ROWS_PER_INSERT <= rows.length; next += ROWS_PER_INSERT) {
-      await insertMany(db, rows.slice(next, next + ROWS_PER_INSERT));
+    for (let next = 0; next < rows.length; next += ROWS_PER_INSERT) {
+      const part = rows.slice(next, next + ROWS_PER_INSERT);
+      known[part.length] ??= insertOf(part.length);
+      await known[part.length]?.(db, part);
     }
-    for (const row of rows.slice(next)) await insertOne(db, [row]);
   };
 }
 

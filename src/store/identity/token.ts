@@ -173,8 +173,25 @@ export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
   exchange: "token",
 };
 
+const insertRow = prepared<TokenTable, unknown>((db, row) =>
+  db.insertInto("token").values({
+    id: row.id,
+    organization_id: row.organization_id,
+    kind: row.kind,
+    subject_id: row.subject_id,
+    hash: row.hash,
+    hmac_key_id: row.hmac_key_id,
+    read_only: row.read_only,
+    expires_at: row.expires_at,
+    last_used_at: row.last_used_at,
+    creator_account_id: row.creator_account_id,
+    disabled_at: row.disabled_at,
+    body: row.body,
+  }),
+);
+
 export async function insertToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
-  await builderOf(tx.db).insertInto("token").values(token).execute();
+  await insertRow(tx.db, token);
   tx.record({
     organizationId: scope.organizationId,
     type: TYPES[token.kind],
@@ -186,13 +203,13 @@ export async function insertToken(tx: WriteTransaction, scope: Scope, token: Tok
   });
 }
 
+const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
+  db.deleteFrom("token").where("id", "=", id).where("organization_id", "=", organizationId),
+);
+
 /** Removes a token; from the next request on its value is unknown. */
 export async function removeToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
-  await builderOf(tx.db)
-    .deleteFrom("token")
-    .where("id", "=", token.id)
-    .where("organization_id", "=", scope.organizationId)
-    .execute();
+  await deleteRow(tx.db, { id: token.id, organizationId: scope.organizationId });
   tx.record({
     organizationId: scope.organizationId,
     type: TYPES[token.kind],
