@@ -32,6 +32,7 @@ export const UNSCOPED: readonly Group[] = [
       findDuePrebuildSchedules: "projects whose prebuilds are due",
       findDueSchedules: "time triggers that are due",
       findDueTimers: "timers of agents that are due",
+      findExpiredApprovals: "approvals that nobody decided in time",
       findExpiredActions: "actions past their time",
       findExpiredLeases: "leases that ran out",
       findExpiredProgramTokens: "tokens of programs that expired",

@@ -3,6 +3,7 @@ import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.js";
+import { ApprovalService as ApprovalContract } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
@@ -24,6 +25,7 @@ import "./services/access/hooks.ts";
 import { handlerOf } from "./services/access/work-handlers.ts";
 import { AgentService } from "./services/agent/agent-service.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
+import { ApprovalService } from "./services/approval/approval-service.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";
 import { IdentityService } from "./services/identity/identity-service.ts";
 import { UserService } from "./services/identity/user-service.ts";
@@ -41,6 +43,7 @@ export function implementations(
   return [
     implement(AccountContract, new AccountService(deps)),
     implement(AgentContract, new AgentService(deps)),
+    implement(ApprovalContract, new ApprovalService(deps)),
     implement(EnvironmentContract, new EnvironmentService(deps)),
     implement(EventContract, new EventService(deps)),
     implement(IdentityContract, new IdentityService()),

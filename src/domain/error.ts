@@ -229,6 +229,15 @@ export function queueFull(limit: number): DomainError {
   );
 }
 
+/** Returns the error for a decision about something else than what the approval asks for now. */
+export function approvalChanged(digest: string): DomainError {
+  return new DomainError(
+    ErrorReason.APPROVAL_CHANGED,
+    "the digest is not that of what the approval asks for: look at it with GetApproval and decide again",
+    { digest },
+  );
+}
+
 /** Returns the error for an idempotency key that was used for another request. */
 export function keyReused(operation: string): DomainError {
   return new DomainError(

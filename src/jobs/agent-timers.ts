@@ -1,10 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { fireInterest } from "../services/agent/agent-wake.ts";
+import { expireApproval } from "../services/approval/approval-end.ts";
 import { findDueTimers } from "../store/agent/agent-interest.ts";
+import { findExpiredApprovals } from "../store/approval/approval.ts";
 import { type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
-/** The precision of the timers of agent executions. */
+/** The precision of the timers of agent executions, and of the ends of approvals. */
 const EVERY_MS = 1_000;
 
 /** Number of timers read at a time. */
@@ -44,4 +46,41 @@ export const agentTimersJob: JobFactory = ({ store, now }) => ({
   name: "agent-timers",
   everyMs: EVERY_MS,
   run: () => fireAgentTimers(store, now()),
+});
+
+/** Number of approvals read at a time. */
+const APPROVALS_PER_BATCH = 100;
+
+/**
+ * Expires the approvals that nobody has decided in time. Each is expired, and whoever asked is told,
+ * in one transaction, so that it happens exactly once.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @throws AggregateError of the failures, after all others have expired
+ */
+export async function expireApprovals(store: Store, now: number): Promise<void> {
+  for (;;) {
+    const due = await findExpiredApprovals(store.reader, now, APPROVALS_PER_BATCH);
+    const expired = await Promise.allSettled(
+      due.map(({ id, organizationId }) => {
+        const scope = { organizationId };
+        return store.write(
+          SYSTEM,
+          "job/approval-expiry",
+          (tx) => expireApproval(tx, scope, id),
+          within(scope),
+        );
+      }),
+    );
+    const failures = expired.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+    if (failures.length > 0) throw new AggregateError(failures, "approvals did not expire");
+    if (due.length < APPROVALS_PER_BATCH) return;
+  }
+}
+
+/** Expires approvals. */
+export const approvalExpiryJob: JobFactory = ({ store, now }) => ({
+  name: "approval-expiry",
+  everyMs: EVERY_MS,
+  run: () => expireApprovals(store, now()),
 });

@@ -1,5 +1,5 @@
 import { actionTimeoutJob } from "./action-timeout.ts";
-import { agentTimersJob } from "./agent-timers.ts";
+import { agentTimersJob, approvalExpiryJob } from "./agent-timers.ts";
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
@@ -23,6 +23,7 @@ import { workflowRemovalJob } from "./workflow-removal.ts";
 const JOBS: readonly JobFactory[] = [
   actionTimeoutJob,
   agentTimersJob,
+  approvalExpiryJob,
   responseExpiryJob,
   environmentArchivingJob,
   environmentDeletionJob,

@@ -3,6 +3,7 @@ import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService } from "#gen/service/v1/account_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { EventService } from "#gen/service/v1/event_service_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
@@ -19,6 +20,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 export const CONTRACT: readonly DescService[] = [
   AccountService,
   AgentService,
+  ApprovalService,
   EnvironmentService,
   EventService,
   IdentityService,

@@ -82,7 +82,7 @@ export async function countRows<T extends keyof Schema>(
 }
 
 /** Tables with an index of their rows by organization, phase and id. */
-type PhasedTable = "agent_execution" | "environment" | "workflow_action" | "workflow_execution";
+type PhasedTable = "agent_execution" | "approval" | "environment" | "workflow_action" | "workflow_execution";
 
 /**
  * Returns the first rows of one table by their ids, of any phase or of some. It scans the index

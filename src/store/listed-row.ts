@@ -22,6 +22,7 @@ export interface BodyRow {
 type BodyTable =
   | "agent"
   | "agent_execution"
+  | "approval"
   | "environment"
   | "environment_class"
   | "host_token"

@@ -24,6 +24,7 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   prebuild: Kind.PREBUILD,
   agent_execution: Kind.AGENT_EXECUTION,
   agent: Kind.AGENT,
+  approval: Kind.APPROVAL,
 };
 
 /**

@@ -7,6 +7,7 @@ import type {
   AgentOutputTable,
   AgentTable,
 } from "./agent/agent-schema.ts";
+import type { ApprovalDeciderTable, ApprovalTable } from "./approval/approval-schema.ts";
 import type { EnvironmentTable } from "./environment/environment-schema.ts";
 import type {
   AccountTable,
@@ -103,6 +104,8 @@ export interface Schema {
   agent_input_image: AgentInputImageTable;
   agent_output: AgentOutputTable;
   agent_interest: AgentInterestTable;
+  approval: ApprovalTable;
+  approval_decider: ApprovalDeciderTable;
   audit_log: AuditLogTable;
   event: EventTable;
   idempotency: IdempotencyTable;

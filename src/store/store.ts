@@ -59,14 +59,13 @@ export interface Change {
   readonly id: string;
   /** A read is recorded only where the contract requires it: of a credential. It leaves no event. */
   readonly kind: "created" | "updated" | "deleted" | "read";
-  /**
-   * The resource's body before and after, as text or as read-only JSON; absent where there was
-   * none.
-   */
+  /** The resource's body before and after, as text or read-only JSON; absent where there was none. */
   readonly before?: JsonSource;
   readonly after?: JsonSource;
   readonly reason?: string;
-  /** Facts of the resource for the event, where its body does not contain them. */
+  /** What was done, where the operation of the write does not tell, such as `approval/denied`. */
+  readonly operation?: string;
+  /** Facts of the resource for the event that its body does not contain. */
   readonly facts?: Partial<EventFacts>;
 }
 
@@ -92,7 +91,8 @@ export type ResourceType =
   | "workflow_action"
   | "prebuild"
   | "agent_execution"
-  | "agent";
+  | "agent"
+  | "approval";
 
 /**
  * The context of a write: its own transaction, the one instant at which it happens, and the record.

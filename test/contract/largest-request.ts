@@ -166,6 +166,7 @@ function longestInt32(rules: FieldRules | undefined): number {
 
 function longestName({ values }: DescEnum, rules: FieldRules | undefined): string {
   const isStated = rules?.cel.some(({ expression }) => expression === "this != 0");
-  const allowed = values.filter(({ number }) => number !== 0 || !isStated);
+  const refused = typed(rules, "enum")?.notIn ?? [];
+  const allowed = values.filter(({ number }) => (number !== 0 || !isStated) && !refused.includes(number));
   return allowed.map(({ name }) => name).reduce((a, b) => (b.length > a.length ? b : a));
 }

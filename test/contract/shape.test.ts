@@ -126,6 +126,13 @@ const AGENTS = [
   "AgentService/WatchAgentExecution",
 ];
 
+// What people are asked.
+const APPROVALS = [
+  "ApprovalService/DecideApproval",
+  "ApprovalService/GetApproval",
+  "ApprovalService/ListApprovals",
+];
+
 // What runners call; a package of its own, runner.v1.
 const WORK = [
   "AgentWorkService/GetStepAgent",
@@ -182,7 +189,7 @@ function operation({ parent, name }: DescMethod): string {
 
 describe("the operations of the contract", () => {
   test("are the specified ones and those that projects need around them", () => {
-    const all = [...SPECIFIED, ...ADDED, ...GOVERNING, ...WORKFLOWS, ...AGENTS, ...WORK];
+    const all = [...SPECIFIED, ...ADDED, ...GOVERNING, ...WORKFLOWS, ...AGENTS, ...APPROVALS, ...WORK];
     expect(methods.map(operation).sort()).toEqual(all.sort());
   });
 

@@ -1,5 +1,6 @@
+import { digestOf } from "../../src/store/approval/approval.ts";
 import { built, type Ids, type Operation, page, within } from "./operation.ts";
-import type { World } from "./world.ts";
+import { ASKED, type World } from "./world.ts";
 
 const leased = (world: World) => ({ leaseId: world.agentLease, fence: "1" });
 const leasedAction = (world: World) => ({ leaseId: world.actionLease, fence: "1" });
@@ -15,6 +16,7 @@ const CODE_CONTEXT: Ids = within("codeContext", {
   "contextUrl.environmentClassId": "environmentClass",
 });
 const run = (world: World) => ({ agentExecutionId: world.agentExecution });
+const approval = (world: World) => ({ approvalId: world.approval });
 const endedRun = (world: World) => ({ agentExecutionId: world.endedAgentExecution });
 
 /** Agent runs, and what runners call for them. */
@@ -61,6 +63,20 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   "AgentService/WatchAgentExecution": built(run, RUN),
   "AgentService/ListAgentInputs": built((world) => ({ ...run(world), ...page }), RUN),
   "AgentService/ListAgents": built(() => page),
+  "ApprovalService/ListApprovals": built(() => page, {
+    "filter.agentExecutionIds[]": "agentExecution",
+    "filter.workflowExecutionIds[]": "workflowExecution",
+  }),
+  "ApprovalService/GetApproval": built(approval, { approvalId: "approval" }),
+  "ApprovalService/DecideApproval": built(
+    (world) => ({
+      ...approval(world),
+      digest: digestOf(ASKED.requestJson),
+      decision: "DECISION_APPROVE",
+      reason: "the tests are harmless",
+    }),
+    { approvalId: "approval" },
+  ),
 
   "AgentWorkService/StreamInputs": asRunner(leased, { leaseId: "agentLease" }),
   "AgentWorkService/ReportAgent": asRunner(

@@ -1,7 +1,17 @@
+import { create } from "@bufbuild/protobuf";
 import { v7 } from "uuid";
 import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
+import {
+  ApprovalOptionSchema,
+  ApprovalToolCallSchema,
+  ApprovalOption_Kind as OptionKind,
+  ToolKind,
+} from "#gen/service/v1/approval_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { askedText } from "../../src/domain/approval/approval.ts";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
+import { askApproval } from "../../src/services/approval/approval-asking.ts";
 import {
   advanceSteps,
   beginAction,
@@ -28,6 +38,8 @@ export interface World {
   readonly agentExecution: string;
   /** Work that `runner` holds: another run of `agent`. */
   readonly agentLease: string;
+  /** One of two approvals that `agentExecution` waits for. */
+  readonly approval: string;
   /** A run that has stopped. */
   readonly endedAgentExecution: string;
   /** An entry of the audit trail, about `project`. */
@@ -73,6 +85,7 @@ export function nowhere(): World {
     agent: v7(),
     agentExecution: v7(),
     agentLease: v7(),
+    approval: v7(),
     endedAgentExecution: v7(),
     auditLogEntry: v7(),
     environment: v7(),
@@ -234,6 +247,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     agent: agentId,
     agentLease,
     agentExecution: runs[0] ?? "",
+    approval: await askTwice(server, identity, runs[0] ?? ""),
     endedAgentExecution: runs[1] ?? "",
     triggerEvent: triggerEvents[0].id,
     workflow: workflows[0] ?? "",
@@ -289,6 +303,42 @@ function workflowOver(projectIds: readonly string[]): object {
       steps: [{ report: { outputs: [score] } }, { task: { command: "make lint" } }],
     },
   };
+}
+
+/** What the approvals of the world ask for. */
+export const ASKED = askedText({
+  case: "toolCall",
+  value: create(ApprovalToolCallSchema, {
+    title: "Run the tests",
+    kind: ToolKind.EXECUTE,
+    tool: "shell",
+    input: '{"command":"make test"}',
+  }),
+});
+
+/** Asks for two approvals, as a run would; the id of the first. */
+function askTwice(
+  server: Pick<TestServer, "dataDir">,
+  { organizationId, subject }: Answer["body"],
+  agentExecutionId: string,
+): Promise<string> {
+  const creator = create(SubjectSchema, { id: subject.id, principal: Principal.USER });
+  const options = [
+    create(ApprovalOptionSchema, { id: "yes", name: "Run them", kind: OptionKind.ALLOW_ONCE }),
+    create(ApprovalOptionSchema, { id: "no", name: "Do not", kind: OptionKind.REJECT_ONCE }),
+  ];
+  return withServerData(server, (store) =>
+    store.write(OPERATOR, "test", async (tx) => {
+      const ids: string[] = [];
+      for (const toolCallId of ["call-1", "call-2"]) {
+        const asker = { agentExecutionId, toolCallId, workflowExecutionId: "", workflowActionId: "" };
+        const policyFieldPath = "agentPolicy.approvals";
+        const ask = { asked: ASKED, asker, creator, options, policyFieldPath, isShared: false };
+        ids.push((await askApproval(tx, { organizationId }, ask)).id);
+      }
+      return ids[0] ?? "";
+    }),
+  );
 }
 
 /** Ends actions as runners would have: each reports an output, and the command of the last one fails. */

@@ -34,6 +34,9 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "agent_input_image.input_id": 128 * BYTES,
   // Interest.id: 128 characters.
   "agent_interest.interest_id": 128 * BYTES,
+  // A SHA-256 in hexadecimal digits, and RequestApprovalRequest.tool_call_id, 128 characters.
+  "approval.digest": 64,
+  "approval.tool_call_id": 128 * BYTES,
   // Names that the program knows.
   "fact.name": 64,
   "migration.name": 64,

@@ -167,6 +167,47 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 CREATE TRIGGER agent_output_is_counted_out after delete on agent_output
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = (select organization_id from agent_execution where id = old.execution_id); end;
 
+CREATE TABLE approval (
+  id text primary key,
+  organization_id text not null references organization (id),
+  phase integer not null,
+  agent_execution_id text references agent_execution (id) on delete cascade,
+  tool_call_id text,
+  digest text not null,
+  workflow_execution_id text,
+  action_id text references workflow_action (id) on delete cascade,
+  step_index integer,
+  creator_id text not null,
+  creator_principal integer not null,
+  is_shared integer not null,
+  expires_at integer not null,
+  body text not null,
+  unique (agent_execution_id, tool_call_id, digest),
+  unique (action_id, step_index)
+) strict;
+
+CREATE INDEX approval_by_expiry on approval (expires_at) where phase = 1;
+
+CREATE INDEX approval_by_id on approval (organization_id, id);
+
+CREATE INDEX approval_by_phase on approval (organization_id, phase, id);
+
+CREATE TABLE approval_decider (
+  approval_id text not null references approval (id) on delete cascade,
+  user_id text not null,
+  primary key (approval_id, user_id)
+) strict, without rowid;
+
+CREATE TRIGGER approval_is_counted_anew after update of body on approval
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER approval_is_counted_in after insert on approval
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER approval_is_counted_out after delete on approval
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE audit_log (
   id text primary key,
   organization_id text,

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
+import type { ApprovalOutcome } from "./approval_pb.js";
 
 /**
  * Describes the file service/v1/agent.proto.
@@ -1522,6 +1523,13 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
    * @generated from field: repeated service.v1.AgentExecution.Status.Subagent subagents = 160;
    */
   subagents: AgentExecution_Status_Subagent[];
+
+  /**
+   * The approvals that the run waits for, oldest first.
+   *
+   * @generated from field: repeated string pending_approval_ids = 1000;
+   */
+  pendingApprovalIds: string[];
 };
 
 /**
@@ -2368,6 +2376,14 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
      */
     value: AgentControlInput;
     case: "controlInput";
+  } | {
+    /**
+     * What became of an approval that the run has asked for.
+     *
+     * @generated from field: service.v1.ApprovalOutcome approval = 1000;
+     */
+    value: ApprovalOutcome;
+    case: "approval";
   } | { case: undefined; value?: undefined };
 };
 

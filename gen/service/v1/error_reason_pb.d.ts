@@ -397,6 +397,14 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_STORAGE_QUOTA_EXCEEDED = 51;
    */
   STORAGE_QUOTA_EXCEEDED = 51,
+
+  /**
+   * The digest is not the one of what the approval asks for: look at it again
+   * before you decide. Code aborted. Metadata: `digest`, the present one.
+   *
+   * @generated from enum value: ERROR_REASON_APPROVAL_CHANGED = 55;
+   */
+  APPROVAL_CHANGED = 55,
 }
 
 /**

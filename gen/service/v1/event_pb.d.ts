@@ -284,6 +284,13 @@ export enum ResourceType {
    * @generated from enum value: RESOURCE_TYPE_TOKEN = 1001;
    */
   TOKEN = 1001,
+
+  /**
+   * An Approval.
+   *
+   * @generated from enum value: RESOURCE_TYPE_APPROVAL = 1002;
+   */
+  APPROVAL = 1002,
 }
 
 /**

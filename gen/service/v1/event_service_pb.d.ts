@@ -190,7 +190,9 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
 
   /**
    * What was done: the full name of an operation, such as
-   * `service.v1.ProjectService/CreateProject`, or the name of a command or job.
+   * `service.v1.ProjectService/CreateProject`, or the name of a command or job;
+   * of approvals what became of them: `approval/asked`, `approval/approved`,
+   * `approval/denied`, `approval/expired` and `approval/cancelled`.
    *
    * @generated from field: string action = 6;
    */

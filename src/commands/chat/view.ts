@@ -8,6 +8,7 @@ import {
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { printable } from "../client/printable.ts";
 
 /** Number of characters shown of a tool's arguments, or of a message in a list. */
@@ -122,6 +123,8 @@ export function wordsOf({ input }: AgentInput): string {
       return `(woken by ${input.value.interestId})`;
     case "controlInput":
       return `(${orderOf(input.value)})`;
+    case "approval":
+      return `(${ApprovalState[input.value.state]?.toLowerCase() ?? ""}: ${input.value.toolCallId})`;
     default:
       return "";
   }

@@ -14,6 +14,7 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.ACCOUNT]: "owner",
   [ResourceType.AGENT]: "everybody",
   [ResourceType.AGENT_EXECUTION]: "owner",
+  [ResourceType.APPROVAL]: "owner",
   [ResourceType.ENVIRONMENT]: "everybody",
   [ResourceType.ENVIRONMENT_CLASS]: "everybody",
   [ResourceType.HOST_AUTHENTICATION_TOKEN]: "owner",
@@ -60,5 +61,6 @@ function isOwn({ subject, accountId }: Caller, event: EventDescription): boolean
 }
 
 function isShared(policies: Policies, { role }: Caller, { resourceType }: EventDescription): boolean {
-  return resourceType === ResourceType.AGENT_EXECUTION && mayReadEveryAgentExecution(policies, role);
+  const isOfRun = resourceType === ResourceType.AGENT_EXECUTION || resourceType === ResourceType.APPROVAL;
+  return isOfRun && mayReadEveryAgentExecution(policies, role);
 }

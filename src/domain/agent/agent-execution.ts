@@ -235,11 +235,13 @@ export function withProgress(
   stored: AgentExecution,
   progress: AgentProgress,
   subagents: readonly AgentExecution_Status_Subagent[],
+  pendingApprovalIds: readonly string[] = [],
 ): AgentExecution {
   const execution = clone(AgentExecutionSchema, stored);
   if (execution.status) {
     applyProgress(execution.status, progress);
     execution.status.subagents = [...subagents];
+    execution.status.pendingApprovalIds = [...pendingApprovalIds];
   }
   return execution;
 }

@@ -3,6 +3,8 @@ import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
 const STARTED = "agent runs that the caller started";
 const STARTED_OR_ASSIGNED = `${STARTED}; a runner's: the agent runs on it`;
 const SHARED = "what the organization's conversation sharing policy opens to the caller";
+const APPROVALS =
+  "approvals of agent runs that the caller may read, those that name it as a decider, and those of steps of workflows";
 
 /** Rows of the permissions table for agents and their executions. */
 export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
@@ -39,5 +41,17 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     condition: SHARED,
   },
   "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, condition: SHARED },
+  "ApprovalService/ListApprovals": {
+    permission: "list_approvals",
+    grants: MEMBERS,
+    condition: APPROVALS,
+  },
+  "ApprovalService/GetApproval": { permission: "get_approval", grants: MEMBERS, condition: APPROVALS },
+  "ApprovalService/DecideApproval": {
+    permission: "decide_approval",
+    grants: MEMBERS,
+    condition:
+      "whom the approval names: unless a policy or the workflow says otherwise, who started the run, and administrators",
+  },
   "AgentService/ListAgents": { permission: "list_agents", grants: MEMBERS },
 };

@@ -11,6 +11,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.AccountService/UnblockAccount",
   "service.v1.AgentService/DeleteAgentExecution",
   "service.v1.AgentService/StopAgentExecution",
+  "service.v1.ApprovalService/DecideApproval",
   "service.v1.EnvironmentService/DeleteEnvironment",
   "service.v1.EnvironmentService/StartEnvironment",
   "service.v1.EnvironmentService/StopEnvironment",

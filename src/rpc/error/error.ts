@@ -53,6 +53,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.CREDENTIAL_WITHHELD]: Code.FailedPrecondition,
   [ErrorReason.STORAGE_QUOTA_EXCEEDED]: Code.ResourceExhausted,
   [ErrorReason.TOO_MANY_STREAMS]: Code.ResourceExhausted,
+  [ErrorReason.APPROVAL_CHANGED]: Code.Aborted,
 };
 
 /** The names of a call for the log and for an internal error. */

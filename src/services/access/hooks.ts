@@ -1,8 +1,11 @@
 /** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
+import { deliverApproval } from "../agent/agent-approval.ts";
 import { syncAgentExecutions } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
+import { approvalEnded } from "../approval/approval-end.ts";
 import { environmentChanged } from "../environment/environment-change.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
 
 environmentChanged.set(syncAgentExecutions);
+approvalEnded.set(deliverApproval);
 actionChanged.set(haltStepAgents);

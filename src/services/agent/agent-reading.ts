@@ -5,6 +5,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findSubagents } from "../../store/agent/agent-execution-search.ts";
+import { findPendingApprovalIds } from "../../store/approval/approval.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, Scope } from "../../store/store.ts";
@@ -40,7 +41,7 @@ export async function runnerOf(
   return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
 }
 
-/** Returns an agent execution as responses contain it, with its progress and sub-agents. */
+/** Returns an agent execution as responses contain it, with its progress, sub-agents and pending approvals. */
 export async function presentAgentExecution(
   db: Reader,
   scope: Scope,
@@ -58,7 +59,8 @@ export async function presentAgentExecutions(
 ): Promise<AgentExecution[]> {
   const ids = stored.map(({ execution }) => execution.id);
   const subagents = await findSubagents(db, scope, ids);
+  const approvals = await findPendingApprovalIds(db, scope, ids);
   return stored.map(({ execution, progress }) =>
-    withProgress(execution, progress, subagents.get(execution.id) ?? []),
+    withProgress(execution, progress, subagents.get(execution.id) ?? [], approvals.get(execution.id)),
   );
 }

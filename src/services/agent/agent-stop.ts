@@ -14,6 +14,7 @@ import {
   setCreatedEnvironment,
 } from "../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
+import { removeApprovalsOf } from "../../store/approval/approval.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
@@ -47,6 +48,7 @@ export function deleteAgentExecution(
       agentExecutionId,
     );
     requireAgentExecutionStopped(execution);
+    await removeApprovalsOf(tx, caller, execution.id);
     await removeAgentExecution(tx, caller, execution);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};

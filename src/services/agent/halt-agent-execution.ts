@@ -25,6 +25,7 @@ import { replaceInterests } from "../../store/agent/agent-interest.ts";
 import { findEnvironment, updateEnvironment } from "../../store/environment/environment.ts";
 import { stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { cancelApprovals } from "../approval/approval-end.ts";
 import { removeAgentTokens } from "../identity/environment-token.ts";
 import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
@@ -58,6 +59,7 @@ export async function haltAgentExecution(
     before,
     failure ? failingAgentExecution(stopping, failure) : stopping,
   );
+  await cancelApprovals(tx, scope, { agentExecutionId: before.id }, "the agent run is stopped");
   await stopSubagents(tx, scope, before.id, {});
 }
 
@@ -99,6 +101,7 @@ export async function endAgentExecution(
   const stopped = stoppedAgentExecution(before, { ...end, session: tx.newId(), now: tx.now });
   const after = await updateAgentExecution(tx, scope, before, stopped);
   await replaceInterests(tx, before.id, []);
+  await cancelApprovals(tx, scope, { agentExecutionId: before.id }, "the agent run has ended");
   await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);
   await stopSubagents(tx, scope, id, { immediate: immediate });

@@ -90,6 +90,27 @@ export async function countOtherAdministrators(db: Reader, scope: Scope, userId:
   return count;
 }
 
+/** Returns the administrators, and the members with these user ids, whose accounts are not blocked. */
+export async function findUnblockedMembers(
+  db: Reader,
+  scope: Scope,
+  userIds: readonly string[],
+): Promise<{ userId: string; role: number }[]> {
+  return builderOf(db)
+    .selectFrom("member")
+    .innerJoin("account", "account.id", "member.account_id")
+    .select(["member.id as userId", "member.role"])
+    .where("member.organization_id", "=", scope.organizationId)
+    .where("member.left_at", "is", null)
+    .where("account.blocked_at", "is", null)
+    .where((eb) =>
+      userIds.length === 0
+        ? eb("member.role", "=", OrganizationRole.ADMIN)
+        : eb.or([eb("member.role", "=", OrganizationRole.ADMIN), eb("member.id", "in", userIds)]),
+    )
+    .execute();
+}
+
 /** Returns the membership of an account in the scope's organization, also one that it left. */
 export async function findMemberOfAccount(
   db: Reader,

@@ -8,6 +8,7 @@ import { triggers } from "./migrations/0019-baseline/triggers.ts";
 import * as twentieth from "./migrations/0020-feature-level.ts";
 import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
+import * as twentyThird from "./migrations/0023-approval.ts";
 import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
@@ -66,6 +67,7 @@ export function migrations(): readonly Migration[] {
     twentieth,
     twentyFirst,
     twentySecond,
+    twentyThird,
   ];
 }
 

@@ -119,7 +119,7 @@ export async function buildRecord(
     at: tx.now,
     actor_id: actor.id,
     actor_principal: actor.principal,
-    operation,
+    operation: change.operation ?? operation,
     subject_type: change.type,
     subject_id: change.id,
     reason: change.reason ?? "",

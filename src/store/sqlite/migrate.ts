@@ -23,6 +23,7 @@ import * as nineteenth from "./migrations/0019-token-hash.ts";
 import * as twentieth from "./migrations/0020-feature-level.ts";
 import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
+import * as twentyThird from "./migrations/0023-approval.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -73,6 +74,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentieth,
   twentyFirst,
   twentySecond,
+  twentyThird,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -130,8 +130,8 @@ async function deliverDue(
 /** Returns the turn of an input. The first turn has the options of the start, unless its input has its own. */
 async function resolveTurn(tx: WriteTransaction, executionId: Handle<"agent_execution">, inputId: string) {
   const { input, turn = {} } = (await findInput(tx.db, executionId, inputId)) ?? {};
-  // A control input begins no turn.
-  if (input?.input.case === "controlInput") return turn;
+  // Neither a control input nor the outcome of an approval begins a turn.
+  if (input?.input.case === "controlInput" || input?.input.case === "approval") return turn;
   const turnOptions = await takeFirstTurn(tx, executionId);
   return turnOptions && !turn.turnOptions ? { ...turn, turnOptions } : turn;
 }

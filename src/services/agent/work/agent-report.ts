@@ -128,10 +128,11 @@ async function acknowledge(
 ): Promise<boolean> {
   let hasNew = false;
   for (const [index, inputId] of inputIds.entries()) {
-    const receipt = (await findInput(tx.db, executionId, inputId))?.input.receipt;
-    if (receipt === Receipt.SEEN) continue;
-    requireDelivered(receipt, index);
-    await setInputSeen(tx, executionId, inputId, fence);
+    const { input } = (await findInput(tx.db, executionId, inputId)) ?? {};
+    if (input?.receipt === Receipt.SEEN) continue;
+    requireDelivered(input?.receipt, index);
+    // The outcome of an approval is seen under no lease: the turn stays that of the input before it.
+    await setInputSeen(tx, executionId, inputId, input?.input.case === "approval" ? 0 : fence);
     hasNew = true;
   }
   // Another input may be delivered now.

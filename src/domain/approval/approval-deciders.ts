@@ -1,0 +1,80 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type ApprovalDeciders,
+  ApprovalDecidersSchema,
+  ApprovalDeciders_Who as Who,
+} from "#gen/service/v1/approval_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { valueUnusable } from "../error.ts";
+
+/** A member of the organization whose account is not blocked. */
+export interface Decider {
+  readonly userId: string;
+  readonly isAdministrator: boolean;
+}
+
+/** Returns who decides where nobody chose: whoever may send to the run. */
+export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
+  const { who = 0, userIds = [], required = 0, excludesStarter = false } = chosen ?? {};
+  return create(ApprovalDecidersSchema, {
+    who: who || Who.STARTER_AND_ADMINISTRATORS,
+    userIds: [...new Set(userIds.map((id) => id.toLowerCase()))],
+    required: required || 1,
+    excludesStarter,
+  });
+}
+
+/**
+ * Returns whether a subject is one of those who may decide.
+ * @param starter the subject that started the run, or is the executor of the workflow
+ */
+export function mayDecide(
+  { who, userIds, excludesStarter }: ApprovalDeciders,
+  starter: Subject | undefined,
+  subject: Pick<Subject, "id" | "principal">,
+  isAdministrator: boolean,
+): boolean {
+  const isStarter = starter?.id === subject.id && starter.principal === subject.principal;
+  if (isStarter && excludesStarter) return false;
+  switch (who) {
+    case Who.USERS:
+      return subject.principal === Principal.USER && userIds.includes(subject.id);
+    case Who.ADMINISTRATORS:
+      return isAdministrator;
+    default:
+      return isStarter || isAdministrator;
+  }
+}
+
+/**
+ * Requires of deciders that are written into a policy or a workflow that the members of the
+ * organization can satisfy them, whoever starts the run.
+ * @param field path of the deciders in the request, in JSON names
+ * @param members those whose accounts are not blocked
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireSatisfiable(
+  chosen: ApprovalDeciders | undefined,
+  members: readonly Decider[],
+  field: string,
+): void {
+  if (!chosen) return;
+  const { who, userIds, required, excludesStarter } = deciders(chosen);
+  if (who === Who.USERS && userIds.length === 0)
+    throw valueUnusable(`${field}.userIds`, `${field}.userIds names nobody: name users, or choose others`);
+  if (who !== Who.USERS && userIds.length > 0)
+    throw valueUnusable(
+      `${field}.userIds`,
+      `${field}.userIds has an effect with WHO_USERS only: leave it out`,
+    );
+  const fit = members.filter((member) =>
+    who === Who.USERS ? userIds.includes(member.userId) : member.isAdministrator,
+  );
+  const needed = required + (excludesStarter ? 1 : 0);
+  if (fit.length >= needed) return;
+  const whom = who === Who.USERS ? "the users that it names" : "the administrators of the organization";
+  throw valueUnusable(
+    field,
+    `${field} needs ${needed} people, so that an approval is possible whoever starts the run, and ${fit.length} of ${whom} can decide`,
+  );
+}

@@ -1,0 +1,50 @@
+import type { Approval_Asker, ApprovalDeciders, ApprovalOption } from "#gen/service/v1/approval_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { type AskedText, DEFAULT_LIFETIME_MS, newApproval } from "../../domain/approval/approval.ts";
+import { type Decider, deciders } from "../../domain/approval/approval-deciders.ts";
+import { digestOf, type FoundApproval, insertApproval } from "../../store/approval/approval.ts";
+import { findUnblockedMembers } from "../../store/identity/member.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
+
+/** What is asked for, by whom, and who decides. */
+export interface ApprovalAsk {
+  readonly asked: AskedText;
+  readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
+  /** The subject that started the agent execution, or is the executor of the workflow. */
+  readonly creator: Subject;
+  /** Default none. */
+  readonly options?: readonly ApprovalOption[];
+  /** Undefined for whoever may send to the run. */
+  readonly deciders?: ApprovalDeciders | undefined;
+  /** Path of the policy that has it asked; empty for none. */
+  readonly policyFieldPath: string;
+  /** True when every member may read it. */
+  readonly isShared: boolean;
+  /** Default 24 hours. */
+  readonly lifetimeMs?: number | undefined;
+}
+
+/** Asks for an approval. The caller of the function has checked that nobody has asked for it before. */
+export function askApproval(tx: WriteTransaction, scope: Scope, ask: ApprovalAsk): Promise<FoundApproval> {
+  const { asked, asker, creator, options = [], policyFieldPath, isShared } = ask;
+  const approval = newApproval({
+    ...asked,
+    id: tx.newId(),
+    digest: digestOf(asked.requestJson),
+    asker,
+    creator,
+    options,
+    deciders: deciders(ask.deciders),
+    policyFieldPath,
+    lifetimeMs: ask.lifetimeMs ?? DEFAULT_LIFETIME_MS,
+    now: tx.now,
+  });
+  return insertApproval(tx, scope, approval, isShared);
+}
+
+/** Returns the administrators, and the members with these user ids, who could decide now. */
+export async function findDeciders(db: Reader, scope: Scope, userIds: readonly string[]): Promise<Decider[]> {
+  const found = await findUnblockedMembers(db, scope, userIds);
+  return found.map(({ userId, role }) => ({ userId, isAdministrator: role === OrganizationRole.ADMIN }));
+}

@@ -1,0 +1,54 @@
+import { type Approval, ApprovalState as State } from "#gen/service/v1/approval_pb.js";
+import { endedApproval, isPending } from "../../domain/approval/approval.ts";
+import {
+  type AskerKey,
+  type FoundApproval,
+  findApproval,
+  findApprovalsOf,
+  updateApproval,
+} from "../../store/approval/approval.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { createHook } from "../call/hook.ts";
+
+/** The hook that is called with an approval that has just been decided or has expired, in the transaction. */
+export const approvalEnded =
+  createHook<[tx: WriteTransaction, scope: Scope, approval: Approval]>("ends of approvals");
+
+/** Why an approval was denied that nobody decided. */
+const EXPIRED = "nobody decided in time";
+
+/** Expires an approval, which counts as denied, unless it was decided meanwhile. @returns whether it was pending */
+export async function expireApproval(tx: WriteTransaction, scope: Scope, id: string): Promise<boolean> {
+  const before = await findApproval(tx.db, scope, id);
+  if (!before || !isPending(before)) return false;
+  const after = await updateApproval(
+    tx,
+    scope,
+    before,
+    endedApproval(before, State.EXPIRED, EXPIRED, tx.now),
+  );
+  await approvalEnded.call(tx, scope, after);
+  return true;
+}
+
+/** Cancels what somebody asks for and nobody has decided, without telling whoever asked. */
+export async function cancelApprovals(
+  tx: WriteTransaction,
+  scope: Scope,
+  asker: AskerKey,
+  reason: string,
+): Promise<void> {
+  for (const before of await findApprovalsOf(tx.db, scope, asker, { isPending: true })) {
+    await cancelApproval(tx, scope, before, reason);
+  }
+}
+
+/** Cancels a pending approval, without telling whoever asked. */
+export async function cancelApproval(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: FoundApproval,
+  reason: string,
+): Promise<void> {
+  await updateApproval(tx, scope, before, endedApproval(before, State.CANCELLED, reason, tx.now));
+}

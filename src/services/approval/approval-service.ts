@@ -1,0 +1,107 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type ApprovalService as Contract,
+  type DecideApprovalRequest,
+  type GetApprovalRequest,
+  type ListApprovalsRequest,
+  ListApprovalsRequest_FilterSchema,
+} from "#gen/service/v1/approval_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import { decidedApproval, isPending, requireMayDecide } from "../../domain/approval/approval.ts";
+import { mayDecide } from "../../domain/approval/approval-deciders.ts";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { type FoundApproval, findApproval, updateApproval } from "../../store/approval/approval.ts";
+import { findApprovalPage, isSharedApproval } from "../../store/approval/approval-list.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { Reader, WriteTransaction } from "../../store/store.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { listPage } from "../call/page.ts";
+import { findDeciders } from "./approval-asking.ts";
+import { approvalEnded } from "./approval-end.ts";
+
+/** The service of approvals. */
+export class ApprovalService implements ServiceImpl<typeof Contract> {
+  readonly #deps: ServiceDependencies;
+
+  constructor(deps: ServiceDependencies) {
+    this.#deps = deps;
+  }
+
+  async listApprovals({ filter, pagination }: ListApprovalsRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    const policies = await findPolicies(this.#deps.store.reader, caller);
+    const readsAll = mayReadEveryAgentExecution(policies, caller.role);
+    const visible = {
+      states: filter?.states ?? [],
+      agentExecutionIds: filter?.agentExecutionIds ?? [],
+      workflowExecutionIds: filter?.workflowExecutionIds ?? [],
+      reader: readsAll ? undefined : caller.subject,
+    };
+    const { rows, page } = await listPage(this.#deps, caller, {
+      operation: "ListApprovals",
+      parts: [filter && toJson(ListApprovalsRequest_FilterSchema, filter)],
+      pagination,
+      find: (lister, after, limit) => findApprovalPage(lister, caller, visible, after, limit),
+    });
+    return { ...page, approvals: rows };
+  }
+
+  async getApproval({ approvalId }: GetApprovalRequest, ctx: HandlerContext) {
+    return { approval: await getReadableApproval(this.#deps.store.reader, callerOf(ctx), approvalId) };
+  }
+
+  decideApproval(req: DecideApprovalRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await getReadableApproval(tx.db, caller, req.approvalId);
+      requireMayDecide(before, caller);
+      const fitIds = await findFitIds(tx, caller, before);
+      const decided = decidedApproval(before, req, { caller, fitIds, now: tx.now });
+      const approval = await updateApproval(tx, caller, before, decided);
+      if (!isPending(approval)) await approvalEnded.call(tx, caller, approval);
+      return { approval };
+    });
+  }
+}
+
+/**
+ * Returns an approval that the caller may read.
+ *
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ */
+async function getReadableApproval(db: Reader, caller: Caller, id: string): Promise<FoundApproval> {
+  const approval = await findApproval(db, caller, id);
+  if (approval && (await mayRead(db, caller, approval))) return approval;
+  throw notFound("approval");
+}
+
+async function mayRead(
+  db: Reader,
+  caller: Caller,
+  { id, creator, deciders }: FoundApproval,
+): Promise<boolean> {
+  const { subject, role } = caller;
+  if (creator?.id === subject.id && creator.principal === subject.principal) return true;
+  if (deciders?.userIds.includes(subject.id)) return true;
+  if (mayReadEveryAgentExecution(await findPolicies(db, caller), role)) return true;
+  return isSharedApproval(db, caller, id);
+}
+
+/** Returns the ids of the earlier deciders that could still decide: one who was blocked or has left could not. */
+async function findFitIds(
+  tx: WriteTransaction,
+  caller: Caller,
+  { decisions, deciders, creator }: FoundApproval,
+): Promise<ReadonlySet<string>> {
+  const earlier = decisions.flatMap(({ by }) => (by ? [by] : []));
+  if (earlier.length === 0 || !deciders) return new Set();
+  const ids = earlier.map(({ id }) => id);
+  const members = (await findDeciders(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
+    mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator),
+  );
+  const programs = earlier.filter(({ principal }) => principal !== Principal.USER);
+  return new Set([...members.map(({ userId }) => userId), ...programs.map(({ id }) => id)]);
+}

@@ -1,0 +1,32 @@
+/** Rows of approvals; ../schema.ts combines them and explains how to read them. */
+
+export interface ApprovalTable {
+  id: string;
+  organization_id: string;
+  /** ApprovalState by number. */
+  phase: number;
+  /** Id of the agent execution that asks; null for a step that asks by itself. */
+  agent_execution_id: string | null;
+  /** Names the tool call or question within its agent execution. */
+  tool_call_id: string | null;
+  digest: string;
+  /** Id of the workflow execution that it is asked in; null outside of workflows. */
+  workflow_execution_id: string | null;
+  /** Id of the action whose step asks by itself, and its place; null for an agent execution. */
+  action_id: string | null;
+  step_index: number | null;
+  /** The subject that started the agent execution or is the executor of the workflow. */
+  creator_id: string;
+  creator_principal: number;
+  /** 1 when every member may read it. */
+  is_shared: number;
+  expires_at: number;
+  /** Approval. */
+  body: string;
+}
+
+/** The users that an approval names as deciders. */
+export interface ApprovalDeciderTable {
+  approval_id: string;
+  user_id: string;
+}

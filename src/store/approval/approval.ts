@@ -1,0 +1,223 @@
+import { createHash } from "node:crypto";
+import { clone } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Approval, ApprovalSchema, ApprovalState as State } from "#gen/service/v1/approval_pb.js";
+import type { EventFacts } from "../../domain/event-facts.ts";
+import { unindexed } from "../expressions.ts";
+import { fromBody, toBody } from "../json.ts";
+import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
+import type { ApprovalTable } from "./approval-schema.ts";
+
+/** An approval that was found or asked in the scope of the caller. */
+export type FoundApproval = Found<Approval, "approval">;
+
+/** Returns the SHA-256 of a text in UTF-8, in lower-case hexadecimal digits. */
+export function digestOf(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
+}
+
+/** Returns the approval of a row. */
+export function approvalOfRow({ body }: Pick<ApprovalTable, "body">): FoundApproval {
+  return fromBody(ApprovalSchema, body) as FoundApproval;
+}
+
+const selectApproval = prepared<{ id: string; organizationId: string }, { body: string }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("approval")
+      .select("body")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findApproval(db: Reader, scope: Scope, id: string): Promise<FoundApproval | undefined> {
+  const [row] = await selectApproval(db, { id, organizationId: scope.organizationId });
+  return row && approvalOfRow(row);
+}
+
+/** Who asks: an agent execution or a step that asks by itself. */
+export type AskerKey =
+  | { readonly agentExecutionId: string }
+  | { readonly actionId: string; readonly stepIndex?: number };
+
+/** Returns the approvals that somebody has asked for, oldest first. */
+export async function findApprovalsOf(
+  db: Reader,
+  scope: Scope,
+  asker: AskerKey,
+  { toolCallId, isPending = false }: { readonly toolCallId?: string; readonly isPending?: boolean } = {},
+): Promise<FoundApproval[]> {
+  let query = builderOf(db)
+    .selectFrom("approval")
+    .select("body")
+    .where(unindexed("approval.organization_id"), "=", scope.organizationId);
+  if ("agentExecutionId" in asker) query = query.where("agent_execution_id", "=", asker.agentExecutionId);
+  else {
+    query = query.where("action_id", "=", asker.actionId);
+    if (asker.stepIndex !== undefined) query = query.where("step_index", "=", asker.stepIndex);
+  }
+  if (toolCallId !== undefined) query = query.where("tool_call_id", "=", toolCallId);
+  if (isPending) query = query.where("phase", "=", State.PENDING);
+  return (await query.orderBy("id").execute()).map(approvalOfRow);
+}
+
+/** Returns the ids of the pending approvals of agent executions, by the id of the execution, oldest first. */
+export async function findPendingApprovalIds(
+  db: Reader,
+  scope: Scope,
+  agentExecutionIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (agentExecutionIds.length === 0) return new Map();
+  const rows = await builderOf(db)
+    .selectFrom("approval")
+    .select(["id", "agent_execution_id"])
+    // With the organization's index the engine would read all that is pending in the organization.
+    .where(unindexed("approval.organization_id"), "=", scope.organizationId)
+    .where("phase", "=", State.PENDING)
+    .where("agent_execution_id", "in", agentExecutionIds)
+    .orderBy("id")
+    .execute();
+  const groups = Map.groupBy(rows, (row) => row.agent_execution_id ?? "");
+  return new Map([...groups].map(([key, found]) => [key, found.map(({ id }) => id)]));
+}
+
+/** Writes a new approval. @param isShared true when every member may read it */
+export async function insertApproval(
+  tx: WriteTransaction,
+  scope: Scope,
+  approval: Approval,
+  isShared: boolean,
+): Promise<FoundApproval> {
+  const { asker, creator } = approval;
+  const stepIndex = asker?.stepIndex;
+  await builderOf(tx.db)
+    .insertInto("approval")
+    .values({
+      id: approval.id,
+      organization_id: scope.organizationId,
+      phase: approval.state,
+      agent_execution_id: asker?.agentExecutionId || null,
+      tool_call_id: asker?.toolCallId || null,
+      digest: approval.digest,
+      workflow_execution_id: asker?.workflowExecutionId || null,
+      action_id: stepIndex === undefined ? null : asker?.workflowActionId || null,
+      step_index: stepIndex ?? null,
+      creator_id: creator?.id ?? "",
+      creator_principal: creator?.principal ?? 0,
+      is_shared: isShared ? 1 : 0,
+      expires_at: approval.expiresAt ? timestampMs(approval.expiresAt) : tx.now,
+      body: toBody(ApprovalSchema, approval),
+    })
+    .execute();
+  for (const user_id of approval.deciders?.userIds ?? []) {
+    await builderOf(tx.db)
+      .insertInto("approval_decider")
+      .values({ approval_id: approval.id, user_id })
+      .execute();
+  }
+  touchAsker(tx, approval);
+  tx.record({
+    ...changeOf(scope, approval),
+    kind: "created",
+    operation: "approval/asked",
+    after: recordOf(approval),
+  });
+  return approval as FoundApproval;
+}
+
+/** What became of an approval, by its state, as the audit log names it. */
+const OPERATIONS: Readonly<Partial<Record<State, string>>> = {
+  [State.APPROVED]: "approval/approved",
+  [State.DENIED]: "approval/denied",
+  [State.EXPIRED]: "approval/expired",
+  [State.CANCELLED]: "approval/cancelled",
+};
+
+/** Changes an approval: one decision more, or its end. */
+export async function updateApproval(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: FoundApproval,
+  after: Approval,
+): Promise<FoundApproval> {
+  await builderOf(tx.db)
+    .updateTable("approval")
+    .set({ phase: after.state, body: toBody(ApprovalSchema, after) })
+    .where("id", "=", before.id)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  touchAsker(tx, after);
+  tx.record({
+    ...changeOf(scope, after),
+    kind: "updated",
+    // One of several approvals that are needed leaves it pending.
+    operation: OPERATIONS[after.state] ?? "approval/approved",
+    reason:
+      after.decisions.length > before.decisions.length
+        ? (after.decisions.at(-1)?.reason ?? "")
+        : after.reason,
+    before: recordOf(before),
+    after: recordOf(after),
+  });
+  return after as FoundApproval;
+}
+
+/** Removes the approvals of an agent execution permanently. */
+export async function removeApprovalsOf(
+  tx: WriteTransaction,
+  scope: Scope,
+  agentExecutionId: string,
+): Promise<void> {
+  const found = await findApprovalsOf(tx.db, scope, { agentExecutionId });
+  if (found.length === 0) return;
+  await builderOf(tx.db)
+    .deleteFrom("approval")
+    .where("agent_execution_id", "=", agentExecutionId)
+    .where("organization_id", "=", scope.organizationId)
+    .execute();
+  for (const approval of found) {
+    tx.record({ ...changeOf(scope, approval), kind: "deleted", before: recordOf(approval) });
+  }
+}
+
+const selectExpired = prepared<{ now: number; limit: number }, { id: string; organizationId: string }>(
+  (db, { now, limit }) =>
+    db
+      .selectFrom("approval")
+      .select(["id", "organization_id as organizationId"])
+      .where((eb) => eb("phase", "=", eb.lit(State.PENDING)))
+      .where("expires_at", "<=", now)
+      .orderBy("expires_at")
+      .limit(limit),
+);
+
+/** Returns up to `limit` pending approvals whose time has run out. For jobs, so without a scope. */
+export async function findExpiredApprovals(
+  db: Reader,
+  now: number,
+  limit: number,
+): Promise<(Scope & { readonly id: string })[]> {
+  return selectExpired(db, { now, limit });
+}
+
+function changeOf({ organizationId }: Scope, { id, creator }: Approval) {
+  const facts: Partial<EventFacts> = { creatorId: creator?.id ?? null, ownerId: creator?.id ?? null };
+  return { organizationId, type: "approval", id, facts } as const;
+}
+
+/** Returns what the audit log keeps of an approval: what is asked stays in the approval, which can be removed. */
+function recordOf(approval: Approval): string {
+  const kept = clone(ApprovalSchema, approval);
+  kept.title = "";
+  kept.requestJson = "";
+  kept.answerJson = "";
+  kept.options = [];
+  return toBody(ApprovalSchema, kept);
+}
+
+/** Wakes the listeners of the agent execution, whose status shows what is pending. */
+function touchAsker(tx: WriteTransaction, { asker }: Approval): void {
+  if (asker?.agentExecutionId) tx.touch(asker.agentExecutionId);
+}
