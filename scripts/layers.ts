@@ -9,7 +9,7 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
   domain: { layers: [], packages: [/^#gen\//, /^@bufbuild\/(protobuf|cel$|re2$)/, /^croner$/] },
   store: {
     layers: ["domain"],
-    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/, /^node:crypto$/],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^kysely$/, /^node:(crypto|zlib)$/],
   },
   "store/sqlite": {
     layers: ["domain", "store"],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { builderOf } from "../../src/store/query-builder.ts";
+import { diffOf } from "../../src/store/record/packed-diff.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import {
@@ -76,13 +77,13 @@ describe("the source of a project that an administrator's workflow names", () =>
     const diffs = await withServerData(server, (store) =>
       builderOf(store.reader)
         .selectFrom("audit_log")
-        .select("diff")
+        .select(["diff", "packed_diff"])
         .where("subject_id", "=", projectId)
         .where("operation", "=", "service.v1.ProjectService/UpdateProject")
         .orderBy("sequence")
         .execute(),
     );
-    expect(diffs.map(({ diff }) => JSON.parse(diff).sourceSetBy)).toEqual([
+    expect(diffs.map((row) => JSON.parse(diffOf(row)).sourceSetBy)).toEqual([
       undefined,
       [[member.subject], [admin.subject]],
       undefined,

@@ -1,6 +1,7 @@
 import { expect } from "@jest/globals";
 import { v7 } from "uuid";
 import { builderOf } from "../../src/store/query-builder.ts";
+import { diffOf } from "../../src/store/record/packed-diff.ts";
 import { type Answer, post, reasonOf } from "./call.ts";
 import { withServerData } from "./member.ts";
 import type { TestServer } from "./server.ts";
@@ -63,7 +64,7 @@ export function auditTrailOf(server: TestServer, id: string) {
   return withServerData(server, async (store) => {
     const rows = await builderOf(store.reader)
       .selectFrom("audit_log")
-      .select(["operation", "diff", "actor_id", "subject_type"])
+      .select(["operation", "diff", "packed_diff", "actor_id", "subject_type"])
       .where("subject_id", "=", id)
       .orderBy("sequence")
       .execute();
@@ -74,7 +75,10 @@ export function auditTrailOf(server: TestServer, id: string) {
       .orderBy("sequence")
       .execute();
     return {
-      rows: rows.map(({ diff, ...row }) => ({ ...row, diff: JSON.parse(diff) })),
+      rows: rows.map(({ packed_diff, diff, ...row }) => ({
+        ...row,
+        diff: JSON.parse(diffOf({ diff, packed_diff })),
+      })),
       kinds: events.map(({ kind }) => kind),
     };
   });

@@ -1,4 +1,5 @@
 import { builderOf } from "../../src/store/query-builder.ts";
+import { diffOf } from "../../src/store/record/packed-diff.ts";
 import "../../src/services/access/hooks.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -118,7 +119,8 @@ export function openTestStore(
           .where("organization_id", "=", organizationId)
           .orderBy("sequence")
           .execute();
-      return { audit: await rows("audit_log"), events: await rows("event") };
+      const audit = await rows("audit_log");
+      return { audit: audit.map((row) => ({ ...row, diff: diffOf(row) })), events: await rows("event") };
     },
   };
 }

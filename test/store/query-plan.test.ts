@@ -12,6 +12,7 @@ import { findOutput } from "../../src/store/agent/agent-output.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
+import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
 import { findClaimable } from "../../src/store/runner/claimable-work.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
@@ -79,6 +80,26 @@ test("work is found by its kind and class in their turn, whatever else waits", a
     `SEARCH work ${way}`,
   ]);
   expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
+});
+
+test("rows of the audit trail are found by their actor or subject alone, and sorted by the index", async () => {
+  const filter = {
+    actorIds: [],
+    actorPrincipals: [],
+    subjectTypes: undefined,
+    subjectIds: [],
+    actions: ["o"],
+    startMs: undefined,
+    endMs: undefined,
+  };
+  const order = { direction: "desc", after: undefined } as const;
+  for (const narrow of [{}, { actorIds: ["a"] }, { subjectIds: ["s"] }])
+    await findAuditLogPage(db, scope, { ...filter, ...narrow }, order, 10);
+  expect(plans()).toEqual([
+    ["SEARCH audit_log USING INDEX sqlite_autoindex_audit_log_2 (organization_id=?)"],
+    ["SEARCH audit_log USING INDEX audit_log_by_actor (actor_id=?)"],
+    ["SEARCH audit_log USING INDEX audit_log_by_subject (subject_id=?)"],
+  ]);
 });
 
 test("executions that have not ended are found among those alone", async () => {

@@ -219,15 +219,15 @@ CREATE TABLE audit_log (
   subject_type text not null,
   subject_id text not null,
   reason text not null,
-  diff text not null, previous_hash blob, hash blob, key_id text,
+  diff text not null, previous_hash blob, hash blob, key_id text, packed_diff blob,
   unique (organization_id, sequence)
 ) strict;
 
-CREATE INDEX audit_log_by_actor on audit_log (organization_id, actor_id, sequence);
+CREATE INDEX audit_log_by_actor on audit_log (actor_id, sequence);
 
 CREATE INDEX audit_log_by_key on audit_log (key_id);
 
-CREATE INDEX audit_log_by_subject on audit_log (organization_id, subject_id, sequence);
+CREATE INDEX audit_log_by_subject on audit_log (subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
 when old.organization_id is null or exists (select 1 from organization where id = old.organization_id)
@@ -334,8 +334,6 @@ CREATE TABLE event (
   resource_id text not null, creator_id text, owner_id text, environment_id text,
   primary key (organization_id, sequence)
 ) strict, without rowid;
-
-CREATE INDEX event_by_time on event (organization_id, at);
 
 CREATE TRIGGER event_is_not_updated before update on event
 begin select raise(abort, 'event rows are never changed'); end;

@@ -121,9 +121,10 @@ describe("a write", () => {
       subject_id: "p",
       reason: "because",
       diff: '{"name":["a","b"]}',
-      previous_hash: expect.anything(),
+      previous_hash: null,
       hash: expect.anything(),
       key_id: AUDIT.keyId,
+      packed_diff: null,
     });
     expect((await eventsOf(store, ONE))[1]).toEqual({
       organization_id: ONE,

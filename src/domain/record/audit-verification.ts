@@ -4,6 +4,7 @@ import { type AuditFacts, auditBytes } from "./audit-chain.ts";
 /** An audit row as it is stored; rows of the first release have no hash. */
 export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
   readonly key_id: string | null;
+  /** Null in rows that name no predecessor; their hash covers it all the same. */
   readonly previous_hash: Uint8Array | null;
   readonly hash: Uint8Array | null;
 }
@@ -148,7 +149,7 @@ function hashProblem(
     if (isFirstRelease && previous === null) return undefined;
     return { sequence, problem: "it carries no hash, although the rows before it or parts of it do" };
   }
-  if (!equal(row.previous_hash, previous)) {
+  if (row.previous_hash !== null && !equal(row.previous_hash, previous)) {
     return { sequence, problem: "the hash of the row before it is not the one that it names" };
   }
   const expected = mac(key_id, auditBytes({ ...row, key_id }, previous));

@@ -9,6 +9,7 @@ import * as twentieth from "./migrations/0020-feature-level.ts";
 import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
+import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
@@ -68,6 +69,7 @@ export function migrations(): readonly Migration[] {
     twentyFirst,
     twentySecond,
     twentyThird,
+    twentyFourth,
   ];
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader } from "../store.ts";
+import { diffOfTampered } from "./packed-diff.ts";
 
 /**
  * Verifies every chain from its first row to the head that its owner stores: the installation's
@@ -59,11 +60,12 @@ async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {
 }
 
 /** Reads row by row, so that a long trail needs little memory. */
-function auditRows(db: Reader): AsyncIterable<StoredAuditRow> {
-  return builderOf(db)
+async function* auditRows(db: Reader): AsyncIterable<StoredAuditRow> {
+  const rows = builderOf(db)
     .selectFrom("audit_log")
     .selectAll()
     .orderBy("organization_id")
     .orderBy("sequence")
     .stream();
+  for await (const row of rows) yield { ...row, diff: diffOfTampered(row) };
 }

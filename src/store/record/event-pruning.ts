@@ -2,19 +2,22 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 /**
- * Returns the organizations that have events from before `cutoff`, in milliseconds since 1970 UTC.
+ * Returns the organizations whose oldest event is from before `cutoff`, in milliseconds since 1970 UTC.
  */
 export async function findOrganizationsWithEventsBefore(db: Reader, cutoff: number): Promise<string[]> {
   const rows = await builderOf(db)
     .selectFrom("organization")
     .select("id")
     .where((eb) =>
-      eb.exists(
+      eb(
         eb
           .selectFrom("event")
-          .select("event.sequence")
+          .select("event.at")
           .whereRef("event.organization_id", "=", "organization.id")
-          .where("event.at", "<", cutoff),
+          .orderBy("event.sequence")
+          .limit(1),
+        "<",
+        cutoff,
       ),
     )
     .orderBy("id")

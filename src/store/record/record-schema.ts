@@ -22,13 +22,15 @@ export interface AuditLogTable {
   subject_type: string;
   subject_id: string;
   reason: string;
-  /** JSON object of changed path to [before, after]; never contains secrets. */
+  /** JSON object of changed path to [before, after]; never contains secrets. Empty where it is packed. */
   diff: string;
-  /** Hash of the row before; null for the first of a chain and for rows of the first release. */
+  /** Hash of the row before, in rows of earlier releases; the hash of each row covers it. */
   previous_hash: Uint8Array | null;
-  /** Keyed hash over the row and `previous_hash`; null for rows of the first release. */
+  /** Keyed hash over the row and the hash of the row before; null for rows of the first release. */
   hash: Uint8Array | null;
   key_id: string | null;
+  /** The diff in the form of packed-diff.ts; null where `diff` has its text. */
+  packed_diff: Uint8Array | null;
 }
 
 export interface EventTable {

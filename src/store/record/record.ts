@@ -4,6 +4,7 @@ import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts"
 import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
 import type { Actor, Change, Reader, WriteTransaction } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
+import { packDiff } from "./packed-diff.ts";
 import type { AuditLogTable, EventTable } from "./record-schema.ts";
 
 /** Number of the newest row of a chain, and the hash that the next one continues. */
@@ -62,6 +63,7 @@ const insertAuditRows = preparedInsert<AuditLogTable>((db, rows) =>
       previous_hash: row.previous_hash,
       hash: row.hash,
       key_id: row.key_id,
+      packed_diff: row.packed_diff,
     })),
   ),
 );
@@ -154,7 +156,8 @@ export async function insertRecords(
     const head = await held.readWriteBack(HEAD, organization_id);
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
-    audit.push({ ...facts, sequence, previous_hash: head.chain_hash, hash });
+    // The row before has its hash.
+    audit.push({ ...facts, ...packDiff(facts.diff), sequence, previous_hash: null, hash });
     held.setWriteBack(HEAD, organization_id, { sequence, chain_hash: hash });
     // Not all at the end: reads have their turn between two statements.
     if (audit.length === ROWS_PER_INSERT) {

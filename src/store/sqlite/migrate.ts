@@ -24,6 +24,7 @@ import * as twentieth from "./migrations/0020-feature-level.ts";
 import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
+import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -75,6 +76,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentyFirst,
   twentySecond,
   twentyThird,
+  twentyFourth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

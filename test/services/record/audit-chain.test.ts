@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { keysFrom } from "../../../src/keys.ts";
 import { verifyChains } from "../../../src/store/record/audit-chain.ts";
+import { diffOf } from "../../../src/store/record/packed-diff.ts";
+import type { AuditLogTable } from "../../../src/store/record/record-schema.ts";
 import { copyData, dropData } from "../../harness/data-config.ts";
 import { type RawData, tampering, withRawData } from "../../harness/raw-data.ts";
 import { openReadOnlyData } from "../../harness/read-only-data.ts";
@@ -71,6 +73,18 @@ const lastOf = async (raw: RawData): Promise<number> => {
   const [row] = await raw.rows<{ sequence: number }>(newest, harbour);
   return row?.sequence ?? 0;
 };
+/** Returns the number of the first row of the chain whose diff is packed. */
+async function firstPacked(): Promise<number> {
+  const first =
+    "select min(sequence) as sequence from audit_log where organization_id = ? and packed_diff is not null";
+  const [row] = await withRawData(testStore.dataDir, (raw) => raw.rows<{ sequence: number }>(first, harbour));
+  return Number(row?.sequence ?? Number.NaN);
+}
+
+type StoredDiff = Pick<AuditLogTable, "organization_id" | "sequence" | "diff" | "packed_diff"> & {
+  readonly hash: Uint8Array;
+};
+
 /** Bytes in the engine's words. */
 const zeros = (raw: RawData) => (raw.isPostgres ? "decode(repeat('00', 32), 'hex')" : "zeroblob(32)");
 
@@ -127,6 +141,42 @@ describe("a copy in which", () => {
       raw.run(`update audit_log set ${column} = ${typeof value === "string" ? value : value(raw)} ${of(3)}`),
     );
     expect(breaks).toEqual([["harbour", 3, "what it says is not what its hash was made over"]]);
+  });
+
+  test("what is packed of a row was changed breaks at that row", async () => {
+    const packed = await firstPacked();
+    const other = `(select packed_diff from audit_log where packed_diff is not null
+      and (organization_id is null or sequence <> ${packed}) limit 1)`;
+    for (const [column, value] of [
+      ["packed_diff", () => other],
+      ["packed_diff", zeros],
+      ["packed_diff", () => "null"],
+      ["diff", () => "'{}'"],
+    ] as const) {
+      const breaks = await breaksAfter((raw) =>
+        raw.run(`update audit_log set ${column} = ${value(raw)} ${of(packed)}`),
+      );
+      expect(breaks).toEqual([["harbour", packed, "what it says is not what its hash was made over"]]);
+    }
+  });
+
+  test("rows are as earlier releases wrote them holds", async () => {
+    const reports = await verifyAfter(async (raw) => {
+      const rows = await raw.rows<StoredDiff>(
+        "select organization_id, sequence, diff, packed_diff, hash from audit_log order by sequence",
+      );
+      for (const { organization_id, sequence, hash, ...columns } of rows) {
+        const chain = organization_id === null ? "is null" : `= '${organization_id}'`;
+        const diff = diffOf(columns).replaceAll("'", "''");
+        await raw.run(`update audit_log set diff = '${diff}', packed_diff = null
+          where organization_id ${chain} and sequence = ${sequence}`);
+        const bytes = Buffer.from(hash).toString("hex");
+        await raw.run(`update audit_log
+          set previous_hash = ${raw.isPostgres ? `decode('${bytes}', 'hex')` : `x'${bytes}'`}
+          where organization_id ${chain} and sequence = ${sequence + 1}`);
+      }
+    });
+    for (const { rows, validRows, broken } of reports) expect([validRows, broken]).toEqual([rows, undefined]);
   });
 
   test("a row names another key breaks at that row", async () => {

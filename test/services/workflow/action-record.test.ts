@@ -5,6 +5,7 @@ import type { Work } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
+import { diffOf } from "../../../src/store/record/packed-diff.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { action, Outcome, overRepositories, runnerOf, State, task, workflowsOf } from "./running-workflow.ts";
 
@@ -56,10 +57,10 @@ async function rowsSince(): Promise<(when: string) => Promise<Recorded[]>> {
   let [auditRows, eventRows] = [before.audit.length, before.events.length];
   return async (when) => {
     const { audit, events } = await allRows();
-    const changes = audit.slice(auditRows).map(({ subject_type, subject_id, diff }) => ({
-      subject: `${subject_type} ${subject_id}`,
-      resource: `\`${subject_type}\``,
-      changed: Object.keys(JSON.parse(diff)).map((path) => `\`${path}\``),
+    const changes = audit.slice(auditRows).map((row) => ({
+      subject: `${row.subject_type} ${row.subject_id}`,
+      resource: `\`${row.subject_type}\``,
+      changed: Object.keys(JSON.parse(diffOf(row))).map((path) => `\`${path}\``),
     }));
     const told = events.slice(eventRows);
     [auditRows, eventRows] = [audit.length, events.length];
