@@ -46,6 +46,7 @@ process.stdin.destroy();
 const polls = tokens.map((token) =>
   poll({
     client: createWorkClient(transport, token),
+    instanceId: "",
     kinds: [WorkKind.ACTION],
     slots: Number(SLOTS),
     log,

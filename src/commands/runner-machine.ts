@@ -1,8 +1,10 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { RunnerConfig } from "../config/config.ts";
 import type { Log } from "../log.ts";
 import { type Runner, type RunnerOptions, startRunner } from "../runner/process/start-runner.ts";
 import { RunnerError } from "../runner/protocol/runner-error.ts";
+import { type FolderLock, lockFile } from "../store/sqlite/lock.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { StartError } from "./start-error.ts";
 
@@ -28,16 +30,40 @@ export function machineOptions(
 }
 
 /**
- * Starts a runner, and warns if it runs as root.
+ * Starts a runner in its locked state folder, and warns if it runs as root.
  *
- * @throws StartError when this machine cannot be a runner
+ * @throws StartError when this machine cannot be a runner, or another one works in the folder
  */
-export function startRunnerOnMachine(
+export async function startRunnerOnMachine(
   options: RunnerOptions,
   { isRoot }: Pick<Terminal, "isRoot">,
 ): Promise<Runner> {
-  if (isRoot) options.log.warn({}, AS_ROOT);
-  return startRunner(options).catch(rethrowRunnerError);
+  const lock = lockStateDir(options.stateDir);
+  try {
+    if (isRoot) options.log.warn({}, AS_ROOT);
+    const runner = await startRunner(options);
+    const release = () => lock.release();
+    runner.ended.then(release, release);
+    return runner;
+  } catch (error) {
+    lock.release();
+    return rethrowRunnerError(error);
+  }
+}
+
+/** @throws StartError when another process holds the lock, or the folder cannot be used */
+function lockStateDir(stateDir: string): FolderLock {
+  let lock: FolderLock | undefined;
+  try {
+    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    lock = lockFile(join(stateDir, "runner.lock"));
+  } catch (error) {
+    throw new StartError(`the folder ${stateDir} cannot be used: ${(error as Error).message}`);
+  }
+  if (lock) return lock;
+  throw new StartError(
+    `another runner works in ${stateDir}: stop it, or give this one a folder of its own (--state-dir)`,
+  );
 }
 
 const AS_ROOT =

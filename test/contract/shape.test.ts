@@ -141,6 +141,7 @@ const WORK = [
   "AgentWorkService/StartStepAgent",
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",
+  "WorkService/BeginInstance",
   "WorkService/FinishWork",
   "WorkService/GetHostCredential",
   "WorkService/Heartbeat",

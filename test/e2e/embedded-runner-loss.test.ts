@@ -1,10 +1,12 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
+import { addScriptedAgent, closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import { withServerData } from "../harness/member.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
@@ -87,7 +89,6 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
   const log = await readLog(server, id, { stepIndex: 1, until: (text) => /begun \d+\n/.test(text) });
   const processId = Number(/begun (\d+)/.exec(log)?.[1]);
   await killed.kill();
-  await expireAllLeases(server);
   expect(isRunning(processId)).toBe(true);
 
   const { stateDir, runnerId } = killed;
@@ -104,6 +105,49 @@ test("work of a runner that is killed is done again, visibly, and nothing of it 
     (names) => names.length === 0,
   );
   await next.stop();
+});
+
+test("a runner that is killed goes on with the runs that wait as soon as it is started again", async () => {
+  const killed = await startRegisteredRunner(server);
+  await addScriptedAgent(server, join(temporaryFolder(), "got"));
+  const conversation = await startConversation(server);
+  await conversation.say("first", "echo one");
+  await conversation.untilOutput("one");
+  await conversation.untilIdle();
+  await killed.kill();
+  const next = startRunnerProcess(server, { stateDir: killed.stateDir });
+  await next.untilLogged("work of the runner's earlier program is taken again", { lostLeases: 1 });
+  await conversation.say("second", "echo two");
+  await conversation.untilOutput("two");
+  await conversation.stop();
+  closeConversations();
+  await next.stop();
+});
+
+test("a state folder is locked while a runner works in it", async () => {
+  const { stateDir, stop } = await startRegisteredRunner(server);
+  const second = startRunnerProcess(server, { stateDir });
+  expect(await second.ended).toBe(1);
+  expect(second.output()).toContain(`another runner works in ${stateDir}: stop it, or give this one`);
+  await stop();
+  const third = startRunnerProcess(server, { stateDir });
+  await third.untilLogged("the runner takes work");
+  await third.stop();
+});
+
+test("a copy of a state folder is another instance, which waits for the end of the first", async () => {
+  const { stateDir, stop, runnerId } = await startRegisteredRunner(server);
+  const copy = join(temporaryFolder(), "copy");
+  cpSync(stateDir, copy, { recursive: true });
+  const second = startRunnerProcess(server, { stateDir: copy });
+  const line = await second.untilLogged(
+    "another instance of this runner is at work, in another folder or on another machine: stop it, or create a runner of its own for this one; trying again",
+  );
+  expect(line.level).toBe("warn");
+  await stop();
+  await withServerData(server, (store) => store.note("runner", runnerId, { instance_seen_at: 0 }));
+  await second.untilLogged("the runner takes work");
+  await second.stop();
 });
 
 test("a runner goes on with its work while its server is restarted", async () => {

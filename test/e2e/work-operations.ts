@@ -21,6 +21,7 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
     token: (world) => world.exchangeToken,
   },
   "WorkService/Heartbeat": asRunner(() => ({ version: "1.2.4", degradedReason: "the disk is nearly full" })),
+  "WorkService/BeginInstance": asRunner(() => ({ instanceId: "01900000-0000-7000-8000-000000000001" })),
   "WorkService/LeaseWork": asRunner(
     (world) => ({
       maxLeases: 1,

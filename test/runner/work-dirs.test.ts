@@ -8,7 +8,12 @@ import { stopAll, temporaryFolder } from "../harness/server.ts";
 afterAll(stopAll);
 
 const ID = "0198a3f0-0000-7000-8000-000000000001";
-const registration = { server: "in this process", runnerId: "r", token: "t" };
+const registration = {
+  server: "in this process",
+  runnerId: "r",
+  token: "t",
+  instance: { id: "01900000-0000-7000-8000-000000000001", folder: "/elsewhere" },
+};
 
 /** A folder that several runners have theirs in. */
 const place = () => realpathSync(mkdtempSync(join(temporaryFolder(), "place-")));

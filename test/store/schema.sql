@@ -600,7 +600,7 @@ CREATE TABLE runner (
   creator_id text not null,
   kind integer not null,
   body text not null
-, local integer not null default 0, seen_at integer) strict;
+, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
 
@@ -741,7 +741,7 @@ CREATE TABLE work (
   fence integer not null,
   leased_by text,
   expires_at integer,
-  stop integer not null,
+  stop integer not null, instance_id text,
   unique (kind, subject_id)
 ) strict;
 

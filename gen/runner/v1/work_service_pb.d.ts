@@ -147,6 +147,13 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
    * @generated from field: string degraded_reason = 2;
    */
   degradedReason: string;
+
+  /**
+   * The instance that calls, as in BeginInstance. Empty: none.
+   *
+   * @generated from field: string instance_id = 3;
+   */
+  instanceId: string;
 };
 
 /**
@@ -220,6 +227,15 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
    * @generated from field: bool agents_with_environment = 5;
    */
   agentsWithEnvironment: boolean;
+
+  /**
+   * The instance that the leases go to, which BeginInstance has begun; that of a
+   * runner whose other instance has begun since is refused (failed_precondition,
+   * IN_USE), and gets none in ReportWorks. Empty: none.
+   *
+   * @generated from field: string instance_id = 6;
+   */
+  instanceId: string;
 };
 
 /**
@@ -227,6 +243,46 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
  * Use `create(LeaseWorkRequestSchema)` to create a new message.
  */
 export declare const LeaseWorkRequestSchema: GenMessage<LeaseWorkRequest>;
+
+/**
+ * Which instance has started.
+ *
+ * @generated from message runner.v1.BeginInstanceRequest
+ */
+export declare type BeginInstanceRequest = Message<"runner.v1.BeginInstanceRequest"> & {
+  /**
+   * Id of the instance, a UUID that its program made once and keeps.
+   *
+   * @generated from field: string instance_id = 1;
+   */
+  instanceId: string;
+};
+
+/**
+ * Describes the message runner.v1.BeginInstanceRequest.
+ * Use `create(BeginInstanceRequestSchema)` to create a new message.
+ */
+export declare const BeginInstanceRequestSchema: GenMessage<BeginInstanceRequest>;
+
+/**
+ * What the instance held before.
+ *
+ * @generated from message runner.v1.BeginInstanceResponse
+ */
+export declare type BeginInstanceResponse = Message<"runner.v1.BeginInstanceResponse"> & {
+  /**
+   * Number of leases that it lost with its earlier program.
+   *
+   * @generated from field: int32 lost_leases = 1;
+   */
+  lostLeases: number;
+};
+
+/**
+ * Describes the message runner.v1.BeginInstanceResponse.
+ * Use `create(BeginInstanceResponseSchema)` to create a new message.
+ */
+export declare const BeginInstanceResponseSchema: GenMessage<BeginInstanceResponse>;
 
 /**
  * The work that was leased.
@@ -1040,6 +1096,23 @@ export declare const WorkService: GenService<{
     methodKind: "unary";
     input: typeof HeartbeatRequestSchema;
     output: typeof HeartbeatResponseSchema;
+  },
+  /**
+   * Says that a program of the runner has started, as an instance whose id it keeps
+   * across restarts. What the instance held before is lost with the program that
+   * held it, without waiting for the ends of the leases: within a second or two it
+   * is leased again, by the rules of a lost runner. To repeat it is harmless.
+   * Programs that leave instance ids out, here and in their calls, are not
+   * affected. Callable by runners. Errors: failed_precondition (IN_USE) while
+   * another instance of the runner lives, of which something was heard in the last
+   * 45 seconds.
+   *
+   * @generated from rpc runner.v1.WorkService.BeginInstance
+   */
+  beginInstance: {
+    methodKind: "unary";
+    input: typeof BeginInstanceRequestSchema;
+    output: typeof BeginInstanceResponseSchema;
   },
   /**
    * Leases work that the runner can serve, waiting for some when there is none.

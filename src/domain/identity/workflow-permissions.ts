@@ -90,6 +90,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: { ...NOBODY, exchange: "own" },
     own: "the runner that the token was made for",
   },
+  "WorkService/BeginInstance": { permission: "work", grants: EVERY_RUNNER, own: "the runner itself" },
   "WorkService/Heartbeat": { permission: "work", grants: EVERY_RUNNER, own: "the runner itself" },
   "WorkService/LeaseWork": {
     permission: "work",

@@ -7,7 +7,7 @@ import {
   type RunnerStatus,
   RunnerStatusSchema,
 } from "#gen/service/v1/runner_pb.js";
-import { phaseUnsuitable } from "../error.ts";
+import { inUse, phaseUnsuitable } from "../error.ts";
 
 /**
  * Time without a heartbeat after which a runner is shown as inactive (contract,
@@ -20,6 +20,13 @@ export const INACTIVE_AFTER_MS = 90_000;
  * silent.
  */
 export const HEARTBEAT_INTERVAL_MS = INACTIVE_AFTER_MS / 3;
+
+/**
+ * Time without a heartbeat after which an instance of a runner no longer counts as living (contract,
+ * WorkService.BeginInstance): three of the calls that the built-in runner makes, which are twice as many as it is
+ * asked for.
+ */
+export const INSTANCE_LIVES_MS = 1.5 * HEARTBEAT_INTERVAL_MS;
 
 /** Validity of a runner's own token. */
 export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;
@@ -85,4 +92,45 @@ function withStatus(present: Runner, changes: Partial<RunnerStatus>, now: number
 export function requireRunnerAvailable(runner: Runner): void {
   if (isAvailable(runner)) return;
   throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
+}
+
+/** The instance of a runner that began last. */
+export interface RunnerInstance {
+  /** Null for a runner whose programs name none. */
+  readonly instanceId: string | null;
+  /** Time of its last sign of life, in milliseconds since 1970 UTC. */
+  readonly instanceSeenAt: number | null;
+}
+
+/** Requires that no other instance of a runner lives. @throws DomainError IN_USE */
+export function requireNoOtherInstance(
+  { instanceId, instanceSeenAt }: RunnerInstance,
+  beginning: string,
+  now: number,
+): void {
+  if (instanceId === null || instanceId === beginning) return;
+  if (now - (instanceSeenAt ?? 0) >= INSTANCE_LIVES_MS) return;
+  throw instanceReplaced(instanceId);
+}
+
+/** Requires that no other instance of a runner has begun since. @throws DomainError IN_USE */
+export function requireCurrentInstance({ instanceId }: RunnerInstance, calling: string): void {
+  if (isCurrentInstance({ instanceId }, calling)) return;
+  throw instanceReplaced(instanceId ?? "");
+}
+
+/** Returns whether an instance, or a program that names none, may lease work for a runner. */
+export function isCurrentInstance(
+  { instanceId }: Pick<RunnerInstance, "instanceId">,
+  calling: string,
+): boolean {
+  return calling === "" || calling === instanceId;
+}
+
+function instanceReplaced(instanceId: string) {
+  return inUse(
+    "runner",
+    `instance ${instanceId}`,
+    "another instance of this runner is at work: stop it, or create a runner of its own for this one",
+  );
 }

@@ -15,7 +15,7 @@ import { createWorkClient } from "../protocol/connection.ts";
 import { execute } from "../protocol/execute.ts";
 import { sendHeartbeats } from "../protocol/heartbeat.ts";
 import type { Lease } from "../protocol/lease.ts";
-import { register } from "../protocol/registration.ts";
+import { beginInstance, register } from "../protocol/registration.ts";
 import { RunnerError } from "../protocol/runner-error.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
@@ -144,20 +144,23 @@ async function work(
   const { transport, slots, agentSlots, log, version, local, environmentClass } = options;
   const systemDetails = `${type()} ${release()} ${machine()}, ${hostname()}`;
   try {
-    const { runnerId, token } = await register({
+    const state = await register({
       ...options,
       introduction: { version, systemDetails, local, environmentClass },
       signal: draining,
     });
+    const { runnerId, token } = state;
+    const instanceId = await beginInstance(state, { ...options, signal: draining });
     const workDir = resolve(options.workDir);
     const cacheOptions = { workDir, runnerId, maxBytes: options.repositoryCacheBytes, log };
     const tools = { ...toolsWithoutCache, repositoryCache: await openRunnerCache(cacheOptions) };
     const client = createWorkClient(transport, token);
     const over = new AbortController();
-    const heartbeats = sendHeartbeats(client, log, over.signal);
+    const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
     log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");
     const loop = {
       client,
+      instanceId,
       log,
       draining: AbortSignal.any([draining, over.signal]),
       graceMs: GRACE_MS,

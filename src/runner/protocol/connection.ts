@@ -87,12 +87,18 @@ export function classifyFailure(error: unknown): CallFailure {
  */
 export function isBatchRefused(error: unknown): boolean {
   const { code, reason } = codeAndReasonOf(error);
-  return (
-    code === Code.Unimplemented ||
-    code === Code.InvalidArgument ||
-    reason === ErrorReason.OPERATION_UNKNOWN ||
-    reason === ErrorReason.BODY_TOO_LARGE
-  );
+  return isUnknownOperation(error) || code === Code.InvalidArgument || reason === ErrorReason.BODY_TOO_LARGE;
+}
+
+/** Returns whether an older server does not know the operation. */
+export function isUnknownOperation(error: unknown): boolean {
+  const { code, reason } = codeAndReasonOf(error);
+  return code === Code.Unimplemented || reason === ErrorReason.OPERATION_UNKNOWN;
+}
+
+/** Returns whether a call was refused since something else uses what it asks for. */
+export function isInUse(error: unknown): boolean {
+  return codeAndReasonOf(error).reason === ErrorReason.IN_USE;
 }
 
 const TRANSIENT_REASONS: readonly ErrorReason[] = [

@@ -8,12 +8,17 @@ const DEFAULT_INTERVAL_MS = 20_000;
 const CALL_MS = 10_000;
 
 /** Sends heartbeats until `signal` is aborted, twice as often as required. */
-export async function sendHeartbeats(client: WorkClient, log: Log, signal: AbortSignal): Promise<void> {
+export async function sendHeartbeats(
+  client: WorkClient,
+  instanceId: string,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
   let failures = 0;
   let waitMs = DEFAULT_INTERVAL_MS;
   while (!signal.aborted) {
     try {
-      const { nextWithin } = await client.heartbeat({}, { timeoutMs: CALL_MS, signal });
+      const { nextWithin } = await client.heartbeat({ instanceId }, { timeoutMs: CALL_MS, signal });
       failures = 0;
       waitMs = (nextWithin ? durationMs(nextWithin) : DEFAULT_INTERVAL_MS) / 2;
     } catch (error) {

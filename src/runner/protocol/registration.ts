@@ -3,9 +3,9 @@ import type { Transport } from "@connectrpc/connect";
 import type { RegisterRequestSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
-import { classifyFailure, createWorkClient } from "./connection.ts";
+import { classifyFailure, createWorkClient, isInUse, isUnknownOperation } from "./connection.ts";
 import { RunnerError } from "./runner-error.ts";
-import { type RunnerState, readState, writeState } from "./runner-state.ts";
+import { newInstance, type RunnerState, readState, writeState } from "./runner-state.ts";
 
 export interface RegistrationOptions {
   readonly transport: Transport;
@@ -23,6 +23,12 @@ export interface RegistrationOptions {
 }
 
 const CALL_MS = 10_000;
+
+/** How long another instance is waited for: it may have been stopped, which the server notices after 45 seconds. */
+const OTHER_INSTANCE_MS = 60_000;
+const OTHER_INSTANCE_PAUSE_MS = 5_000;
+const ANOTHER_INSTANCE =
+  "another instance of this runner is at work, in another folder or on another machine: stop it, or create a runner of its own for this one";
 
 /**
  * Returns the runner's registration: that of an earlier start while its token is
@@ -42,7 +48,8 @@ export async function register(options: RegistrationOptions): Promise<RunnerStat
   if (known && (await isTokenValid(known, options))) return known;
   const exchangeToken = await options.exchangeToken();
   if (!exchangeToken) throw new RunnerError(known ? TOKEN_ENDED : NOT_REGISTERED);
-  const state = await exchangeForToken(exchangeToken, options);
+  const instance = known?.instance ?? (await newInstance(stateDir));
+  const state = { ...(await exchangeForToken(exchangeToken, options)), instance };
   await writeState(stateDir, state);
   log.info({ runner: state.runnerId, server }, "registered");
   return state;
@@ -56,6 +63,45 @@ const TOKEN_ENDED = `the runner's token holds no longer, since it has ended or t
 /** Returns the error of a running runner whose token is not valid any more. */
 export function invalidTokenError(): RunnerError {
   return new RunnerError(TOKEN_ENDED);
+}
+
+/**
+ * Tells the server that the runner's program has started, so that the work of an earlier one, which was killed, is
+ * leased again at once. Waits for an unreachable server, and while another instance lives.
+ *
+ * @returns the id of the instance for later calls; empty for a server that knows no instances
+ * @throws RunnerError when another instance of the runner goes on living
+ * @throws the reason of `signal` when that ended it
+ */
+export async function beginInstance(
+  { token, instance }: RunnerState,
+  options: Pick<RegistrationOptions, "transport" | "server" | "log" | "signal">,
+): Promise<string> {
+  const { transport, log, signal } = options;
+  const client = createWorkClient(transport, token);
+  const giveUpAt = performance.now() + OTHER_INSTANCE_MS;
+  for (;;) {
+    const begun = await retryUntilAnswered(options, async (timeoutMs) => {
+      try {
+        const { lostLeases } = await client.beginInstance({ instanceId: instance.id }, { timeoutMs, signal });
+        return { lostLeases };
+      } catch (error) {
+        if (isUnknownOperation(error)) return "unknown";
+        if (classifyFailure(error) === "unauthenticated") throw invalidTokenError();
+        if (isInUse(error)) return "taken";
+        throw error;
+      }
+    });
+    if (begun === "unknown") return "";
+    if (begun !== "taken") {
+      if (begun.lostLeases > 0) log.info(begun, "work of the runner's earlier program is taken again");
+      return instance.id;
+    }
+    if (performance.now() > giveUpAt) throw new RunnerError(ANOTHER_INSTANCE);
+    log.warn({}, `${ANOTHER_INSTANCE}; trying again`);
+    await pause(OTHER_INSTANCE_PAUSE_MS, signal);
+    signal.throwIfAborted();
+  }
 }
 
 async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
@@ -72,7 +118,10 @@ async function isTokenValid({ token }: RunnerState, options: RegistrationOptions
   });
 }
 
-async function exchangeForToken(exchangeToken: string, options: RegistrationOptions): Promise<RunnerState> {
+async function exchangeForToken(
+  exchangeToken: string,
+  options: RegistrationOptions,
+): Promise<Omit<RunnerState, "instance">> {
   const client = createWorkClient(options.transport, exchangeToken);
   return retryUntilAnswered(options, async (timeoutMs) => {
     try {
@@ -90,7 +139,7 @@ async function exchangeForToken(exchangeToken: string, options: RegistrationOpti
 
 /** Repeats a call until the server answers, however long it is unreachable. */
 async function retryUntilAnswered<T>(
-  { server, log, signal }: RegistrationOptions,
+  { server, log, signal }: Pick<RegistrationOptions, "server" | "log" | "signal">,
   call: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
   for (let failures = 1; ; failures++) {

@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, open, readFile, realpath, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { RunnerError } from "./runner-error.ts";
 
@@ -10,6 +11,16 @@ export interface RunnerState {
   readonly runnerId: string;
   /** The token, a secret: only the file's owner can read it. */
   readonly token: string;
+  /** The runner's instance: that of this folder, wherever its program is restarted. */
+  readonly instance: RunnerInstance;
+}
+
+/** An instance of a runner, as the service knows it. */
+export interface RunnerInstance {
+  /** A UUID. */
+  readonly id: string;
+  /** The real path of the state folder that it was made for: a copy of the folder is another instance. */
+  readonly folder: string;
 }
 
 const FILE = "runner.json";
@@ -20,7 +31,8 @@ export function hasState(folder: string): boolean {
 }
 
 /**
- * Reads the state; undefined for a runner that has not registered yet.
+ * Reads the state; undefined for a runner that has not registered yet. A folder of an earlier release, and a copy of a
+ * folder, gets an instance of its own.
  *
  * @throws RunnerError when the file cannot be used
  */
@@ -34,11 +46,26 @@ export async function readState(folder: string): Promise<RunnerState | undefined
     if (code === "ENOENT") return undefined;
     throw new RunnerError(`the state of the runner cannot be read: ${message}`);
   }
-  const { server, runnerId, token } = parsed(text);
+  const { server, runnerId, token, instance } = parsed(text);
   if (typeof server === "string" && typeof runnerId === "string" && typeof token === "string") {
-    return { server, runnerId, token };
+    const registered = { server, runnerId, token };
+    if (await isOfFolder(instance, folder)) return { ...registered, instance: instance as RunnerInstance };
+    const state = { ...registered, instance: await newInstance(folder) };
+    await writeState(folder, state);
+    return state;
   }
   throw new RunnerError(`${file} is damaged: remove it and register the runner again`);
+}
+
+/** Returns a new instance for a state folder, which is created. */
+export async function newInstance(folder: string): Promise<RunnerInstance> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return { id: randomUUID(), folder: await realpath(folder) };
+}
+
+async function isOfFolder(instance: unknown, folder: string): Promise<boolean> {
+  const known = instance as Partial<RunnerInstance> | undefined;
+  return typeof known?.id === "string" && known.folder === (await realpath(folder));
 }
 
 /** Writes the file atomically, so that it is complete after a crash; the folder is created. */

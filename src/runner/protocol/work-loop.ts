@@ -9,6 +9,8 @@ import { invalidTokenError } from "./registration.ts";
 
 export interface WorkLoopOptions {
   readonly client: WorkClient;
+  /** The runner's instance; empty for none. */
+  readonly instanceId: string;
   /** The kinds of work that are taken. */
   readonly kinds: readonly WorkKind[];
   /** The number of pieces of work that are executed at the same time. */
@@ -50,7 +52,7 @@ export async function poll(options: WorkLoopOptions): Promise<void> {
 }
 
 async function fillSlots(
-  { client, kinds, slots, execute, log, draining }: WorkLoopOptions,
+  { client, instanceId, kinds, slots, execute, log, draining }: WorkLoopOptions,
   running: Map<Lease, Promise<void>>,
 ): Promise<void> {
   let changed = Promise.withResolvers<void>();
@@ -67,7 +69,7 @@ async function fillSlots(
     });
     running.set(lease, execution);
   };
-  const accepted = { kinds: [...kinds], agentsWithEnvironment: true };
+  const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId };
   // The slot of work that ends gets other work in the same call.
   const calls = createLeaseCalls(client, {
     request(ended) {

@@ -21,6 +21,8 @@ const MAX_CANDIDATES_PER_CLAIM = 64;
 export interface ClaimRequest {
   readonly claimant: Claimant;
   readonly runnerId: string;
+  /** The instance of the runner that gets the leases; empty for none. */
+  readonly instanceId: string;
   /** Maximum number of leases. */
   readonly maxLeases: number;
   /** Maximum total size of the leases in binary; the first may be larger. */
@@ -104,11 +106,11 @@ function resolveKind({ agentsWithEnvironment }: Claimant, work: StoredWork): Sto
 async function createLease(
   tx: WriteTransaction,
   scope: Scope,
-  { runnerId, leaseMs, keys }: ClaimRequest,
+  { runnerId, instanceId, leaseMs, keys }: ClaimRequest,
   work: StoredWork,
   { work: content, environment, securityPolicyId, sharesEnvironment = false, leasedAs }: WorkAssignment,
 ): Promise<Work> {
-  const leased = await claimWork(tx, work, { runnerId, leaseMs, leasedAs });
+  const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs });
   const issueToken = (to: Environment) =>
     sharesEnvironment
       ? replaceAgentToken(tx, scope, keys, to, {

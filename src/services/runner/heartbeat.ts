@@ -8,7 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
-import { findStoredRunner, type StoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
+import { type ConnectedRunner, findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -22,13 +22,16 @@ type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 /** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
   { store, now }: HeartbeatDependencies,
-  { version, degradedReason }: HeartbeatRequest,
+  { version, degradedReason, instanceId }: HeartbeatRequest,
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
   const report = { version, degradedReason };
   const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
+  if (instanceId !== "" && known?.instanceId === instanceId) {
+    await store.note("runner", caller.subject.id, { instance_seen_at: now() });
+  }
   if (!known || (!connectedRunner(known.runner, report, now()) && !ctx.values.get(repeatableKey))) {
     await touchRunner(store, caller, now());
     return response;
@@ -47,7 +50,7 @@ export async function heartbeat(
 export async function recordHeartbeat(
   { store, now }: HeartbeatDependencies,
   ctx: HandlerContext,
-): Promise<StoredRunner | undefined> {
+): Promise<ConnectedRunner | undefined> {
   const caller = callerOf(ctx);
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (!known) return undefined;

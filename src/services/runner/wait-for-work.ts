@@ -4,7 +4,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
+import {
+  isAvailable,
+  isCurrentInstance,
+  requireCurrentInstance,
+} from "../../domain/runner/runner-heartbeat.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { type Claimant, findClaimable, kindsFor } from "../../store/runner/claimable-work.ts";
 import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
@@ -34,7 +38,8 @@ class NoWorkLeft extends Error {}
 export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   const { store, draining, now } = deps;
   const caller = callerOf(ctx);
-  await recordHeartbeat(deps, ctx);
+  const known = await recordHeartbeat(deps, ctx);
+  if (known) requireCurrentInstance(known, req.instanceId);
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
   const topics = kindsFor(req).map((kind) => readyWorkOf(caller.organizationId, kind));
   const subscribe = (wake: () => void) => {
@@ -66,13 +71,13 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
 async function findClaimant(
   db: Reader,
   caller: Caller,
-  { kinds, environmentClassIds: requested, agentsWithEnvironment }: LeaseWorkRequest,
+  { kinds, environmentClassIds: requested, agentsWithEnvironment, instanceId }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
   const known = await findStoredRunner(db, caller, runnerId);
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
-  if (!isAvailable(known.runner)) return undefined;
+  if (!isAvailable(known.runner) || !isCurrentInstance(known, instanceId)) return undefined;
   let runnerIds: Claimant["runnerIds"] = [runnerId];
   if (known.local) {
     if (!(await findPolicies(db, caller)).effective.allowLocalRunners) return undefined;
@@ -112,7 +117,16 @@ export async function claimAsCaller(
 ): Promise<ClaimResult> {
   const claimant = await findClaimant(tx.db, caller, req);
   if (!claimant) return { works: [], changed: false };
-  const runnerId = caller.subject.id;
+  const [runnerId, { instanceId }] = [caller.subject.id, req];
   const limits = { maxLeases: req.maxLeases, maxBytes: pageBytes };
-  return claim(tx, caller, { claimant, runnerId, ...limits, leaseMs, keys, handlerOf, onUnusableWork });
+  return claim(tx, caller, {
+    claimant,
+    runnerId,
+    instanceId,
+    ...limits,
+    leaseMs,
+    keys,
+    handlerOf,
+    onUnusableWork,
+  });
 }

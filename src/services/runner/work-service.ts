@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type BeginInstanceRequest,
   type WorkService as Contract,
   type FinishWorkRequest,
   type GetHostCredentialRequest,
@@ -25,6 +26,7 @@ import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
 import { writeUnderLease } from "./held-lease.ts";
 import { readHostCredential } from "./host-token-secret.ts";
+import { beginInstance } from "./instance.ts";
 import { applyEnd, applyReport, type ReportDependencies, renewLeases, reportWorks } from "./report-works.ts";
 import { registerRunner } from "./runner-registration.ts";
 import type { ReportUnusableWork } from "./unusable-work.ts";
@@ -48,6 +50,8 @@ export class WorkService implements ServiceImpl<typeof Contract> {
   register = (req: RegisterRequest, ctx: HandlerContext) => registerRunner(this.#deps, req, ctx);
 
   heartbeat = (req: HeartbeatRequest, ctx: HandlerContext) => heartbeat(this.#deps, req, ctx);
+
+  beginInstance = (req: BeginInstanceRequest, ctx: HandlerContext) => beginInstance(this.#deps, req, ctx);
 
   leaseWork = (req: LeaseWorkRequest, ctx: HandlerContext) => leaseWork(this.#deps, req, ctx);
 

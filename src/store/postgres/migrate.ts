@@ -10,6 +10,7 @@ import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
 import * as twentyFourth from "./migrations/0024-smaller-record.ts";
+import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
@@ -70,6 +71,7 @@ export function migrations(): readonly Migration[] {
     twentySecond,
     twentyThird,
     twentyFourth,
+    twentyFifth,
   ];
 }
 

@@ -1,9 +1,11 @@
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { isLocalKind } from "../../domain/runner/runner.ts";
+import type { RunnerInstance } from "../../domain/runner/runner-heartbeat.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { RunnerTable } from "./runner-schema.ts";
 
 /** A runner with the values that not everybody sees. */
 export interface StoredRunner {
@@ -16,13 +18,16 @@ export interface StoredRunner {
   readonly seenAt: number | null;
 }
 
+/** A runner with its instance. */
+export type ConnectedRunner = StoredRunner & RunnerInstance;
+
 const selectStoredRunner = prepared<
   { id: string; organizationId: string },
-  { body: string; local: number; seen_at: number | null }
+  Pick<RunnerTable, "body" | "local" | "seen_at" | "instance_id" | "instance_seen_at">
 >((db, { id, organizationId }) =>
   db
     .selectFrom("runner")
-    .select(["body", "local", "seen_at"])
+    .select(["body", "local", "seen_at", "instance_id", "instance_seen_at"])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
 );
@@ -31,9 +36,38 @@ export async function findStoredRunner(
   db: Reader,
   scope: Scope,
   id: string,
-): Promise<StoredRunner | undefined> {
+): Promise<ConnectedRunner | undefined> {
   const [row] = await selectStoredRunner(db, { id, organizationId: scope.organizationId });
-  return row && { runner: fromBody(RunnerSchema, row.body), local: row.local === 1, seenAt: row.seen_at };
+  return (
+    row && {
+      runner: fromBody(RunnerSchema, row.body),
+      local: row.local === 1,
+      seenAt: row.seen_at,
+      instanceId: row.instance_id,
+      instanceSeenAt: row.instance_seen_at,
+    }
+  );
+}
+
+const setInstance = prepared<
+  { id: string; organizationId: string; instanceId: string; now: number },
+  unknown
+>((db, { id, organizationId, instanceId, now }) =>
+  db
+    .updateTable("runner")
+    .set({ instance_id: instanceId, instance_seen_at: now })
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
+);
+
+/** Makes an instance the one that began last. */
+export async function beginRunnerInstance(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  runnerId: string,
+  instanceId: string,
+): Promise<void> {
+  await setInstance(tx.db, { id: runnerId, organizationId, instanceId, now: tx.now });
 }
 
 /** Returns whether a runner is on the server's or a member's own machine, by its kind or by its own report. */

@@ -15,6 +15,10 @@ export interface RunnerTable {
   local: number;
   /** Time of its last sign of life; null while it is not connected. */
   seen_at: number | null;
+  /** Id of the instance that began last; null while none has. */
+  instance_id: string | null;
+  /** Time of that instance's last sign of life. */
+  instance_seen_at: number | null;
 }
 
 export interface EnvironmentClassTable {
@@ -72,6 +76,8 @@ export interface WorkTable {
   fence: number;
   /** Id of the runner that holds the lease; null while nobody does. */
   leased_by: string | null;
+  /** Id of the runner's instance that holds it; null for none, and while nobody does. */
+  instance_id: string | null;
   expires_at: number | null;
   /** 1 when its holder must stop. */
   stop: number;

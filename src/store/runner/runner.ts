@@ -49,6 +49,8 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       body,
       local: 0,
       seen_at: null,
+      instance_id: null,
+      instance_seen_at: null,
     })
     .execute();
   tx.record({

@@ -6,11 +6,12 @@ import { type AGENT_WITH_ENVIRONMENT, readyWorkOf, type StoredWork } from "./wor
 interface NewLease extends LeasedSubject {
   readonly id: string;
   readonly leasedBy: string;
+  readonly instanceId: string | null;
   readonly expiresAt: number;
 }
 
 const setLease = prepared<NewLease, StoredWork>(
-  (db, { id, kind, subject_id, runner_id, leasedBy, expiresAt }) =>
+  (db, { id, kind, subject_id, runner_id, leasedBy, instanceId, expiresAt }) =>
     db
       .updateTable("work")
       .set((eb) => ({
@@ -18,6 +19,7 @@ const setLease = prepared<NewLease, StoredWork>(
         subject_id,
         runner_id,
         leased_by: leasedBy,
+        instance_id: instanceId,
         expires_at: expiresAt,
         attempt: eb("attempt", "+", 1),
         fence: eb("fence", "+", 1),
@@ -45,6 +47,8 @@ export type LeasedSubject = Pick<StoredWork, "kind" | "subject_id" | "runner_id"
 
 interface ClaimOptions {
   readonly runnerId: string;
+  /** The instance of the runner; empty for none. */
+  readonly instanceId: string;
   readonly leaseMs: number;
   /** Left out when the work stays what it is. */
   readonly leasedAs?: LeasedSubject | undefined;
@@ -54,11 +58,13 @@ interface ClaimOptions {
 export async function claimWork(
   tx: WriteTransaction,
   { id, organization_id, turn, ...work }: StoredWork,
-  { runnerId, leaseMs, leasedAs = work }: ClaimOptions,
+  { runnerId, instanceId, leaseMs, leasedAs = work }: ClaimOptions,
 ): Promise<StoredWork> {
   const { kind, subject_id, runner_id } = leasedAs;
   const expiresAt = tx.now + leaseMs;
-  const [leased] = await setLease(tx.db, { id, kind, subject_id, runner_id, leasedBy: runnerId, expiresAt });
+  const subject = { kind, subject_id, runner_id };
+  const holder = { leasedBy: runnerId, instanceId: instanceId || null };
+  const [leased] = await setLease(tx.db, { id, ...subject, ...holder, expiresAt });
   if (!leased) throw new Error(`the work ${id} is leased already`);
   await setTurn(tx.db, { organizationId: organization_id, turn });
   return leased;
@@ -97,7 +103,7 @@ const clearLease = prepared<{ id: string; notBefore: number }, Pick<StoredWork, 
   (db, { id, notBefore }) =>
     db
       .updateTable("work")
-      .set({ leased_by: null, expires_at: null, stop: 0, not_before: notBefore })
+      .set({ leased_by: null, instance_id: null, expires_at: null, stop: 0, not_before: notBefore })
       .where("id", "=", id)
       .returning(["organization_id", "kind"]),
 );
@@ -110,6 +116,37 @@ export async function releaseWork(
 ): Promise<void> {
   const [released] = await clearLease(tx.db, { id, notBefore });
   if (released) tx.touch(readyWorkOf(released.organization_id, released.kind));
+}
+
+interface InstanceLeases {
+  readonly organizationId: string;
+  readonly runnerId: string;
+  readonly instanceId: string;
+  readonly now: number;
+}
+
+const setExpired = prepared<InstanceLeases, { id: string }>(
+  (db, { organizationId, runnerId, instanceId, now }) =>
+    db
+      .updateTable("work")
+      .set({ expires_at: now })
+      .where("leased_by", "=", runnerId)
+      .where("instance_id", "=", instanceId)
+      .where("organization_id", "=", organizationId)
+      .returning("id"),
+);
+
+/**
+ * Lets all leases of an instance of a runner expire now.
+ * @returns their number
+ */
+export async function expireLeases(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  runnerId: string,
+  instanceId: string,
+): Promise<number> {
+  return (await setExpired(tx.db, { organizationId, runnerId, instanceId, now: tx.now })).length;
 }
 
 const selectExpired = prepared<{ now: number; limit: number }, StoredWork>((db, { now, limit }) =>

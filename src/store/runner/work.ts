@@ -91,6 +91,7 @@ export async function insertWork(
     attempt: 0,
     fence: 0,
     leased_by: null,
+    instance_id: null,
     expires_at: null,
     stop: 0,
   });

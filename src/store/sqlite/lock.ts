@@ -26,7 +26,22 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const [file, database] = [join(dataDir, "server.lock"), join(dataDir, DATABASE_FILE)];
   const isMissing = !existsSync(file);
-  // A database file of its own, because its locks are the portable ones.
+  const lock = lockFile(file);
+  if (lock && isMissing && existsSync(database) && isOpenElsewhere(database)) {
+    lock.release();
+    // So that the next start finds it missing, too.
+    rmSync(file, { force: true });
+    return undefined;
+  }
+  return lock;
+}
+
+/**
+ * Locks a file, which is created; its folder exists.
+ * @returns undefined when another process holds it
+ */
+export function lockFile(file: string): FolderLock | undefined {
+  // A database file, because its locks are the portable ones.
   const lock = new Database(file, { timeout: 0 });
   try {
     lock.pragma("journal_mode = DELETE");
@@ -35,12 +50,6 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
     lock.close();
     if ((error as { code?: string }).code === "SQLITE_BUSY") return undefined;
     throw error;
-  }
-  if (isMissing && existsSync(database) && isOpenElsewhere(database)) {
-    lock.close();
-    // So that the next start finds it missing, too.
-    rmSync(file, { force: true });
-    return undefined;
   }
   return { release: () => lock.close() };
 }

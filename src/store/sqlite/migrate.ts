@@ -25,6 +25,7 @@ import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
 import * as twentyFourth from "./migrations/0024-smaller-record.ts";
+import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -77,6 +78,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentySecond,
   twentyThird,
   twentyFourth,
+  twentyFifth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -69,6 +69,7 @@ export async function startSteadyRunner(
   };
   const polling = poll({
     client: createWorkClient(createHttpTransport(api.url), token),
+    instanceId: "",
     kinds: [WorkKind.ACTION, WorkKind.ENVIRONMENT],
     slots: 4,
     execute,

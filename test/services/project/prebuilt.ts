@@ -67,6 +67,7 @@ export async function openPrebuilt() {
         claimant,
         runnerId,
         ...most,
+        instanceId: "",
         leaseMs: LEASE_MS,
         keys,
         handlerOf,

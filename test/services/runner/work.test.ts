@@ -90,7 +90,7 @@ const claimable = async (more?: Partial<Claimant>) =>
 const take = (more?: Partial<Claimant>) =>
   write(async (tx) => {
     const [next] = await findClaimable(tx.db, claimant(more), tx.now, 1);
-    return next && claimWork(tx, next, { runnerId, leaseMs: LEASE_MS });
+    return next && claimWork(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS });
   });
 
 /** Returns the handle of work that must be there. */
@@ -247,7 +247,7 @@ describe("work is given only to a runner", () => {
     await write(async (tx) => {
       if (!work) throw new Error("there is no work");
       const leasedAs = { ...work, runner_id: otherRunnerId };
-      await claimWork(tx, work, { runnerId, leaseMs: LEASE_MS, leasedAs });
+      await claimWork(tx, work, { runnerId, instanceId: "", leaseMs: LEASE_MS, leasedAs });
       await releaseWork(tx, work.id);
     });
     expect(await claimable()).toBeUndefined();
@@ -312,7 +312,7 @@ describe("a lease", () => {
     await queue("a-1");
     const [next] = await findClaimable(store.reader, claimant(), made.clock.now, 1);
     if (!next) throw new Error("no work");
-    const claim = () => write((tx) => claimWork(tx, next, { runnerId, leaseMs: LEASE_MS }));
+    const claim = () => write((tx) => claimWork(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS }));
     await claim();
     await expect(claim()).rejects.toThrow("is leased already");
   });
