@@ -9,12 +9,14 @@ import {
 } from "#gen/service/v1/approval_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { askedText } from "../../src/domain/approval/approval.ts";
+import { stepsOf } from "../../src/domain/workflow/execution/workflow-action.ts";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { askApproval } from "../../src/services/approval/approval-asking.ts";
 import {
   advanceSteps,
   beginAction,
+  findActionOfExecution,
   finishAction,
 } from "../../src/services/workflow/action/action-progress.ts";
 import { findAgents } from "../../src/store/agent/agent.ts";
@@ -349,8 +351,10 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
       for (const id of ids) {
         await stopWork(tx, scope, WorkKind.ACTION, id);
         const action = await findAction(tx.db, scope, id);
-        if (!action) throw new Error(`there is no action ${id}`);
-        await beginAction(tx, scope, id, { environmentId: v7(), attempt: 1 });
+        const executionId = action?.metadata?.workflowExecutionId ?? "";
+        const found = await findActionOfExecution(tx, scope, id, executionId);
+        if (!action || !found) throw new Error(`there is no action ${id}`);
+        await beginAction(tx, scope, found, { environmentId: v7(), attempt: 1 });
         const printed = new TextEncoder().encode("2 problems found\n");
         await appendLog(tx, { actionId: action.id, attempt: 1, stepIndex: 1 }, { offset: 0, data: printed });
         const outputs = { score: new TextEncoder().encode("7") };
@@ -362,8 +366,9 @@ function endActions(server: Pick<TestServer, "dataDir">, organizationId: string,
         const error = workflowError("step_failed", "the command ended with status 2");
         const ended = id === ids.at(-1) ? ({ kind: "failed", error } as const) : ({ kind: "done" } as const);
         const last = { stepIndex: 1, state: ended.kind, ...(ended.kind === "failed" && { error }) };
-        const begun = await findAction(tx.db, scope, id);
-        if (begun) await advanceSteps(tx, scope, begun, [...reported, last]);
+        const before = await findAction(tx.db, scope, id);
+        const steps = stepsOf(found.execution, action);
+        if (before) await advanceSteps(tx, scope, { before, steps }, [...reported, last]);
         await finishAction(tx, scope, await findAction(tx.db, scope, id), ended, []);
       }
     }),

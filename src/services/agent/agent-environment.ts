@@ -21,12 +21,17 @@ export async function syncAgentExecutions(
   before: Environment,
   after: Environment | undefined,
 ): Promise<void> {
-  await wakeForEnvironment(tx, scope, before, after);
   const message = unavailableReason(before, after);
-  if (message === undefined && !(after && canRunAgents(after))) return;
+  const concernsThem = message !== undefined || (after !== undefined && canRunAgents(after));
+  const [areChanged, found] = await Promise.all([
+    wakeForEnvironment(tx, scope, before, after),
+    concernsThem ? findOpenAgentExecutionsIn(tx.db, scope, before.id) : [],
+  ]);
+  if (found.length === 0) return;
+  const open = areChanged ? await findOpenAgentExecutionsIn(tx.db, scope, before.id) : found;
   const failure: AgentFailure | undefined =
     message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
-  for (const stored of await findOpenAgentExecutionsIn(tx.db, scope, before.id)) {
+  for (const stored of open) {
     if (failure) await haltAgentExecution(tx, scope, stored, { failure });
     else if (after) await queueAgentExecution(tx, scope, stored, after);
   }

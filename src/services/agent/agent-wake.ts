@@ -106,20 +106,24 @@ export function subagentPayload({ id, status }: AgentExecution): WakePayload {
  * been reached or can no longer be reached.
  *
  * @param after undefined for an environment that was removed
+ * @returns whether any execution waits for a phase of it, and may have changed
  */
 export async function wakeForEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment | undefined,
-): Promise<void> {
-  for (const { phase, failureMessages } of endedWaits(before, after)) {
+): Promise<boolean> {
+  const ended = endedWaits(before, after);
+  const interests = ended.length > 0 ? await findInterestsInEnvironment(tx.db, scope, before.id) : [];
+  for (const { phase, failureMessages } of ended) {
     const failureMessage = failureMessages.map((message) => truncate(message, MAX_FAILURE_CHARACTERS));
     const value = { environmentId: before.id, phase, failureMessage };
-    for (const name of await findInterestsInEnvironment(tx.db, scope, before.id, phase)) {
+    for (const name of interests.filter((interest) => interest.phase === "" || interest.phase === phase)) {
       await fireInterest(tx, scope, name, { case: "environment", value });
     }
   }
+  return interests.length > 0;
 }
 
 function truncate(text: string, characters: number): string {

@@ -1,6 +1,6 @@
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { isStepRunning } from "../../domain/agent/step-agent.ts";
-import { findOpenAgentExecutions } from "../../store/agent/agent-execution-search.ts";
+import { findOpenStepAgents } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
 
@@ -10,7 +10,7 @@ export async function haltStepAgents(
   scope: Scope,
   action: WorkflowExecutionAction,
 ): Promise<void> {
-  for (const stored of await findOpenAgentExecutions(tx.db, scope, { stepOfActionId: action.id })) {
+  for (const stored of await findOpenStepAgents(tx.db, scope, action.id)) {
     if (!isStepRunning(action, stored.stepKey ?? "")) await haltAgentExecution(tx, scope, stored);
   }
 }

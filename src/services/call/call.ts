@@ -111,6 +111,19 @@ export function writePartAsCaller<T>(
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
   alsoLocks: CallerWriteOptions["alsoLocks"] = [],
 ): Promise<T> {
+  return writeReadPartAsCaller(store, ctx, async (tx, caller) => () => fn(tx, caller), alsoLocks);
+}
+
+/**
+ * Does the same as {@link writePartAsCaller} with a part that begins by reading, which goes on while the caller is
+ * verified: `read` changes nothing, and returns the function that writes.
+ */
+export function writeReadPartAsCaller<T>(
+  store: Store,
+  ctx: HandlerContext,
+  read: (tx: WriteTransaction, caller: Caller) => Promise<() => Promise<T>>,
+  alsoLocks: CallerWriteOptions["alsoLocks"] = [],
+): Promise<T> {
   const caller = callerOf(ctx);
   const { organizationId } = caller;
   const actor: Actor = { id: caller.subject.id, principal: caller.subject.principal };
@@ -119,8 +132,12 @@ export function writePartAsCaller<T>(
     actor,
     operation,
     async (tx) => {
+      const reading = read(tx, caller);
+      // Its error counts only for a caller who may write.
+      reading.catch(() => {});
       await requireNotRevoked(tx, caller, operation);
-      return fn(tx, caller);
+      const write = await reading;
+      return write();
     },
     {
       signal: ctx.signal,

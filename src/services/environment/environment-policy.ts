@@ -22,14 +22,16 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
  * fields that they set. Environments are counted in the same transaction, so that
  * concurrent requests cannot exceed a quota.
  *
+ * @param known the policies, where they were read in this transaction
  * @throws PolicyDenied; what newEnvironment throws
  */
 export async function newEnvironmentUnderPolicies(
   tx: WriteTransaction,
   caller: Caller,
   template: EnvironmentTemplate,
+  known?: Policies,
 ): Promise<Environment> {
-  const policies = await findPolicies(tx.db, caller);
+  const policies = known ?? (await findPolicies(tx.db, caller));
   const spec = applyPoliciesToSpec(policies, template.spec, {
     role: caller.role,
     fromProject: template.projectId !== "",

@@ -22,7 +22,7 @@ export async function replaceEnvironmentToken(
   for (const older of await findTokens(tx.db, scope, "environment", environment.id)) {
     await removeToken(tx, scope, older);
   }
-  return addEnvironmentToken(tx, scope, keys, environment, { body: "{}", accountId: null });
+  return addEnvironmentToken(tx, scope, keys, environment);
 }
 
 /** An agent execution that works in an environment. */
@@ -60,14 +60,18 @@ export async function removeAgentTokens(
   }
 }
 
+/** The token of an environment's own processes. */
+const FOR_ALL = { body: "{}", accountId: null };
+
 const bodyFor = (agentExecutionId: string) => JSON.stringify({ agentExecutionId });
 
-async function addEnvironmentToken(
+/** Does the same as {@link replaceEnvironmentToken} for an environment that has no token yet, or keeps those that it has. */
+export async function addEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,
   keys: Pick<Keys, "mintToken">,
   { id: environmentId, spec }: Environment,
-  { body, accountId }: { readonly body: string; readonly accountId: string | null },
+  { body, accountId }: { readonly body: string; readonly accountId: string | null } = FOR_ALL,
 ): Promise<string> {
   if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return "";
   const { value, hash } = keys.mintToken("environment");

@@ -1,8 +1,7 @@
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireActiveMember, requireActiveServiceAccount } from "../../domain/identity/executor.ts";
-import { findAccount } from "../../store/identity/account.ts";
-import { findMember } from "../../store/identity/member.ts";
+import { findMember, findMemberAtWork } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
@@ -23,10 +22,9 @@ export async function getExecutorAsCaller(
     requireActiveServiceAccount(subject.id, await findServiceAccount(tx.db, scope, subject.id), tx.now);
     return { ...base, role: "service_account", accountId: "" };
   }
-  const member = await findMember(tx.db, scope, subject.id);
-  const found = member && (await findAccount(tx.db, member.account_id));
-  const { role, account } = requireActiveMember(subject.id, member, found);
-  return { ...base, role, accountId: account.id };
+  const member = await findMemberAtWork(tx.db, scope, subject.id);
+  const { role, account } = requireActiveMember(subject.id, member, member);
+  return { ...base, role, accountId: account.account_id };
 }
 
 /** Returns the id of the account that is answerable for an executor, also for one that may not act; null for a service account or a user who left. */

@@ -2,6 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Work, WorkKind, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { Policies } from "../../domain/policy/policies.ts";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import type { Keys } from "../../keys.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
@@ -10,9 +11,13 @@ import { type Claimant, findClaimable } from "../../store/runner/claimable-work.
 import { AGENT_WITH_ENVIRONMENT, type StoredWork } from "../../store/runner/work.ts";
 import { claimWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
-import { replaceAgentToken, replaceEnvironmentToken } from "../identity/environment-token.ts";
+import {
+  addEnvironmentToken,
+  replaceAgentToken,
+  replaceEnvironmentToken,
+} from "../identity/environment-token.ts";
 import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
-import type { FindHandler, WorkAssignment } from "./work-handler.ts";
+import type { FindHandler, OfferedWork, WorkAssignment } from "./work-handler.ts";
 
 /** Maximum number of work items tried in one transaction, which other writes wait for. Some may be rejected. */
 const MAX_CANDIDATES_PER_CLAIM = 64;
@@ -55,15 +60,18 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
   let found: StoredWork[] = [];
   let candidates = 0;
   let bytes = 0;
+  let policies: Policies | undefined;
   for (; candidates < MAX_CANDIDATES_PER_CLAIM && works.length < request.maxLeases; candidates += 1) {
     if (found.length === 0) {
       found = await findClaimable(tx.db, request.claimant, tx.now, request.maxLeases - works.length);
     }
     const next = found.shift();
     if (!next) break;
+    policies ??= await findPolicies(tx.db, scope);
+    const offered = { work: next, policies };
     try {
       const work = await tx.attempt(async () => {
-        const assigned = await assign(tx, scope, request, next);
+        const assigned = await assign(tx, scope, request, offered);
         // A single lease may have any size.
         if (!assigned || request.maxLeases === 1) return assigned;
         bytes += toBinary(WorkSchema, assigned).length;
@@ -89,12 +97,12 @@ async function assign(
   tx: WriteTransaction,
   scope: Scope,
   request: ClaimRequest,
-  work: StoredWork,
+  { work, policies }: Pick<OfferedWork, "work" | "policies">,
 ): Promise<Work | undefined> {
   const { runnerId } = request;
-  const offer = { work: resolveKind(request.claimant, work), runnerId, attempt: work.attempt + 1 };
+  const offer = { work: resolveKind(request.claimant, work), runnerId, attempt: work.attempt + 1, policies };
   const assignment = await request.handlerOf(offer.work.kind).begin(tx, scope, offer);
-  return assignment && createLease(tx, scope, request, offer.work, assignment);
+  return assignment && createLease(tx, scope, request, offer, assignment);
 }
 
 /** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
@@ -107,17 +115,16 @@ async function createLease(
   tx: WriteTransaction,
   scope: Scope,
   { runnerId, instanceId, leaseMs, keys }: ClaimRequest,
-  work: StoredWork,
-  { work: content, environment, securityPolicyId, sharesEnvironment = false, leasedAs }: WorkAssignment,
+  { work, policies }: OfferedWork,
+  { work: content, environment, securityPolicyId, leasedAs, ...assignment }: WorkAssignment,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs });
-  const issueToken = (to: Environment) =>
-    sharesEnvironment
-      ? replaceAgentToken(tx, scope, keys, to, {
-          agentExecutionId: leased.subject_id,
-          accountId: leased.account_id,
-        })
-      : replaceEnvironmentToken(tx, scope, keys, to);
+  const issueToken = (to: Environment) => {
+    if (assignment.isNewEnvironment) return addEnvironmentToken(tx, scope, keys, to);
+    if (!assignment.sharesEnvironment) return replaceEnvironmentToken(tx, scope, keys, to);
+    const holder = { agentExecutionId: leased.subject_id, accountId: leased.account_id };
+    return replaceAgentToken(tx, scope, keys, to, holder);
+  };
   const securityPolicy =
     securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
   return create(WorkSchema, {
@@ -126,7 +133,7 @@ async function createLease(
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
     environmentToken: environment ? await issueToken(environment) : "",
-    policies: leasePolicies(await findPolicies(tx.db, scope), securityPolicy),
+    policies: leasePolicies(policies, securityPolicy),
     work: content,
   });
 }

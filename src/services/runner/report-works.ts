@@ -22,7 +22,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import { recordHeartbeat } from "./heartbeat.ts";
 import { type LeaseDependencies, type LeaseReference, requireLease } from "./held-lease.ts";
-import { claimAsCaller } from "./wait-for-work.ts";
+import { claimAs, findClaimant } from "./wait-for-work.ts";
 import type { FindHandler } from "./work-handler.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
 import { type Part, type PartResult, workErrorOf, writeParts } from "./write-parts.ts";
@@ -42,24 +42,26 @@ export async function applyReport(
 ) {
   // A move that waited to be reported came after the last renewal, which the runner was alive to make.
   const since = Math.min(tx.now, (lease.expires_at ?? tx.now) - leaseMs);
-  const { stop } = await handlerOf(lease.kind).report(tx, scope, lease, { ...req, since });
+  const { stop, reported } = await handlerOf(lease.kind).report(tx, scope, lease, { ...req, since });
   const expiresAt = tx.now + leaseMs;
   await renewLease(tx, lease.id, expiresAt);
-  return create(ReportProgressResponseSchema, {
+  const response = create(ReportProgressResponseSchema, {
     expiresAt: timestampFromMs(expiresAt),
     stop: stop || lease.stop === 1,
   });
+  return { response, reported };
 }
 
-/** Ends leased work. */
+/** Ends leased work. @param reported of a report in the same transaction, if any */
 export async function applyEnd(
   { handlerOf }: ReportDependencies,
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredLease,
   outcome: FinishWorkRequest,
+  reported?: unknown,
 ) {
-  await handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome });
+  await handlerOf(lease.kind).end(tx, scope, lease, { kind: "finished", outcome }, reported);
   return create(FinishWorkResponseSchema);
 }
 
@@ -74,7 +76,10 @@ export async function reportWorks(
   await recordHeartbeat(deps, ctx);
   const parts: Part<Applied | Work[]>[] = reports.map((report) => toPart(deps, report));
   if (lease && !deps.draining.aborted) {
-    parts.push(async (tx, caller) => (await claimAsCaller(deps, tx, caller, lease)).works);
+    parts.push(async (tx, caller) => {
+      const claimant = await findClaimant(tx.db, caller, lease);
+      return async () => (await claimAs(deps, tx, caller, claimant, lease)).works;
+    });
   }
   return writeParts(deps, ctx, parts, (results) => {
     const claimed = results[reports.length];
@@ -90,9 +95,12 @@ export async function reportWorks(
 function toPart(deps: ReportDependencies, { progress, finish }: WorkReport): Part<Applied> {
   return async (tx, caller) => {
     const lease = await requireLease(tx.db, caller, requireReported(progress ?? finish), tx.now);
-    const applied = progress && (await applyReport(deps, tx, caller, lease, progress));
-    if (finish) return { case: "finish", value: await applyEnd(deps, tx, caller, lease, finish) };
-    return { case: "progress", value: applied ?? {} };
+    return async () => {
+      const applied = progress && (await applyReport(deps, tx, caller, lease, progress));
+      if (!finish) return { case: "progress", value: applied?.response ?? {} };
+      const value = await applyEnd(deps, tx, caller, lease, finish, applied?.reported);
+      return { case: "finish", value };
+    };
   };
 }
 

@@ -67,14 +67,17 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   }
 }
 
-/** Returns the work that the runner can take now; undefined while it may take none. */
-async function findClaimant(
+/** Returns what the runner that calls can take now; undefined while it may take nothing. */
+export async function findClaimant(
   db: Reader,
   caller: Caller,
   { kinds, environmentClassIds: requested, agentsWithEnvironment, instanceId }: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
   const runnerId = caller.subject.id;
-  const known = await findStoredRunner(db, caller, runnerId);
+  const [known, classes] = await Promise.all([
+    findStoredRunner(db, caller, runnerId),
+    findClassesOfRunner(db, caller, runnerId),
+  ]);
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
   if (!isAvailable(known.runner) || !isCurrentInstance(known, instanceId)) return undefined;
@@ -83,7 +86,7 @@ async function findClaimant(
     if (!(await findPolicies(db, caller)).effective.allowLocalRunners) return undefined;
     runnerIds = [runnerId, await findLocalRunnerId(db, caller)];
   }
-  const own = (await findClassesOfRunner(db, caller, runnerId)).map(({ id }) => id);
+  const own = classes.map(({ id }) => id);
   const environmentClassIds = requested.length === 0 ? own : own.filter((id) => requested.includes(id));
   return {
     organizationId: caller.organizationId,
@@ -98,7 +101,8 @@ async function findClaimant(
 async function tryClaim(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   try {
     return await writeAsCaller(deps.store, ctx, async (tx, caller) => {
-      const { works, changed } = await claimAsCaller(deps, tx, caller, req);
+      const claimant = await findClaimant(tx.db, caller, req);
+      const { works, changed } = await claimAs(deps, tx, caller, claimant, req);
       if (!changed) throw new NoWorkLeft();
       return create(LeaseWorkResponseSchema, { works });
     });
@@ -108,14 +112,18 @@ async function tryClaim(deps: WorkServiceDependencies, req: LeaseWorkRequest, ct
   }
 }
 
-/** Leases the work that there is for the runner that calls, in an open transaction. */
-export async function claimAsCaller(
+/**
+ * Leases the work that there is for the runner that calls, in an open transaction.
+ *
+ * @param claimant as it was found in this transaction; undefined for a runner that may take none
+ */
+export async function claimAs(
   { keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,
   tx: WriteTransaction,
   caller: Caller,
+  claimant: Claimant | undefined,
   req: LeaseWorkRequest,
 ): Promise<ClaimResult> {
-  const claimant = await findClaimant(tx.db, caller, req);
   if (!claimant) return { works: [], changed: false };
   const [runnerId, { instanceId }] = [caller.subject.id, req];
   const limits = { maxLeases: req.maxLeases, maxBytes: pageBytes };

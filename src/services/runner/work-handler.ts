@@ -2,6 +2,7 @@ import type { Work } from "#gen/runner/v1/work_pb.js";
 import type { FinishWorkRequest, ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
+import type { Policies } from "../../domain/policy/policies.ts";
 import type { SourceKind } from "../../domain/source/source-trust.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
 import type { LeasedSubject, StoredLease } from "../../store/runner/work-lease.ts";
@@ -13,6 +14,8 @@ export interface OfferedWork {
   readonly runnerId: string;
   /** Number of the attempt, from 1. */
   readonly attempt: number;
+  /** Those of the organization. */
+  readonly policies: Policies;
 }
 
 /** The content of a lease. */
@@ -20,6 +23,8 @@ export interface WorkAssignment {
   readonly work: Work["work"];
   /** Environment as which processes of the work may act. */
   readonly environment?: Environment;
+  /** True for an environment that was created for this lease, so that nothing can act as it yet. */
+  readonly isNewEnvironment?: boolean;
   /** Id of the environment's security policy; empty for none. */
   readonly securityPolicyId: string;
   /** True for one of several agent executions in the environment; the tokens of the others remain valid. */
@@ -55,8 +60,11 @@ export type LeaseEnd =
 /** A function that returns the handler of a kind of work, by its number in rows. It is injected, since the handlers belong to later areas. */
 export type FindHandler = (kind: number) => WorkHandler;
 
-/** The handler of one kind of work. Each function runs in the transaction of its operation. */
-export interface WorkHandler {
+/**
+ * The handler of one kind of work. Each function runs in the transaction of its operation. `Reported` is what an end in
+ * the transaction of a report need not read again.
+ */
+export interface WorkHandler<Reported = unknown> {
   /**
    * Begins an attempt and returns the content of the lease. Work that cannot be
    * leased now is postponed or removed from the queue; the result is undefined then.
@@ -72,9 +80,19 @@ export interface WorkHandler {
     scope: Scope,
     lease: StoredLease,
     req: WorkProgress,
-  ): Promise<{ readonly stop: boolean }>;
-  /** Ends the lease: the work leaves the queue, or goes back to it. */
-  end(tx: WriteTransaction, scope: Scope, lease: StoredWork, end: LeaseEnd): Promise<void>;
+  ): Promise<{ readonly stop: boolean; readonly reported?: Reported }>;
+  /**
+   * Ends the lease: the work leaves the queue, or goes back to it.
+   *
+   * @param reported of a report in the same transaction, if any
+   */
+  end(
+    tx: WriteTransaction,
+    scope: Scope,
+    lease: StoredWork,
+    end: LeaseEnd,
+    reported?: Reported,
+  ): Promise<void>;
   /** Returns the access of the work to source-control hosts. */
   credentialUse(tx: WriteTransaction, scope: Scope, lease: StoredLease): Promise<CredentialUse>;
 }

@@ -67,8 +67,11 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 
   async reportProgress(req: ReportProgressRequest, ctx: HandlerContext) {
     await recordHeartbeat(this.#deps, ctx);
-    return writeUnderLease(this.#deps, req, ctx, (tx, scope, lease) =>
-      applyReport(this.#deps, tx, scope, lease, req),
+    return writeUnderLease(
+      this.#deps,
+      req,
+      ctx,
+      async (tx, scope, lease) => (await applyReport(this.#deps, tx, scope, lease, req)).response,
     );
   }
 

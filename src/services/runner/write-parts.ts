@@ -5,12 +5,15 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
-import { operationOf, writeAsCaller, writePartAsCaller } from "../call/call.ts";
+import { operationOf, writeAsCaller, writeReadPartAsCaller } from "../call/call.ts";
 import { repeatableKey } from "../call/idempotency.ts";
 import type { LeaseDependencies } from "./held-lease.ts";
 
-/** One part of a call: it changes all that it says or nothing, whatever becomes of the others. */
-export type Part<T> = (tx: WriteTransaction, caller: Caller) => Promise<T>;
+/**
+ * One part of a call: it changes all that it says or nothing, whatever becomes of the others. It reads what it needs,
+ * and returns the function that writes.
+ */
+export type Part<T> = (tx: WriteTransaction, caller: Caller) => Promise<() => Promise<T>>;
 
 /** The result of a part, or why it failed. */
 export type PartResult<T> = { readonly value: T } | { readonly error: WorkError };
@@ -32,12 +35,13 @@ export async function writeParts<T, R>(
     return writeAsCaller(deps.store, ctx, async (tx, caller) => {
       const results: PartResult<T>[] = [];
       for (const part of parts) {
-        results.push(await settle(deps, ctx, () => tx.attempt(() => part(tx, caller))));
+        const write = () => tx.attempt(async () => (await part(tx, caller))());
+        results.push(await settle(deps, ctx, write));
       }
       return respond(results);
     });
   }
-  const writes = parts.map((part) => settle(deps, ctx, () => writePartAsCaller(deps.store, ctx, part)));
+  const writes = parts.map((part) => settle(deps, ctx, () => writeReadPartAsCaller(deps.store, ctx, part)));
   return respond(await Promise.all(writes));
 }
 

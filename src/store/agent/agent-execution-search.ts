@@ -20,8 +20,6 @@ export interface OpenAgentExecutions {
   /** Id of the runner that the request named. */
   readonly runnerId?: string;
   readonly parentId?: string;
-  /** Id of the action that it is a step of. */
-  readonly stepOfActionId?: string;
 }
 
 interface EnvironmentKey {
@@ -49,14 +47,25 @@ export async function findOpenAgentExecutionsIn(
   return (await selectAllOpenIn(db, { organizationId, environmentId })).map(storedOfRow);
 }
 
-/** Returns the executions that have not stopped, oldest first. */
-export async function findOpenAgentExecutions(
+const selectOpenOfAction = prepared<{ organizationId: string; actionId: string }, AgentExecutionTable>(
+  (db, { organizationId, actionId }) =>
+    db
+      .selectFrom("agent_execution")
+      .selectAll()
+      .where("action_id", "=", actionId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .where("stopped_at", "is", null)
+      .where("step_key", "is not", null)
+      .orderBy("id"),
+);
+
+/** Returns the executions that carry out steps of an action and have not stopped, oldest first. */
+export async function findOpenStepAgents(
   db: Reader,
-  scope: Scope,
-  asked: OpenAgentExecutions,
+  { organizationId }: Scope,
+  actionId: string,
 ): Promise<StoredAgentExecution[]> {
-  const rows = await openOf(db, scope, asked).selectAll().execute();
-  return rows.map(storedOfRow);
+  return (await selectOpenOfAction(db, { organizationId, actionId })).map(storedOfRow);
 }
 
 /** Returns the ids of the executions that have not stopped, oldest first. */
@@ -78,9 +87,6 @@ function openOf(db: Reader, scope: Scope, asked: OpenAgentExecutions) {
   if (asked.creatorId !== undefined) query = query.where("creator_id", "=", asked.creatorId);
   if (asked.runnerId !== undefined) query = query.where("runner_id", "=", asked.runnerId);
   if (asked.parentId !== undefined) query = query.where("parent_id", "=", asked.parentId);
-  if (asked.stepOfActionId !== undefined) {
-    query = query.where("action_id", "=", asked.stepOfActionId).where("step_key", "is not", null);
-  }
   return query.orderBy("id");
 }
 

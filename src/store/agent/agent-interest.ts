@@ -124,26 +124,28 @@ export async function findInterestsInSubagent(
   return selectOfSubagent(db, { subagentId });
 }
 
-const selectOfEnvironment = prepared<
-  { organizationId: string; environmentId: string; phase: string },
-  InterestKey
->((db, { organizationId, environmentId, phase }) =>
-  db
-    .selectFrom("agent_interest")
-    .innerJoin("agent_execution", "agent_execution.id", "agent_interest.execution_id")
-    .select(["execution_id as executionId", "interest_id as interestId"])
-    .where("agent_interest.environment_id", "=", environmentId)
-    .where(unindexed("agent_execution.organization_id"), "=", organizationId)
-    .where((eb) => eb.or([eb("environment_phase", "=", ""), eb("environment_phase", "=", phase)]))
-    .orderBy("execution_id"),
+/** An interest in an environment. */
+export interface EnvironmentInterest extends InterestKey {
+  /** The phase that it waits for; empty for any. */
+  readonly phase: string | null;
+}
+
+const selectOfEnvironment = prepared<{ organizationId: string; environmentId: string }, EnvironmentInterest>(
+  (db, { organizationId, environmentId }) =>
+    db
+      .selectFrom("agent_interest")
+      .innerJoin("agent_execution", "agent_execution.id", "agent_interest.execution_id")
+      .select(["execution_id as executionId", "interest_id as interestId", "environment_phase as phase"])
+      .where("agent_interest.environment_id", "=", environmentId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .orderBy("execution_id"),
 );
 
-/** Returns the interests in a phase of an environment, or in any. */
+/** Returns the interests in an environment, in whatever phase. */
 export async function findInterestsInEnvironment(
   db: Reader,
   { organizationId }: Scope,
   environmentId: string,
-  phase: string,
-): Promise<InterestKey[]> {
-  return selectOfEnvironment(db, { organizationId, environmentId, phase });
+): Promise<EnvironmentInterest[]> {
+  return selectOfEnvironment(db, { organizationId, environmentId });
 }

@@ -60,7 +60,9 @@ export async function syncEnvironmentWork(
   after: Environment,
 ): Promise<void> {
   if (before.spec?.desiredPhase === after.spec?.desiredPhase) return;
-  if (after.spec?.desiredPhase !== EnvironmentPhase.RUNNING) await stopActionOf(tx, scope, after);
+  const isToStop = after.spec?.desiredPhase !== EnvironmentPhase.RUNNING;
+  const action = isToStop ? await findActionOf(tx, scope, after) : undefined;
+  if (action) await stopHolder(tx, scope, WorkKind.ACTION, action.id);
   if ((await stopWork(tx, scope, WorkKind.ENVIRONMENT, after.id)) === "stopping") return;
   if (await isMadeWithAgent(tx.db, scope, before)) return;
   await queueEnvironmentWork(tx, scope, after);
@@ -99,17 +101,25 @@ export async function hasEnvironmentWork(
   return isMadeWithAgent(db, scope, environment);
 }
 
-/** Removes the rows that exist for an environment only: its work, and the tokens that act as it. */
-export async function removeEnvironmentDependents(
+/**
+ * Finds the rows that exist for an environment only: its work, and the tokens that act as it.
+ * @returns the function that removes them, and asks its action to stop
+ */
+export async function findEnvironmentDependents(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
-): Promise<void> {
-  const { id } = environment;
-  await stopActionOf(tx, scope, environment);
-  const work = await findWork(tx.db, scope, WorkKind.ENVIRONMENT, id);
-  if (work) await removeWork(tx, work.id);
-  for (const token of await findTokens(tx.db, scope, "environment", id)) await removeToken(tx, scope, token);
+): Promise<() => Promise<void>> {
+  const [action, work, tokens] = await Promise.all([
+    findActionOf(tx, scope, environment),
+    findWork(tx.db, scope, WorkKind.ENVIRONMENT, environment.id),
+    findTokens(tx.db, scope, "environment", environment.id),
+  ]);
+  return async () => {
+    if (action) await stopHolder(tx, scope, WorkKind.ACTION, action.id);
+    if (work) await removeWork(tx, work.id);
+    for (const token of tokens) await removeToken(tx, scope, token);
+  };
 }
 
 const selectActionIn = prepared<
@@ -121,22 +131,22 @@ const selectActionIn = prepared<
     .select("id")
     .where("id", "=", id)
     .where("organization_id", "=", organizationId)
-    .where("environment_id", "=", environmentId),
+    .where("environment_id", "=", environmentId)
+    .where("queued", "=", 1),
 );
 
 /**
- * Asks the action of an environment to stop, unless it works in another one by now: the environment
- * of a lost attempt no longer concerns it.
+ * Returns the action of an environment, unless it has ended or works in another one by now: the environment of a lost
+ * attempt no longer concerns it.
  */
-async function stopActionOf(
+async function findActionOf(
   tx: WriteTransaction,
-  scope: Scope,
+  { organizationId }: Scope,
   { id: environmentId, spec }: Environment,
-): Promise<void> {
-  const { organizationId } = scope;
-  if (!spec?.workflowActionId) return;
+): Promise<{ readonly id: string } | undefined> {
+  if (!spec?.workflowActionId) return undefined;
   const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, organizationId, environmentId });
-  if (action) await stopHolder(tx, scope, WorkKind.ACTION, action.id);
+  return action;
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

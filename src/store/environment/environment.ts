@@ -10,8 +10,8 @@ import { storedMessage } from "../stored-message.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   type EnvironmentWorkOptions,
+  findEnvironmentDependents,
   queueEnvironmentWork,
-  removeEnvironmentDependents,
   syncEnvironmentWork,
 } from "./environment-work.ts";
 
@@ -215,6 +215,16 @@ export async function updateEnvironment(
   });
 }
 
+type RemovedRow = Pick<EnvironmentTable, "project_id" | "created_at" | "counted">;
+
+const deleteRow = prepared<{ id: string; organizationId: string }, RemovedRow>((db, { id, organizationId }) =>
+  db
+    .deleteFrom("environment")
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .returning(["project_id", "created_at", "counted"]),
+);
+
 /**
  * Removes the row permanently, with its work and its tokens. The use of its project remains
  * recorded.
@@ -224,14 +234,13 @@ export async function removeEnvironment(
   scope: Scope,
   environment: Environment,
 ): Promise<void> {
-  const removed = await builderOf(tx.db)
-    .deleteFrom("environment")
-    .where("id", "=", environment.id)
-    .where("organization_id", "=", scope.organizationId)
-    .returning(["project_id", "created_at", "counted"])
-    .executeTakeFirst();
+  const { organizationId } = scope;
+  const [[removed], removeDependents] = await Promise.all([
+    deleteRow(tx.db, { id: environment.id, organizationId }),
+    findEnvironmentDependents(tx, scope, environment),
+  ]);
   if (!removed) return;
-  await removeEnvironmentDependents(tx, scope, environment);
+  await removeDependents();
   if (removed.project_id !== null && removed.counted === 0) {
     await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
   }

@@ -26,6 +26,35 @@ export async function findMember(db: Reader, scope: Scope, id: string): Promise<
   return row;
 }
 
+/** What decides whether a member may act, and in which role. */
+export interface MemberAtWork {
+  readonly role: number;
+  readonly account_id: string;
+  /** Set while the account is blocked. */
+  readonly blocked_at: number | null;
+}
+
+const selectMemberAtWork = prepared<{ id: string; organizationId: string }, MemberAtWork>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("member")
+      .innerJoin("account", "account.id", "member.account_id")
+      .select(["member.role", "member.account_id", "account.blocked_at"])
+      .where("member.id", "=", id)
+      .where("member.organization_id", "=", organizationId)
+      .where("member.left_at", "is", null),
+);
+
+/** Returns whether a member may act, by its user id; undefined once it left. */
+export async function findMemberAtWork(
+  db: Reader,
+  { organizationId }: Scope,
+  id: string,
+): Promise<MemberAtWork | undefined> {
+  const [row] = await selectMemberAtWork(db, { id, organizationId });
+  return row;
+}
+
 const selectMembership = prepared<{ id: string }, MemberTable>((db, { id }) =>
   db.selectFrom("member").selectAll().where("id", "=", id).where("left_at", "is", null),
 );

@@ -45,6 +45,12 @@ const selectLastTurns = prepared<{ organizationId: string; groupId: string }, { 
       ),
 );
 
+/** Returns the turn after which the next work of a group follows: its last one, or the current one. */
+export async function findLastTurn(db: Reader, { organizationId }: Scope, groupId: string): Promise<number> {
+  const turns = await selectLastTurns(db, { organizationId, groupId });
+  return Math.max(0, ...turns.map(({ turn }) => turn ?? 0));
+}
+
 const insertRow = prepared<WorkTable, unknown>((db, row) =>
   db.insertInto("work").values({
     id: row.id,
@@ -69,14 +75,17 @@ const insertRow = prepared<WorkTable, unknown>((db, row) =>
  * Adds work to the queue, at the end of its group. It gets the next turn of the group, or the
  * current turn where the group has been served up to here. So groups alternate, however much work
  * each of them has. The subject must have no open work of this kind.
+ * @param lastTurn that of {@link findLastTurn}, or of work that was added to the group since
  */
 export async function insertWork(
   tx: WriteTransaction,
-  { organizationId }: Scope,
+  scope: Scope,
   work: NewWork,
+  lastTurn?: number,
 ): Promise<void> {
+  const { organizationId } = scope;
   const { groupId } = work;
-  const turns = await selectLastTurns(tx.db, { organizationId, groupId });
+  const turn = (lastTurn ?? (await findLastTurn(tx.db, scope, groupId))) + 1;
   await insertRow(tx.db, {
     id: tx.newId(),
     organization_id: organizationId,
@@ -86,7 +95,7 @@ export async function insertWork(
     account_id: work.accountId,
     runner_id: work.runnerId,
     environment_class_id: work.environmentClassId,
-    turn: Math.max(0, ...turns.map(({ turn }) => turn ?? 0)) + 1,
+    turn,
     not_before: 0,
     attempt: 0,
     fence: 0,

@@ -123,24 +123,33 @@ export async function insertActions(
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
 
-const updateRow = prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
-  db
-    .updateTable("workflow_action")
-    .set({
-      phase: row.phase,
-      desired_phase: row.desired_phase,
-      session: row.session,
-      failed: row.failed,
-      environment_id: row.environment_id,
-      started_at: row.started_at,
-      finished_at: row.finished_at,
-      stops_at: row.stops_at,
-      attempt: row.attempt,
-      progress: row.progress,
-    })
-    .where("id", "=", row.id)
-    .where("organization_id", "=", row.organization_id),
-);
+/** @param fixed columns that every run sets to the same */
+function updateOf(fixed: { readonly queued?: number }) {
+  return prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
+    db
+      .updateTable("workflow_action")
+      .set({
+        phase: row.phase,
+        desired_phase: row.desired_phase,
+        session: row.session,
+        failed: row.failed,
+        environment_id: row.environment_id,
+        started_at: row.started_at,
+        finished_at: row.finished_at,
+        stops_at: row.stops_at,
+        attempt: row.attempt,
+        progress: row.progress,
+        ...fixed,
+      })
+      .where("id", "=", row.id)
+      .where("organization_id", "=", row.organization_id),
+  );
+}
+
+const updateRow = updateOf({});
+
+/** One that has ended leaves the work queue. */
+const endRow = updateOf({ queued: 0 });
 
 /** Changes an action, and the counts of its execution with it. */
 export async function updateAction(
@@ -150,10 +159,8 @@ export async function updateAction(
   after: WorkflowExecutionAction,
 ): Promise<void> {
   const columns = changingColumns(after);
-  await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
-  if (isFinalAction(phaseOf(after))) {
-    await setQueued(tx.db, { id: after.id, organizationId: scope.organizationId, queued: 0 });
-  }
+  const update = isFinalAction(phaseOf(after)) ? endRow : updateRow;
+  await update(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   const [from, to] = [countedPhaseOf(before), countedPhaseOf(after)];
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
@@ -189,18 +196,17 @@ export async function setBegunSteps(
   await setProgress(tx.db, { id: action.id, organizationId: scope.organizationId, progress });
 }
 
-const setQueued = prepared<{ id: string; organizationId: string; queued: number }, unknown>(
-  (db, { id, organizationId, queued }) =>
-    db
-      .updateTable("workflow_action")
-      .set({ queued })
-      .where("id", "=", id)
-      .where("organization_id", "=", organizationId),
+const setQueued = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
+  db
+    .updateTable("workflow_action")
+    .set({ queued: 1 })
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId),
 );
 
 /** Records that an action is in the work queue; its end resets this. */
 export async function markQueued(tx: WriteTransaction, { organizationId }: Scope, id: string): Promise<void> {
-  await setQueued(tx.db, { id, organizationId, queued: 1 });
+  await setQueued(tx.db, { id, organizationId });
 }
 
 const UNCHANGED: Record<CountedPhase, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };

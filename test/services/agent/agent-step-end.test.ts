@@ -34,7 +34,7 @@ const phaseOf = async (id: string) => (await runs.get(id))?.status?.phase;
 
 /** An action whose first step runs, and a run that carries the step out. */
 async function steppedRun() {
-  const workflow = await startedRun(made, caller);
+  const workflow = await startedRun(made, caller, { agentPrompt: "Fix the build" });
   const [action] = await runs.lease(WorkKind.ACTION);
   if (action?.work.case !== "action") throw new Error("there is no action");
   const { actionId, environment } = action.work.value;

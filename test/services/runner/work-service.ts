@@ -95,9 +95,11 @@ export interface StartedRunOptions {
   readonly environmentClassId?: string;
   /** Whether it has a report of one output, the whole number `count`. */
   readonly report?: boolean;
+  /** Prompt of an agent that its first step is for, in place of a command. */
+  readonly agentPrompt?: string;
 }
 
-/** A workflow over repositories, each with two commands, that a user made and started. */
+/** A workflow over repositories, each with two steps, that a user made and started. */
 export async function startedRun(made: TestStore, caller: Caller, options: StartedRunOptions = {}) {
   const { actions = 1, maxParallel = actions, maxTimeS = 0, environmentClassId = "", report } = options;
   const workflows = operationsOf(WorkflowContract, new WorkflowService(workDependencies(made)), caller);
@@ -112,6 +114,8 @@ export async function startedRun(made: TestStore, caller: Caller, options: Start
     },
   } as const;
   const command = (text: string) => ({ step: { case: "task", value: { command: text } } }) as const;
+  const agent = (prompt: string) => ({ step: { case: "agent", value: { prompt } } }) as const;
+  const { agentPrompt } = options;
   const output = {
     title: "Count",
     key: "count",
@@ -124,7 +128,7 @@ export async function startedRun(made: TestStore, caller: Caller, options: Start
     triggers: [{ trigger: { case: "manual", value: {} }, context }],
     action: {
       limits: { ...limits, perExecution: { maxTime: { seconds: BigInt(maxTimeS) } } },
-      steps: [command("make"), command("make test")],
+      steps: [agentPrompt ? agent(agentPrompt) : command("make"), command("make test")],
     },
     ...(report && {
       report: {

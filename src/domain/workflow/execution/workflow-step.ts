@@ -34,6 +34,14 @@ export interface StepTransition {
 /** Values by the keys of a report's outputs. */
 export type OutputValues = Record<string, AgentExecution_Status_OutputValue>;
 
+/** Returns whether agents carry out any of the steps. */
+export function needAgents(steps: readonly WorkflowStep[]): boolean {
+  return steps.some(({ step }) => {
+    if (step.case !== "report") return step.case === "agent";
+    return step.value.outputs.some(({ extraction }) => extraction.case === "prompt");
+  });
+}
+
 /** Returns the statuses of the steps of an action that has not begun, or never will: all in one phase. */
 export function stepStatusesIn(phase: Phase.PENDING | Phase.CANCELLED, count: number): StepStatus[] {
   return Array.from({ length: count }, (_, stepIndex) =>

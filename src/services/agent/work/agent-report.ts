@@ -50,7 +50,7 @@ export async function reportAgents(
     (report): Part<ReportAgentResponse> =>
       async (tx, caller) => {
         const lease = await requireLease(tx.db, caller, report, tx.now);
-        return applyAgentReport(deps, tx, caller, lease, report);
+        return () => applyAgentReport(deps, tx, caller, lease, report);
       },
   );
   return writeParts(deps, ctx, parts, (results) =>

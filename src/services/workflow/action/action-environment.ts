@@ -5,6 +5,7 @@ import { assignedEnvironment, orphanedEnvironment } from "../../../domain/enviro
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
+import type { Policies } from "../../../domain/policy/policies.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { environmentNameOf, specOfAction } from "../../../domain/workflow/execution/action-environment.ts";
 import { findEnvironment, insertEnvironment } from "../../../store/environment/environment.ts";
@@ -24,6 +25,8 @@ export interface ActionEnvironmentRequest {
   readonly runnerId: string;
   /** Id of the environment class that it was queued for; null for none. */
   readonly environmentClassId: string | null;
+  /** Those of the organization. */
+  readonly policies: Policies;
 }
 
 /** The environment of one attempt at an action. */
@@ -45,21 +48,24 @@ export interface ActionEnvironment {
 export async function newActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
-  { action, execution, runnerId, environmentClassId }: ActionEnvironmentRequest,
+  { action, execution, runnerId, environmentClassId, policies }: ActionEnvironmentRequest,
 ): Promise<ActionEnvironment> {
-  const executor = await getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor));
-  const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
   const context = action.spec?.context?.context;
   const projectId = context?.case === "projectId" ? context.value : "";
-  const project = projectId === "" ? undefined : await findProject(tx.db, scope, projectId);
+  const [executor, contextSetters, project] = await Promise.all([
+    getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor)),
+    findSourceSetters(tx.db, scope, "workflow_execution", execution),
+    projectId === "" ? undefined : findProject(tx.db, scope, projectId),
+  ]);
+  const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
   if (projectId !== "" && !project) throw notFound("project");
   const spec = specOfAction({ execution, action, project, environmentClassId });
   await checkEnvironmentReferences(tx.db, scope, spec);
   const name = environmentNameOf(action);
   const template = { spec, name, annotations: {}, sessionId: "", projectId, runnerId };
-  const environment = assignedEnvironment(await newEnvironmentUnderPolicies(tx, creator, template), runnerId);
+  const made = await newEnvironmentUnderPolicies(tx, creator, template, policies);
+  const environment = assignedEnvironment(made, runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
-  const contextSetters = await findSourceSetters(tx.db, scope, "workflow_execution", execution);
   const projectSetters = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
   return { environment, sourceSetBy: uniqueSubjects(contextSetters, projectSetters) };
 }
@@ -76,13 +82,14 @@ export async function insertActionEnvironment(
   if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
 }
 
-/** Removes the environment of an action that its runner has released. */
+/** Removes the environment of an action that its runner has released. @param known as it is in this transaction */
 export async function removeActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
+  known?: Environment,
 ): Promise<void> {
-  const environment = await findEnvironment(tx.db, scope, environmentId);
+  const environment = known ?? (await findEnvironment(tx.db, scope, environmentId));
   if (environment) await deleteEnvironmentRow(tx, scope, environment);
 }
 

@@ -1,7 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
-import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import type {
+  WorkflowExecution,
+  WorkflowExecutionAction,
+  WorkflowStep,
+} from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponse_ActionOutputSchema as ActionOutputSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../../../domain/error.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
@@ -14,7 +18,7 @@ import {
   warnedAction,
 } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
 import { begunExecution } from "../../../domain/workflow/execution/workflow-execution.ts";
-import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
+import { needAgents, type StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -33,43 +37,58 @@ import { advanceExecution } from "../execution/execution-advance.ts";
 export type { ActionEnd } from "../../../domain/workflow/execution/workflow-action-end.ts";
 export type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 
-/** An attempt at an action that has begun, with the data that its runner needs. */
-export interface ActionAttempt {
-  readonly action: WorkflowExecutionAction;
+/** An action with the data that its runner needs. */
+export interface ActionOfExecution {
+  readonly action: FoundAction;
+  /** With its plan. */
   readonly execution: WorkflowExecution;
   /** The environment variables that its commands read parameters from. */
   readonly variables: Readonly<Record<string, string>>;
 }
 
+/** Returns an action and its execution; undefined where either was removed. */
+export async function findActionOfExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  actionId: string,
+  executionId: string,
+): Promise<ActionOfExecution | undefined> {
+  const [action, stored] = await Promise.all([
+    findAction(tx.db, scope, actionId),
+    findWholeExecution(tx.db, scope, executionId),
+  ]);
+  return action && stored && { action, execution: stored.execution, variables: stored.variables };
+}
+
 /**
  * Begins an attempt at an action, which a runner has leased.
  *
+ * @param found as it was found in this transaction
  * @param start.attempt from 1
- * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an action that is not pending
+ * @returns the action and its execution after it
+ * @throws DomainError PHASE_UNSUITABLE for an action that is not pending
  */
 export async function beginAction(
   tx: WriteTransaction,
   scope: Scope,
-  actionId: string,
+  { action: before, execution, variables }: ActionOfExecution,
   start: { readonly environmentId: string; readonly attempt: number },
-): Promise<ActionAttempt> {
-  const before = await getAction(tx, scope, actionId);
-  const { execution, variables } = await getExecutionOf(tx, scope, before);
+): Promise<ActionOfExecution> {
   const stepCount = stepsOf(execution, before).length;
   const action = begunAction(before, { ...start, stepCount, now: tx.now });
   await updateAction(tx, scope, before, action);
   await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);
-  return { action, execution: begun ?? execution, variables };
+  return { action: Object.assign(action, { id: before.id }), execution: begun ?? execution, variables };
 }
 
 /**
  * Applies the transitions of steps that a runner reports, in their order, and stores
  * the outputs of finished report steps. A repeated report changes nothing.
  *
- * @param before the action as it was found in this transaction
- * @returns whether the runner must stop: the action is cancelled, or a step has
+ * @param before the action as it was found in this transaction, and its steps
+ * @returns the action after it, and whether the runner must stop: the action is cancelled, or a step has
  *   failed, which includes a report step whose outputs are not accepted
  * @throws DomainError VALUE_UNUSABLE for a step that the action does not
  *   have; PHASE_UNSUITABLE for an invalid transition
@@ -77,18 +96,16 @@ export async function beginAction(
 export async function advanceSteps(
   tx: WriteTransaction,
   scope: Scope,
-  before: FoundAction,
+  { before, steps }: { readonly before: FoundAction; readonly steps: readonly WorkflowStep[] },
   transitions: readonly StepTransition[],
-): Promise<{ stop: boolean }> {
-  if (transitions.length === 0 || isFinalAction(phaseOf(before))) return { stop: mustStop(before) };
-  const { execution } = await getExecutionOf(tx, scope, before);
-  const { action, values, began, ended } = steppedAction(
-    before,
-    stepsOf(execution, before),
-    transitions,
-    tx.now,
-  );
-  if (ended) await changeAction(tx, scope, before, action);
+): Promise<{ readonly action: FoundAction; readonly stop: boolean }> {
+  if (transitions.length === 0 || isFinalAction(phaseOf(before))) {
+    return { action: before, stop: mustStop(before) };
+  }
+  const stepped = steppedAction(before, steps, transitions, tx.now);
+  const { values, began, ended } = stepped;
+  const action = Object.assign(stepped.action, { id: before.id });
+  if (ended) await changeAction(tx, scope, before, action, needAgents(steps));
   else if (began) await setBegunSteps(tx, scope, action);
   if (Object.keys(values).length > 0) {
     const { id: actionId } = before;
@@ -96,7 +113,7 @@ export async function advanceSteps(
     const merged = { ...known?.values, ...values };
     await setOutputs(tx, scope, actionId, create(ActionOutputSchema, { actionId, values: merged }));
   }
-  return { stop: mustStop(action) };
+  return { action, stop: mustStop(action) };
 }
 
 /**
@@ -105,6 +122,7 @@ export async function advanceSteps(
  *
  * @param before the action as it was found in this transaction; undefined for one that was removed
  * @param warnings warnings of the runner, which are added to the action
+ * @param mayHaveAgents false where no agent carries out a step of it
  * @returns "ended" when the caller must remove the work, "again" when the work must go
  *   back to the queue for the next attempt
  * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
@@ -115,11 +133,12 @@ export async function finishAction(
   before: FoundAction | undefined,
   end: ActionEnd,
   warnings: readonly WorkflowError[],
+  mayHaveAgents = true,
 ): Promise<"ended" | "again"> {
   // It may have been revoked, and then removed with its workflow.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
-  await changeAction(tx, scope, before, after);
+  await changeAction(tx, scope, before, after, mayHaveAgents);
   if (!isFinalAction(phaseOf(after))) {
     await setOutputs(tx, scope, before.id, undefined);
     return "again";
@@ -149,25 +168,24 @@ export async function warnAction(
   if (after) await updateAction(tx, scope, before, after);
 }
 
-/** Updates an action, and calls the hook, since a step of it may have ended. */
+/**
+ * Updates an action, and calls the hook, since a step of it may have ended.
+ *
+ * @param mayHaveAgents false where no agent carries out a step of it
+ */
 async function changeAction(
   tx: WriteTransaction,
   scope: Scope,
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
+  mayHaveAgents = true,
 ): Promise<void> {
   await updateAction(tx, scope, before, after);
-  await actionChanged.call(tx, scope, after);
+  if (mayHaveAgents) await actionChanged.call(tx, scope, after);
 }
 
 async function getAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<FoundAction> {
   const action = await findAction(tx.db, scope, actionId);
   if (!action) throw notFound("workflow execution action");
   return action;
-}
-
-async function getExecutionOf(tx: WriteTransaction, scope: Scope, { id, metadata }: WorkflowExecutionAction) {
-  const stored = await findWholeExecution(tx.db, scope, metadata?.workflowExecutionId ?? "");
-  if (!stored) throw new Error(`the action ${id} is of no execution`);
-  return stored;
 }

@@ -4,11 +4,13 @@ import type {
   ReportProgressRequest_StepProgress as StepProgress,
 } from "#gen/runner/v1/work_service_pb.js";
 import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
-import type { WorkflowExecutionAction, WorkflowStep } from "#gen/service/v1/workflow_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import type { StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import {
+  needAgents,
   requireNoGap,
   requireStepIndex,
   stepStateMissing,
@@ -23,6 +25,15 @@ import { reportEnvironment } from "../../environment/environment-work.ts";
 import type { WorkProgress } from "../../runner/work-handler.ts";
 import { advanceSteps } from "./action-progress.ts";
 
+/** An action and its environment after a report. */
+export interface ReportedAction {
+  readonly action: FoundAction;
+  /** Undefined where the report did not concern it. */
+  readonly environment: Environment | undefined;
+  /** False when no agent carries out a step of it. */
+  readonly mayHaveAgents: boolean;
+}
+
 /**
  * Applies a runner's report on an action. A report on an action that has ended is
  * ignored, and the runner is told to stop.
@@ -32,36 +43,30 @@ export async function reportAction(
   scope: Scope,
   lease: StoredWork,
   req: WorkProgress,
-): Promise<{ readonly stop: boolean }> {
-  const action = await findAction(tx.db, scope, lease.subject_id);
-  if (!action || isFinalAction(phaseOf(action))) return { stop: true };
-  await reportEnvironment(tx, scope, action.status?.environmentId ?? "", req.environment);
-  const progress = await advanceSteps(tx, scope, action, await toTransitions(tx, scope, action, req));
+): Promise<{ readonly stop: boolean; readonly reported?: ReportedAction }> {
+  const [before, stored] = await Promise.all([
+    findAction(tx.db, scope, lease.subject_id),
+    // Most reports are of output alone. The work of an action is in the group of its execution.
+    req.steps.length > 0 ? findWholeExecution(tx.db, scope, lease.group_id) : undefined,
+  ]);
+  if (!before || isFinalAction(phaseOf(before))) return { stop: true };
+  const environmentId = before.status?.environmentId ?? "";
+  const environment = await reportEnvironment(tx, scope, environmentId, req.environment);
+  const steps = stored ? stepsOf(stored.execution, before) : [];
+  const { action, stop } = await advanceSteps(tx, scope, { before, steps }, toTransitions(tx, steps, req));
   await appendLogs(tx, lease, action, req.logs);
-  return progress;
+  return { stop, reported: { action, environment, mayHaveAgents: !stored || needAgents(steps) } };
 }
 
-async function toTransitions(
+function toTransitions(
   tx: WriteTransaction,
-  scope: Scope,
-  action: WorkflowExecutionAction,
+  steps: readonly WorkflowStep[],
   { steps: reported, since }: WorkProgress,
-): Promise<StepTransition[]> {
-  const hasFailure = reported.some(({ state }) => state === State.FAILED);
-  const steps = hasFailure ? await stepsOfAction(tx, scope, action) : [];
+): StepTransition[] {
   return reported.map((each, index) => ({
     ...toTransition(each, steps[each.stepIndex], `steps[${index}]`),
     ...(each.ago && { at: Math.max(since, tx.now - durationMs(each.ago)) }),
   }));
-}
-
-async function stepsOfAction(
-  tx: WriteTransaction,
-  scope: Scope,
-  action: WorkflowExecutionAction,
-): Promise<WorkflowStep[]> {
-  const stored = await findWholeExecution(tx.db, scope, action.metadata?.workflowExecutionId ?? "");
-  return stored ? stepsOf(stored.execution, action) : [];
 }
 
 function toTransition(

@@ -38,13 +38,14 @@ import {
   removeActionEnvironment,
 } from "./action-environment.ts";
 import {
-  type ActionAttempt,
   type ActionEnd,
+  type ActionOfExecution,
   beginAction,
+  findActionOfExecution,
   finishAction,
   warnAction,
 } from "./action-progress.ts";
-import { reportAction } from "./action-report.ts";
+import { type ReportedAction, reportAction } from "./action-report.ts";
 
 /** The delay before an action whose executor has reached a quota of environments is offered again. */
 const QUOTA_RETRY_MS = 5_000;
@@ -53,32 +54,34 @@ const QUOTA_RETRY_MS = 5_000;
 const QUOTA_POLICIES: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
 
 /** The handler of the work to run an action of a workflow execution. Each attempt gets a new environment. */
-export const actionWork: WorkHandler = {
+export const actionWork: WorkHandler<ReportedAction> = {
   async begin(tx, scope, offered) {
-    const made = await createEnvironmentForAttempt(tx, scope, offered);
+    const found = await findActionToBegin(tx, scope, offered.work);
+    const made = found && (await createEnvironmentForAttempt(tx, scope, offered, found));
     if (!made) return undefined;
     await insertActionEnvironment(tx, scope, made);
     const { environment } = made;
-    const { attempt, work } = offered;
-    const begun = await beginAction(tx, scope, work.subject_id, { environmentId: environment.id, attempt });
+    const { attempt } = offered;
+    const begun = await beginAction(tx, scope, found, { environmentId: environment.id, attempt });
     return {
       work: { case: "action", value: await toActionWork(tx, scope, begun, environment) },
       environment,
+      isNewEnvironment: true,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
     };
   },
 
   report: reportAction,
 
-  async end(tx, scope, lease, end) {
-    const action = await findAction(tx.db, scope, lease.subject_id);
+  async end(tx, scope, lease, end, reported) {
+    const action = reported?.action ?? (await findAction(tx.db, scope, lease.subject_id));
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
     const warnings =
       end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
-    const next = await finishAction(tx, scope, action, how, warnings);
+    const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
     if (how.kind === "lost") await releaseActionEnvironment(tx, scope, environmentId);
-    else await removeActionEnvironment(tx, scope, environmentId);
+    else await removeActionEnvironment(tx, scope, environmentId, reported?.environment);
     if (next === "again") await releaseWork(tx, lease.id);
     else await removeWork(tx, lease.id);
   },
@@ -100,27 +103,36 @@ export const actionWork: WorkHandler = {
   },
 };
 
-/** Returns a new environment for the attempt; undefined when the action is postponed, has failed or has ended. */
+/** Returns the action that a piece of work is for; undefined when it has ended, and the work is removed. */
+async function findActionToBegin(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: StoredWork,
+): Promise<ActionOfExecution | undefined> {
+  // The work of an action is in the group of its execution.
+  const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
+  // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
+  if (found && !isFinalAction(phaseOf(found.action)) && !isCancelled(found.execution)) return found;
+  await removeWork(tx, work.id);
+  return undefined;
+}
+
+/** Returns a new environment for the attempt; undefined when the action is postponed or has failed. */
 async function createEnvironmentForAttempt(
   tx: WriteTransaction,
   scope: Scope,
-  { work, runnerId }: OfferedWork,
+  { work, runnerId, policies }: OfferedWork,
+  { action, execution }: ActionOfExecution,
 ): Promise<ActionEnvironment | undefined> {
-  const action = await findAction(tx.db, scope, work.subject_id);
-  const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
-  if (!action || !stored || isFinalAction(phaseOf(action))) {
-    await removeWork(tx, work.id);
-    return undefined;
-  }
-  const { execution } = stored;
-  if (isCancelled(execution)) {
-    // jobs/stops.ts has not stopped this action yet.
-    await removeWork(tx, work.id);
-    return undefined;
-  }
   const environmentClassId = work.environment_class_id;
   try {
-    return await newActionEnvironment(tx, scope, { action, execution, runnerId, environmentClassId });
+    return await newActionEnvironment(tx, scope, {
+      action,
+      execution,
+      runnerId,
+      environmentClassId,
+      policies,
+    });
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     await postponeOrFail(tx, scope, work, error);
@@ -154,7 +166,7 @@ async function postponeOrFail(
 async function toActionWork(
   tx: WriteTransaction,
   scope: Scope,
-  { action, execution, variables }: ActionAttempt,
+  { action, execution, variables }: ActionOfExecution,
   environment: Environment,
 ) {
   const report = action.metadata?.report ?? false;

@@ -10,7 +10,7 @@ import {
   totalActionCount,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
-import { insertWork } from "../../../store/runner/work.ts";
+import { findLastTurn, insertWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import {
   countQueuedActions,
@@ -34,7 +34,10 @@ export async function advanceExecution(
   scope: Scope,
   executionId: string,
 ): Promise<void> {
-  const stored = await findExecution(tx.db, scope, executionId);
+  const [stored, queued] = await Promise.all([
+    findExecution(tx.db, scope, executionId),
+    countQueuedActions(tx.db, scope, executionId),
+  ]);
   if (!stored?.expanded || hasEnded(stored.execution)) return;
   const { execution } = stored;
   if (isCancelled(execution)) {
@@ -45,8 +48,10 @@ export async function advanceExecution(
     }
     return;
   }
-  if (await queueActions(tx, scope, execution)) return;
-  if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution))) return;
+  if (await queueActions(tx, scope, execution, queued)) return;
+  if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution, 0))) {
+    return;
+  }
   await endExecution(tx, scope, execution, completedExecution(execution, [], tx.now));
 }
 
@@ -65,20 +70,26 @@ export async function endExecution(
  * Queues the work of pending actions, up to the maximum that may run in parallel. An
  * action without a possible placement fails.
  *
+ * @param before number of its actions that are queued or leased
  * @returns true when any action is queued or leased
  */
 async function queueActions(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,
+  before: number,
 ): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  let queued = await countQueuedActions(tx.db, scope, execution.id);
+  const executor = execution.metadata?.executor;
+  let queued = before;
   while (queued < maxParallel) {
-    const waiting = await findWaitingActions(tx.db, scope, execution.id, maxParallel - queued);
+    const [waiting, accountId, lastTurn] = await Promise.all([
+      findWaitingActions(tx.db, scope, execution.id, maxParallel - queued),
+      executor ? findAccountOfExecutor(tx, scope, executor) : null,
+      findLastTurn(tx.db, scope, execution.id),
+    ]);
     if (waiting.length === 0) break;
-    const executor = execution.metadata?.executor;
-    const accountId = executor ? await findAccountOfExecutor(tx, scope, executor) : null;
+    let turn = lastTurn;
     for (const action of waiting) {
       const placement = await resolveActionPlacement(tx, scope, action);
       if ("error" in placement) {
@@ -86,13 +97,9 @@ async function queueActions(
         await updateAction(tx, scope, action, failed);
         continue;
       }
-      await insertWork(tx, scope, {
-        kind: WorkKind.ACTION,
-        subjectId: action.id,
-        groupId: execution.id,
-        accountId,
-        ...placement,
-      });
+      const work = { kind: WorkKind.ACTION, subjectId: action.id, groupId: execution.id, accountId };
+      await insertWork(tx, scope, { ...work, ...placement }, turn);
+      turn += 1;
       await markQueued(tx, scope, action.id);
       queued += 1;
     }
