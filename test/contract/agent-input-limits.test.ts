@@ -9,6 +9,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   ListAgentInputsRequestSchema as ListInputs,
+  ListAgentOutputBlocksRequestSchema as ListOutput,
   SendToAgentExecutionRequestSchema as Send,
   WatchAgentExecutionRequestSchema as Watch,
 } from "#gen/service/v1/agent_service_pb.js";
@@ -38,13 +39,22 @@ const VALID: Readonly<Record<string, readonly [DescMessage, JsonObject]>> = {
   deletion: [Send, { agentExecutionId: ID, controlInput: { deleteQueuedMessage: { userInputId: "x" } } }],
   steering: [Send, { agentExecutionId: ID, controlInput: { steerQueuedMessage: { userInputId: "x" } } }],
   move: [Send, { agentExecutionId: ID, controlInput: { moveQueuedMessage: { userInputId: "x" } } }],
-  watch: [Watch, { agentExecutionId: ID }],
   list: [ListInputs, { agentExecutionId: ID }],
   stream: [Stream, { leaseId: ID, fence: "1" }],
   report: [Report, { leaseId: ID, fence: "1", blocks: [BLOCK], interests: [INTEREST], usage: {} }],
   fileChange: [Report, { leaseId: ID, fence: "1", blocks: [{ fileChange: {} }] }],
   toolRequest: [Report, { leaseId: ID, fence: "1", blocks: [{ toolRequest: {} }] }],
   error: [Report, { leaseId: ID, fence: "1", blocks: [{ error: {} }] }],
+  toolCall: [
+    Report,
+    { leaseId: ID, fence: "1", blocks: [{ toolCall: { id: "c", locations: [{}], diffs: [{}] } }] },
+  ],
+  plan: [Report, { leaseId: ID, fence: "1", blocks: [{ plan: { entries: [{}] } }] }],
+  thought: [Report, { leaseId: ID, fence: "1", blocks: [{ thought: {} }] }],
+  question: [Report, { leaseId: ID, fence: "1", blocks: [{ question: { id: "q" } }] }],
+  usage: [Report, { leaseId: ID, fence: "1", blocks: [{ usage: { cost: { currency: "EUR" } } }] }],
+  output: [ListOutput, { agentExecutionId: ID }],
+  watch: [Watch, { agentExecutionId: ID }],
   subagentInterest: [Report, { leaseId: ID, fence: "1", interests: [{ id: "i", subAgentId: ID }] }],
   environmentInterest: [
     Report,
@@ -119,6 +129,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   watch: [
     ["agentExecutionId", ids, noIds],
     ["afterSequence", ["0", "1"], ["-1"]],
+    ["view", [0, 2], [3]],
   ],
   list: [
     ["agentExecutionId", ids, noIds],
@@ -156,6 +167,52 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ["blocks[0].toolRequest.id", texts(0, 127, 128), texts(129)],
   ],
   error: [["blocks[0].error.message", texts(0, 4_095, 4_096), texts(4_097)]],
+  toolCall: [
+    ["blocks[0].toolCall.id", texts(1, 127, 128), texts(0, 129)],
+    ["blocks[0].toolCall.title", texts(0, 1_023, 1_024), texts(1_025)],
+    ["blocks[0].toolCall.kind", [0, 9], [10]],
+    ["blocks[0].toolCall.state", [0, 5], [6]],
+    ["blocks[0].toolCall.locations", lists({}, 0, 31, 32), lists({}, 33)],
+    ["blocks[0].toolCall.locations[0].path", texts(0, 1_023, 1_024), texts(1_025)],
+    ["blocks[0].toolCall.locations[0].line", [0, 1], [-1]],
+    ["blocks[0].toolCall.input", texts(0, 65_535, 65_536), texts(65_537)],
+    ["blocks[0].toolCall.result", texts(0, 65_535, 65_536), texts(65_537)],
+    ["blocks[0].toolCall.diffs", lists({}, 0, 7, 8), lists({}, 9)],
+    ["blocks[0].toolCall.diffs[0].path", texts(0, 1_023, 1_024), texts(1_025)],
+    ["blocks[0].toolCall.diffs[0].kind", [0, 3], [4]],
+    ["blocks[0].toolCall.diffs[0].diff", texts(0, 32_767, 32_768), texts(32_769)],
+  ],
+  plan: [
+    ["blocks[0].plan.entries", lists({}, 0, 63, 64), lists({}, 65)],
+    ["blocks[0].plan.entries[0].content", texts(0, 1_023, 1_024), texts(1_025)],
+    ["blocks[0].plan.entries[0].state", [0, 3], [4]],
+    ["blocks[0].plan.entries[0].priority", [0, 3], [4]],
+  ],
+  thought: [["blocks[0].thought.content", texts(0, 65_535, 65_536), texts(65_537)]],
+  question: [
+    ["blocks[0].question.id", texts(1, 127, 128), texts(0, 129)],
+    ["blocks[0].question.message", texts(0, 4_095, 4_096), texts(4_097)],
+    ["blocks[0].question.schema", texts(0, 16_383, 16_384), texts(16_385)],
+    ["blocks[0].question.state", [0, 3], [4]],
+  ],
+  usage: [
+    ...[
+      "inputTokens",
+      "outputTokens",
+      "thoughtTokens",
+      "cachedCreationTokens",
+      "cachedInputTokens",
+      "contextUsed",
+      "contextSize",
+    ].map((name): Limit => [`blocks[0].usage.${name}`, ["0", "1"], ["-1"]]),
+    ["blocks[0].usage.cost.amount", [0, 0.000001, 1e12], [-0.01, "NaN", "Infinity"]],
+    ["blocks[0].usage.cost.currency", ["EUR"], ["", "EU", "EURO", "eur"]],
+  ],
+  output: [
+    ["agentExecutionId", ids, noIds],
+    ["view", [0, 2], [3]],
+    ["pagination.pageSize", [0, 1, 99, 100], [-1, 101]],
+  ],
   subagentInterest: [["interests[0].subAgentId", ids, noIds]],
   environmentInterest: [
     ["interests[0].environment.environmentId", ids, noIds],

@@ -125,6 +125,9 @@ function elementOf(field: DescField, rules: FieldRules | undefined, index: numbe
       return (2n ** 64n - 1n).toString();
     case ScalarType.FLOAT:
       return -3.4028234663852886e38;
+    case ScalarType.DOUBLE:
+      // Not negative: the only one of the contract is an amount.
+      return 2.2250738585072014e-308;
     default:
       throw new Error(`${field} is of a type that requests have not had yet`);
   }

@@ -121,6 +121,7 @@ const AGENTS = [
   "AgentService/GetAgentExecution",
   "AgentService/ListAgentExecutions",
   "AgentService/ListAgentInputs",
+  "AgentService/ListAgentOutputBlocks",
   "AgentService/ListAgents",
   "AgentService/StopAgentExecution",
   "AgentService/WatchAgentExecution",

@@ -61,6 +61,14 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   "AgentService/StopAgentExecution": built(run, RUN),
   "AgentService/DeleteAgentExecution": built(endedRun, { agentExecutionId: "endedAgentExecution" }),
   "AgentService/WatchAgentExecution": built(run, RUN),
+  "AgentService/ListAgentOutputBlocks": built(
+    (world) => ({
+      agentExecutionId: world.heldAgentExecution,
+      view: "AGENT_OUTPUT_VIEW_FOLDED",
+      ...page,
+    }),
+    { agentExecutionId: "heldAgentExecution" },
+  ),
   "AgentService/ListAgentInputs": built((world) => ({ ...run(world), ...page }), RUN),
   "AgentService/ListAgents": built(() => page),
   "ApprovalService/ListApprovals": built(() => page, {
@@ -83,8 +91,8 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({
       ...leased(world),
       blocks: [
-        { sequence: "1", text: { content: "The build is mended." } },
-        { sequence: "2", fileChange: { path: "README.md", kind: "KIND_MODIFIED", diff: "-a\n+b\n" } },
+        { sequence: "3", text: { content: "The build is mended." } },
+        { sequence: "4", fileChange: { path: "README.md", kind: "KIND_MODIFIED", diff: "-a\n+b\n" } },
       ],
       state: "STATE_WAITING",
       interests: [{ id: "in a minute", timer: "60s" }],

@@ -112,6 +112,7 @@ const LARGE: readonly (readonly [
   ["WorkflowService/ListWorkflowTriggerEvents", "workflow_trigger_event", "body", "reason", 3_000_000],
   ["AgentService/ListAgentExecutions", "agent_execution", "body", "metadata.name", 3_000_000],
   ["AgentService/ListAgentInputs", "agent_input", "body", "userInput.inputs.text.content", 3_000_000],
+  ["AgentService/ListAgentOutputBlocks", "agent_output", "body", "text.content", 3_000_000],
   ["ProjectService/ListProjects", "project", "body", "metadata.name", 3_000_000],
   ["EnvironmentService/ListEnvironments", "environment", "body", "metadata.name", 1_500_000],
   ["SecurityService/ListSecurityPolicies", "security_policy", "body", "metadata.name", 3_000_000],
@@ -164,8 +165,8 @@ describe("with rows of megabytes", () => {
   });
 });
 
-type Ids = Readonly<Record<"id" | "actionId", string>>;
+type Ids = Readonly<Record<"id" | "actionId" | "sequence", string>>;
 
-function idOf({ id, actionId }: Ids): string {
-  return id ?? actionId;
+function idOf({ id, actionId, sequence }: Ids): string {
+  return id ?? actionId ?? sequence;
 }

@@ -31,25 +31,30 @@ export async function environmentAtWork(call: Call, runnerToken: string, spec: o
   return id;
 }
 
-/** An agent run that the runner has taken on, with two messages in its queue; the id of the lease. */
+/** An agent run that the runner has taken on, with two messages in its queue and two blocks of output. */
 export async function agentAtWork(
   call: Call,
   runnerToken: string,
   { agentId, environmentId }: { readonly agentId: string; readonly environmentId: string },
-): Promise<string> {
+): Promise<{ readonly agentLease: string; readonly heldAgentExecution: string }> {
   const { agentExecutionId } = await call("AgentService/StartAgent", {
     agentId,
     name: "Held",
     codeContext: { environmentId },
   });
-  const { leaseId } = await lease(
+  const { leaseId, fence } = await lease(
     call,
     runnerToken,
     "AGENT",
     (work) => work.agent.agentExecution.id === agentExecutionId,
   );
   await sayTwoThings(call, agentExecutionId);
-  return leaseId;
+  const blocks = ["I look into it.", "It is the build."].map((content, index) => ({
+    sequence: index + 1,
+    text: { content },
+  }));
+  await call("AgentWorkService/ReportAgent", { leaseId, fence, blocks }, runnerToken);
+  return { agentLease: leaseId, heldAgentExecution: agentExecutionId };
 }
 
 export async function sayTwoThings(call: Call, agentExecutionId: string): Promise<void> {

@@ -42,6 +42,8 @@ export interface World {
   readonly agentLease: string;
   /** One of two approvals that `agentExecution` waits for. */
   readonly approval: string;
+  /** The run of that work, with two blocks of output. */
+  readonly heldAgentExecution: string;
   /** A run that has stopped. */
   readonly endedAgentExecution: string;
   /** An entry of the audit trail, about `project`. */
@@ -91,6 +93,7 @@ export function nowhere(): World {
     endedAgentExecution: v7(),
     auditLogEntry: v7(),
     environment: v7(),
+    heldAgentExecution: v7(),
     environmentClass: v7(),
     hostToken: v7(),
     integration: v7(),
@@ -156,7 +159,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
   const environmentId = await environmentAtWork(call, registered.token, { machine });
   const agents = await addAgents(server, identity.organizationId);
   const agentId = agents[0] ?? "";
-  const agentLease = await agentAtWork(call, registered.token, { agentId, environmentId });
+  const held = await agentAtWork(call, registered.token, { agentId, environmentId });
   const { runnerId } = runner;
   const session = v7();
   const environments: string[] = [];
@@ -247,7 +250,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     ...nowhere(),
     ...step,
     agent: agentId,
-    agentLease,
+    ...held,
     agentExecution: runs[0] ?? "",
     approval: await askTwice(server, identity, runs[0] ?? ""),
     endedAgentExecution: runs[1] ?? "",

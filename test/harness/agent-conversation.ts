@@ -164,7 +164,9 @@ function textOf({ block }: AgentOutputBlock): string {
       return `changed ${block.value.path}`;
     case "toolRequest":
       return `asked ${block.value.name}`;
+    case "error":
+      return `error: ${block.value.message}`;
     default:
-      return `error: ${block.value?.message ?? ""}`;
+      return block.case ?? "";
   }
 }

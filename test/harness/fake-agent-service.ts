@@ -13,6 +13,8 @@ import {
   AgentExecutionSchema,
   type AgentOutputBlock,
   AgentExecution_Phase as Phase,
+  AgentOutputBlock_Plan_State as StepState,
+  AgentOutputBlock_ToolCall_State as ToolState,
 } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
@@ -177,7 +179,18 @@ function wordsOf({ block }: AgentOutputBlock): string {
       return block.value.path;
     case "toolRequest":
       return `${block.value.name} ${block.value.arguments}`;
+    case "error":
+    case "question":
+      return block.value.message;
+    case "toolCall":
+      return `${block.value.id} ${block.value.title} ${ToolState[block.value.state]}`;
+    case "plan":
+      return block.value.entries.map(({ content, state }) => `${content} ${StepState[state]}`).join(", ");
+    case "thought":
+      return block.value.content;
+    case "usage":
+      return `${block.value.contextUsed} of ${block.value.contextSize}`;
     default:
-      return block.value?.message ?? "";
+      return "";
   }
 }

@@ -3,6 +3,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { v7 } from "uuid";
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { AgentOutputView } from "#gen/service/v1/agent_pb.js";
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { type Answer, post } from "./call.ts";
@@ -68,7 +69,7 @@ export interface LeasedAgentExecution {
   /** Reports that the agent has received an input and is working on it. */
   begin(inputId: string): Promise<void>;
   inputs(): StreamReader<StreamInputsResponse>;
-  watch(afterSequence?: number): StreamReader<WatchAgentExecutionResponse>;
+  watch(afterSequence?: number, view?: AgentOutputView): StreamReader<WatchAgentExecutionResponse>;
 }
 
 /** Starts an agent execution in a new environment, brings the environment up and leases the execution. */
@@ -150,10 +151,10 @@ export function leasedAgentExecution(
       await succeeded(report({ seenInputIds: [inputId], state: "STATE_RUNNING" }));
     },
     inputs: () => runner.inputs(work),
-    watch: (afterSequence = 0) =>
+    watch: (afterSequence = 0, view = AgentOutputView.UNSPECIFIED) =>
       readStream(token, (options) =>
         createClient(AgentService, transportTo(server)).watchAgentExecution(
-          { agentExecutionId: id, afterSequence: BigInt(afterSequence) },
+          { agentExecutionId: id, afterSequence: BigInt(afterSequence), view },
           options,
         ),
       ),

@@ -2,7 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
+import { ReportAgentRequestSchema } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
+import { createCheck } from "../../src/rpc/check.ts";
 import { readProcessStat } from "../../src/runner/process/process-group.ts";
 import { WorkInterrupted } from "../../src/runner/protocol/lease.ts";
 import { type RunningAgentOptions, refusal } from "../harness/fake-agent-service.ts";
@@ -10,6 +12,8 @@ import { ROOT } from "../harness/program.ts";
 import { countWaits, runningAgents } from "../harness/running-agents.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
+const ID = "01900000-0000-7000-8000-000000000001";
+const check = createCheck();
 const SCRIPTED = join(ROOT, "examples/agents/scripted-agent.js");
 
 const { start, workspaces } = runningAgents();
@@ -62,6 +66,85 @@ describe("a conversation", () => {
     }
     expect(agent.output()).toEqual([1, 2, 3, 4, 5].map((count) => `text: ${count}\n`));
     expect(agent.seenInputIds()).toEqual([1, 2, 3, 4, 5].map((turn) => `input ${turn}`));
+  });
+
+  test("has tool calls, plans, thoughts, questions and usage", async () => {
+    const agent = await inline(`
+      got = ({ type, id }) => {
+        if (type !== "user_input") return;
+        say({ type: "seen", id });
+        say({ type: "thought", content: "Hm." });
+        say({ type: "plan", entries: [{ content: "read", state: "running", priority: "high" }, { content: "write" }] });
+        say({
+          type: "tool_call", id: "a", title: "Read", kind: "read", state: "waiting_for_approval",
+          locations: [{ path: "a.txt", line: 3 }], input: { path: "a.txt" }, result: "words",
+          diffs: [{ path: "a.txt", kind: "modified", diff: "-a\\n+b" }],
+        });
+        say({ type: "question", id: "q", message: "Which?", schema: { type: "object" } });
+        say({ type: "usage_update", inputTokens: 7, contextUsed: 1, contextSize: 9, cost: { amount: 0.5, currency: "EUR" } });
+        for (const wrong of [
+          { type: "tool_call", id: "" }, { type: "tool_call", id: "a", state: "lost" },
+          { type: "tool_call", id: "a", locations: [{ path: "a", line: -1 }] }, { type: "plan", entries: {} },
+          { type: "usage_update", cost: { amount: -1, currency: "EUR" } }, { type: "usage_update", inputTokens: -1 },
+        ]) say(wrong);
+        say({ type: "turn_done" });
+      };`);
+    agent.say("one", "x");
+    await agent.until(() => countWaits(agent) === 2);
+    const blocks = agent.reports.flatMap((report) => report.blocks).map(({ block }) => block);
+    expect(blocks.slice(0, 5)).toMatchObject([
+      { case: "thought", value: { content: "Hm." } },
+      {
+        case: "plan",
+        value: { entries: [{ content: "read", state: 2, priority: 3 }, { content: "write" }] },
+      },
+      {
+        case: "toolCall",
+        value: {
+          id: "a",
+          title: "Read",
+          kind: 1,
+          state: 2,
+          locations: [{ path: "a.txt", line: 3 }],
+          input: '{"path":"a.txt"}',
+          result: "words",
+          diffs: [{ path: "a.txt", kind: 2, diff: "-a\n+b" }],
+        },
+      },
+      { case: "question", value: { id: "q", message: "Which?", schema: '{"type":"object"}', state: 1 } },
+      {
+        case: "usage",
+        value: { inputTokens: 7n, contextUsed: 1n, contextSize: 9n, cost: { amount: 0.5, currency: "EUR" } },
+      },
+    ]);
+    expect(blocks.slice(5).map((block) => block.case)).toEqual(Array(6).fill("error"));
+  });
+
+  test("cuts tool calls, plans and questions at their limits", async () => {
+    const agent = await inline(`
+      got = ({ type, id }) => {
+        if (type !== "user_input") return;
+        say({ type: "seen", id });
+        const long = "x".repeat(70_000);
+        say({
+          type: "tool_call", id: long, title: long, locations: Array(40).fill({ path: long.slice(0, 2_000) }), input: long,
+          result: long, diffs: Array(9).fill({ path: long.slice(0, 2_000), diff: long.slice(0, 40_000) }),
+        });
+        say({ type: "plan", entries: Array(70).fill({ content: long.slice(0, 2_000) }) });
+        say({ type: "question", id: "q", message: long, schema: long });
+        say({ type: "turn_done" });
+      };`);
+    agent.say("one", "x");
+    await agent.until(() => countWaits(agent) === 2);
+    const reports = agent.reports.filter(({ blocks }) => blocks.length > 0);
+    for (const report of reports)
+      expect(() => check(ReportAgentRequestSchema, { ...report, leaseId: ID, fence: 1n })).not.toThrow();
+    const blocks = reports.flatMap((report) => report.blocks).map(({ block }) => block.value);
+    expect(blocks).toMatchObject([
+      { title: "x".repeat(1_024), input: "x".repeat(65_536), result: "x".repeat(65_536) },
+      { entries: Array(64).fill({ content: "x".repeat(1_024) }) },
+      { message: "x".repeat(4_096), schema: "" },
+    ]);
   });
 
   test("takes what is steered into the turn that goes on", async () => {

@@ -153,9 +153,12 @@ CREATE INDEX agent_interest_by_time on agent_interest (fires_at) where fires_at 
 CREATE TABLE agent_output (
   execution_id text not null references agent_execution (id) on delete cascade,
   sequence integer not null,
-  body text not null,
+  body text not null, fold_key text,
   primary key (execution_id, sequence)
 ) strict, without rowid;
+
+CREATE INDEX agent_output_by_fold_key on agent_output (execution_id, fold_key, sequence)
+where fold_key is not null;
 
 CREATE TRIGGER agent_output_is_counted_anew after update of body on agent_output
 when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))

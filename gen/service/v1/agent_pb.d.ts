@@ -2111,6 +2111,15 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
   inputId: string;
 
   /**
+   * In the folded view, the sequence of the last block that is folded into this
+   * one: its own where there is no other. 0 in the view of every block.
+   * Set by the server; ignored in reports.
+   *
+   * @generated from field: int64 last_sequence = 1000;
+   */
+  lastSequence: bigint;
+
+  /**
    * What it is; exactly one.
    *
    * @generated from oneof service.v1.AgentOutputBlock.block
@@ -2147,6 +2156,46 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
      */
     value: AgentOutputBlock_Error;
     case: "error";
+  } | {
+    /**
+     * A call of a tool, or what has changed of one.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.ToolCall tool_call = 1001;
+     */
+    value: AgentOutputBlock_ToolCall;
+    case: "toolCall";
+  } | {
+    /**
+     * What the agent means to do; replaces its plan before.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Plan plan = 1002;
+     */
+    value: AgentOutputBlock_Plan;
+    case: "plan";
+  } | {
+    /**
+     * What the agent thinks before it answers.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Thought thought = 1003;
+     */
+    value: AgentOutputBlock_Thought;
+    case: "thought";
+  } | {
+    /**
+     * A question of the agent to a person, or what has become of one.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Question question = 1004;
+     */
+    value: AgentOutputBlock_Question;
+    case: "question";
+  } | {
+    /**
+     * What the agent has used; replaces the usage before.
+     *
+     * @generated from field: service.v1.AgentOutputBlock.Usage usage = 1005;
+     */
+    value: AgentOutputBlock_Usage;
+    case: "usage";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2304,6 +2353,610 @@ export declare type AgentOutputBlock_Error = Message<"service.v1.AgentOutputBloc
  * Use `create(AgentOutputBlock_ErrorSchema)` to create a new message.
  */
 export declare const AgentOutputBlock_ErrorSchema: GenMessage<AgentOutputBlock_Error>;
+
+/**
+ * A call of a tool. A later block with the same id says what has changed of the
+ * call: its fields that are not empty replace those before, lists as a whole,
+ * and the others stay.
+ *
+ * @generated from message service.v1.AgentOutputBlock.ToolCall
+ */
+export declare type AgentOutputBlock_ToolCall = Message<"service.v1.AgentOutputBlock.ToolCall"> & {
+  /**
+   * Names the call within its run, 1 to 128 characters.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What the call does, for people. At most 1,024 characters.
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * What kind of call it is.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.ToolCall.Kind kind = 3;
+   */
+  kind: AgentOutputBlock_ToolCall_Kind;
+
+  /**
+   * How far it is.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.ToolCall.State state = 4;
+   */
+  state: AgentOutputBlock_ToolCall_State;
+
+  /**
+   * The places that it reads or changes. At most 32.
+   *
+   * @generated from field: repeated service.v1.AgentOutputBlock.ToolCall.Location locations = 5;
+   */
+  locations: AgentOutputBlock_ToolCall_Location[];
+
+  /**
+   * What the tool is asked, as the agent wrote it, usually JSON. At most 65,536
+   * characters.
+   *
+   * @generated from field: string input = 6;
+   */
+  input: string;
+
+  /**
+   * What the tool answered. At most 65,536 characters.
+   *
+   * @generated from field: string result = 7;
+   */
+  result: string;
+
+  /**
+   * What it changes or has changed in files. At most 8.
+   *
+   * @generated from field: repeated service.v1.AgentOutputBlock.ToolCall.Diff diffs = 8;
+   */
+  diffs: AgentOutputBlock_ToolCall_Diff[];
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.ToolCall.
+ * Use `create(AgentOutputBlock_ToolCallSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ToolCallSchema: GenMessage<AgentOutputBlock_ToolCall>;
+
+/**
+ * A place that a call reads or changes.
+ *
+ * @generated from message service.v1.AgentOutputBlock.ToolCall.Location
+ */
+export declare type AgentOutputBlock_ToolCall_Location = Message<"service.v1.AgentOutputBlock.ToolCall.Location"> & {
+  /**
+   * The file, relative to the working tree where it lies in it. At most 1,024
+   * characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The line, from 1. 0 means the whole file.
+   *
+   * @generated from field: int32 line = 2;
+   */
+  line: number;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.ToolCall.Location.
+ * Use `create(AgentOutputBlock_ToolCall_LocationSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ToolCall_LocationSchema: GenMessage<AgentOutputBlock_ToolCall_Location>;
+
+/**
+ * A change of one file.
+ *
+ * @generated from message service.v1.AgentOutputBlock.ToolCall.Diff
+ */
+export declare type AgentOutputBlock_ToolCall_Diff = Message<"service.v1.AgentOutputBlock.ToolCall.Diff"> & {
+  /**
+   * The file, relative to the working tree where it lies in it. At most 1,024
+   * characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * What happens to it.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.FileChange.Kind kind = 2;
+   */
+  kind: AgentOutputBlock_FileChange_Kind;
+
+  /**
+   * The change as a unified diff. At most 32,768 characters.
+   *
+   * @generated from field: string diff = 3;
+   */
+  diff: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.ToolCall.Diff.
+ * Use `create(AgentOutputBlock_ToolCall_DiffSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ToolCall_DiffSchema: GenMessage<AgentOutputBlock_ToolCall_Diff>;
+
+/**
+ * What kind of call it is.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.ToolCall.Kind
+ */
+export enum AgentOutputBlock_ToolCall_Kind {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It reads files or other data.
+   *
+   * @generated from enum value: KIND_READ = 1;
+   */
+  READ = 1,
+
+  /**
+   * It changes files.
+   *
+   * @generated from enum value: KIND_EDIT = 2;
+   */
+  EDIT = 2,
+
+  /**
+   * It removes files or other data.
+   *
+   * @generated from enum value: KIND_DELETE = 3;
+   */
+  DELETE = 3,
+
+  /**
+   * It moves or renames files.
+   *
+   * @generated from enum value: KIND_MOVE = 4;
+   */
+  MOVE = 4,
+
+  /**
+   * It searches.
+   *
+   * @generated from enum value: KIND_SEARCH = 5;
+   */
+  SEARCH = 5,
+
+  /**
+   * It runs commands or code.
+   *
+   * @generated from enum value: KIND_EXECUTE = 6;
+   */
+  EXECUTE = 6,
+
+  /**
+   * It gets data from elsewhere.
+   *
+   * @generated from enum value: KIND_FETCH = 7;
+   */
+  FETCH = 7,
+
+  /**
+   * It only thinks or plans.
+   *
+   * @generated from enum value: KIND_THINK = 8;
+   */
+  THINK = 8,
+
+  /**
+   * Something else.
+   *
+   * @generated from enum value: KIND_OTHER = 9;
+   */
+  OTHER = 9,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.ToolCall.Kind.
+ */
+export declare const AgentOutputBlock_ToolCall_KindSchema: GenEnum<AgentOutputBlock_ToolCall_Kind>;
+
+/**
+ * How far a call is.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.ToolCall.State
+ */
+export enum AgentOutputBlock_ToolCall_State {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It has not begun.
+   *
+   * @generated from enum value: STATE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * It begins once somebody has approved it.
+   *
+   * @generated from enum value: STATE_WAITING_FOR_APPROVAL = 2;
+   */
+  WAITING_FOR_APPROVAL = 2,
+
+  /**
+   * It runs.
+   *
+   * @generated from enum value: STATE_RUNNING = 3;
+   */
+  RUNNING = 3,
+
+  /**
+   * It has ended well.
+   *
+   * @generated from enum value: STATE_DONE = 4;
+   */
+  DONE = 4,
+
+  /**
+   * It has failed, or was refused.
+   *
+   * @generated from enum value: STATE_FAILED = 5;
+   */
+  FAILED = 5,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.ToolCall.State.
+ */
+export declare const AgentOutputBlock_ToolCall_StateSchema: GenEnum<AgentOutputBlock_ToolCall_State>;
+
+/**
+ * What the agent means to do.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Plan
+ */
+export declare type AgentOutputBlock_Plan = Message<"service.v1.AgentOutputBlock.Plan"> & {
+  /**
+   * The steps, in their order. At most 64.
+   *
+   * @generated from field: repeated service.v1.AgentOutputBlock.Plan.Entry entries = 1;
+   */
+  entries: AgentOutputBlock_Plan_Entry[];
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Plan.
+ * Use `create(AgentOutputBlock_PlanSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_PlanSchema: GenMessage<AgentOutputBlock_Plan>;
+
+/**
+ * One step of a plan.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Plan.Entry
+ */
+export declare type AgentOutputBlock_Plan_Entry = Message<"service.v1.AgentOutputBlock.Plan.Entry"> & {
+  /**
+   * What is to be done. At most 1,024 characters.
+   *
+   * @generated from field: string content = 1;
+   */
+  content: string;
+
+  /**
+   * How far it is.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.Plan.State state = 2;
+   */
+  state: AgentOutputBlock_Plan_State;
+
+  /**
+   * How much it matters.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.Plan.Priority priority = 3;
+   */
+  priority: AgentOutputBlock_Plan_Priority;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Plan.Entry.
+ * Use `create(AgentOutputBlock_Plan_EntrySchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_Plan_EntrySchema: GenMessage<AgentOutputBlock_Plan_Entry>;
+
+/**
+ * How far a step is.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.Plan.State
+ */
+export enum AgentOutputBlock_Plan_State {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It has not begun.
+   *
+   * @generated from enum value: STATE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * The agent works on it.
+   *
+   * @generated from enum value: STATE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * It is done.
+   *
+   * @generated from enum value: STATE_DONE = 3;
+   */
+  DONE = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.Plan.State.
+ */
+export declare const AgentOutputBlock_Plan_StateSchema: GenEnum<AgentOutputBlock_Plan_State>;
+
+/**
+ * How much a step matters.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.Plan.Priority
+ */
+export enum AgentOutputBlock_Plan_Priority {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: PRIORITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Little.
+   *
+   * @generated from enum value: PRIORITY_LOW = 1;
+   */
+  LOW = 1,
+
+  /**
+   * Some.
+   *
+   * @generated from enum value: PRIORITY_MEDIUM = 2;
+   */
+  MEDIUM = 2,
+
+  /**
+   * Much.
+   *
+   * @generated from enum value: PRIORITY_HIGH = 3;
+   */
+  HIGH = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.Plan.Priority.
+ */
+export declare const AgentOutputBlock_Plan_PrioritySchema: GenEnum<AgentOutputBlock_Plan_Priority>;
+
+/**
+ * What the agent thinks before it answers.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Thought
+ */
+export declare type AgentOutputBlock_Thought = Message<"service.v1.AgentOutputBlock.Thought"> & {
+  /**
+   * The words, at most 65,536 characters.
+   *
+   * @generated from field: string content = 1;
+   */
+  content: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Thought.
+ * Use `create(AgentOutputBlock_ThoughtSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_ThoughtSchema: GenMessage<AgentOutputBlock_Thought>;
+
+/**
+ * A question of the agent to a person. A later block with the same id says what
+ * has become of it, as that of a tool call does.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Question
+ */
+export declare type AgentOutputBlock_Question = Message<"service.v1.AgentOutputBlock.Question"> & {
+  /**
+   * Names the question within its run, 1 to 128 characters.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What is asked. At most 4,096 characters.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * JSON Schema of the answer, an object. Empty: any text. At most 16,384
+   * characters.
+   *
+   * @generated from field: string schema = 3;
+   */
+  schema: string;
+
+  /**
+   * What has become of it.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.Question.State state = 4;
+   */
+  state: AgentOutputBlock_Question_State;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Question.
+ * Use `create(AgentOutputBlock_QuestionSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_QuestionSchema: GenMessage<AgentOutputBlock_Question>;
+
+/**
+ * What has become of a question.
+ *
+ * @generated from enum service.v1.AgentOutputBlock.Question.State
+ */
+export enum AgentOutputBlock_Question_State {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits for an answer.
+   *
+   * @generated from enum value: STATE_OPEN = 1;
+   */
+  OPEN = 1,
+
+  /**
+   * It was answered.
+   *
+   * @generated from enum value: STATE_ANSWERED = 2;
+   */
+  ANSWERED = 2,
+
+  /**
+   * Nobody answers it.
+   *
+   * @generated from enum value: STATE_DECLINED = 3;
+   */
+  DECLINED = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputBlock.Question.State.
+ */
+export declare const AgentOutputBlock_Question_StateSchema: GenEnum<AgentOutputBlock_Question_State>;
+
+/**
+ * What the agent has used since its run began, as it tells. 0 means not told.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Usage
+ */
+export declare type AgentOutputBlock_Usage = Message<"service.v1.AgentOutputBlock.Usage"> & {
+  /**
+   * Tokens read.
+   *
+   * @generated from field: int64 input_tokens = 1;
+   */
+  inputTokens: bigint;
+
+  /**
+   * Tokens written.
+   *
+   * @generated from field: int64 output_tokens = 2;
+   */
+  outputTokens: bigint;
+
+  /**
+   * Tokens written to think.
+   *
+   * @generated from field: int64 thought_tokens = 3;
+   */
+  thoughtTokens: bigint;
+
+  /**
+   * Tokens put into a cache.
+   *
+   * @generated from field: int64 cached_creation_tokens = 4;
+   */
+  cachedCreationTokens: bigint;
+
+  /**
+   * Tokens read from a cache.
+   *
+   * @generated from field: int64 cached_input_tokens = 5;
+   */
+  cachedInputTokens: bigint;
+
+  /**
+   * Tokens in the context now.
+   *
+   * @generated from field: int64 context_used = 6;
+   */
+  contextUsed: bigint;
+
+  /**
+   * Most tokens that fit into the context.
+   *
+   * @generated from field: int64 context_size = 7;
+   */
+  contextSize: bigint;
+
+  /**
+   * What it cost. Unset: not told.
+   *
+   * @generated from field: service.v1.AgentOutputBlock.Usage.Cost cost = 8;
+   */
+  cost?: AgentOutputBlock_Usage_Cost | undefined;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Usage.
+ * Use `create(AgentOutputBlock_UsageSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_UsageSchema: GenMessage<AgentOutputBlock_Usage>;
+
+/**
+ * An amount of money.
+ *
+ * @generated from message service.v1.AgentOutputBlock.Usage.Cost
+ */
+export declare type AgentOutputBlock_Usage_Cost = Message<"service.v1.AgentOutputBlock.Usage.Cost"> & {
+  /**
+   * The amount, in whole units of the currency; not negative.
+   *
+   * @generated from field: double amount = 1;
+   */
+  amount: number;
+
+  /**
+   * The currency, three capital letters as in ISO 4217.
+   *
+   * @generated from field: string currency = 2;
+   */
+  currency: string;
+};
+
+/**
+ * Describes the message service.v1.AgentOutputBlock.Usage.Cost.
+ * Use `create(AgentOutputBlock_Usage_CostSchema)` to create a new message.
+ */
+export declare const AgentOutputBlock_Usage_CostSchema: GenMessage<AgentOutputBlock_Usage_Cost>;
 
 /**
  * One input of a run, queued or past.
@@ -2783,6 +3436,41 @@ export enum AgentExecutionFailureReason {
  * Describes the enum service.v1.AgentExecutionFailureReason.
  */
 export declare const AgentExecutionFailureReasonSchema: GenEnum<AgentExecutionFailureReason>;
+
+/**
+ * Which form of an agent's output is wanted.
+ *
+ * @generated from enum service.v1.AgentOutputView
+ */
+export enum AgentOutputView {
+  /**
+   * Every block as it came: the same as BLOCKS.
+   *
+   * @generated from enum value: AGENT_OUTPUT_VIEW_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every block as it came.
+   *
+   * @generated from enum value: AGENT_OUTPUT_VIEW_BLOCKS = 1;
+   */
+  BLOCKS = 1,
+
+  /**
+   * The present picture. Blocks of one tool call are one block, with the sequence
+   * of the first and what the later ones have changed; so are those of one
+   * question. Of plans only the latest is there, and of usage.
+   *
+   * @generated from enum value: AGENT_OUTPUT_VIEW_FOLDED = 2;
+   */
+  FOLDED = 2,
+}
+
+/**
+ * Describes the enum service.v1.AgentOutputView.
+ */
+export declare const AgentOutputViewSchema: GenEnum<AgentOutputView>;
 
 /**
  * How far an input is.

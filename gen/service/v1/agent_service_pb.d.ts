@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Agent, AgentCodeContext, AgentControlInput, AgentExecution, AgentExecution_Phase, AgentExecutionRole, AgentInput, AgentMessage, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
+import type { Agent, AgentCodeContext, AgentControlInput, AgentExecution, AgentExecution_Phase, AgentExecutionRole, AgentInput, AgentMessage, AgentMode, AgentOutputBlock, AgentOutputView, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
@@ -488,10 +488,18 @@ export declare type WatchAgentExecutionRequest = Message<"service.v1.WatchAgentE
 
   /**
    * The last block that the caller has. 0, the default, begins with the first.
+   * In the folded view: the greatest `last_sequence` that the caller has.
    *
    * @generated from field: int64 after_sequence = 2;
    */
   afterSequence: bigint;
+
+  /**
+   * Which form of the output is sent. UNSPECIFIED: every block.
+   *
+   * @generated from field: service.v1.AgentOutputView view = 3;
+   */
+  view: AgentOutputView;
 };
 
 /**
@@ -513,7 +521,10 @@ export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgent
    */
   news: {
     /**
-     * The next block.
+     * The next block. In the folded view a tool call or a question comes again, as
+     * a whole and with the same sequence, whenever it has changed, and a plan or
+     * usage takes the place of the one before; what had changed again by then is
+     * left out. `last_sequence` rises with each.
      *
      * @generated from field: service.v1.AgentOutputBlock block = 1;
      */
@@ -536,6 +547,75 @@ export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgent
  * Use `create(WatchAgentExecutionResponseSchema)` to create a new message.
  */
 export declare const WatchAgentExecutionResponseSchema: GenMessage<WatchAgentExecutionResponse>;
+
+/**
+ * Whose output to list.
+ *
+ * @generated from message service.v1.ListAgentOutputBlocksRequest
+ */
+export declare type ListAgentOutputBlocksRequest = Message<"service.v1.ListAgentOutputBlocksRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Id of the run.
+   *
+   * @generated from field: string agent_execution_id = 2;
+   */
+  agentExecutionId: string;
+
+  /**
+   * Which form of the output is listed. UNSPECIFIED: every block.
+   *
+   * @generated from field: service.v1.AgentOutputView view = 3;
+   */
+  view: AgentOutputView;
+};
+
+/**
+ * Describes the message service.v1.ListAgentOutputBlocksRequest.
+ * Use `create(ListAgentOutputBlocksRequestSchema)` to create a new message.
+ */
+export declare const ListAgentOutputBlocksRequestSchema: GenMessage<ListAgentOutputBlocksRequest>;
+
+/**
+ * A page of output.
+ *
+ * @generated from message service.v1.ListAgentOutputBlocksResponse
+ */
+export declare type ListAgentOutputBlocksResponse = Message<"service.v1.ListAgentOutputBlocksResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The blocks of this page.
+   *
+   * @generated from field: repeated service.v1.AgentOutputBlock blocks = 2;
+   */
+  blocks: AgentOutputBlock[];
+
+  /**
+   * The run's last block when this page was read; 0 before the first. Whoever has
+   * read all pages watches after that of the first page and misses nothing.
+   *
+   * @generated from field: int64 last_sequence = 3;
+   */
+  lastSequence: bigint;
+};
+
+/**
+ * Describes the message service.v1.ListAgentOutputBlocksResponse.
+ * Use `create(ListAgentOutputBlocksResponseSchema)` to create a new message.
+ */
+export declare const ListAgentOutputBlocksResponseSchema: GenMessage<ListAgentOutputBlocksResponse>;
 
 /**
  * Whose inputs to list.
@@ -773,6 +853,18 @@ export declare const AgentService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchAgentExecutionRequestSchema;
     output: typeof WatchAgentExecutionResponseSchema;
+  },
+  /**
+   * Lists what the agent answered, by sequence ascending: every block, or the
+   * present picture. Whoever may read the run may call it. Errors: not_found;
+   * invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.AgentService.ListAgentOutputBlocks
+   */
+  listAgentOutputBlocks: {
+    methodKind: "unary";
+    input: typeof ListAgentOutputBlocksRequestSchema;
+    output: typeof ListAgentOutputBlocksResponseSchema;
   },
   /**
    * Lists the inputs of a run: those that are queued in the order of their

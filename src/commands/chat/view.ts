@@ -5,8 +5,12 @@ import {
   type AgentInput,
   AgentInputReceipt,
   type AgentOutputBlock,
+  type AgentOutputBlock_ToolCall,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
   AgentExecution_Phase as Phase,
+  AgentOutputBlock_Question_State as QuestionState,
+  AgentOutputBlock_Plan_State as StepState,
+  AgentOutputBlock_ToolCall_State as ToolState,
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { printable } from "../client/printable.ts";
@@ -63,7 +67,25 @@ export class ChatView {
       case "error":
         this.#line(`error: ${block.value.message}`);
         break;
+      case "toolCall":
+        this.#toolCall(block.value);
+        break;
+      case "plan":
+        for (const { content, state } of block.value.entries)
+          this.#line(`plan ${StepState[state].toLowerCase()}: ${firstLine(content)}`);
+        break;
+      case "thought":
+        this.#line(`thinks: ${firstLine(block.value.content)}`);
+        break;
+      case "question":
+        if (block.value.state === QuestionState.OPEN) this.#line(`asks: ${block.value.message}`);
+        break;
     }
+  }
+
+  #toolCall({ id, title, state, diffs }: AgentOutputBlock_ToolCall): void {
+    this.#line(`tool ${firstLine(title || id)} ${ToolState[state].toLowerCase().replaceAll("_", " ")}`);
+    for (const { diff } of diffs) this.#line(diff.trimEnd());
   }
 
   /** Prints the phase of the execution, when it has changed. */

@@ -40,7 +40,7 @@ describe("reported blocks", () => {
 
   test("that say nothing are refused", () => {
     const empty = create(AgentOutputBlockSchema, { sequence: 1n });
-    expect(() => newBlocks([empty], place(0))).toThrow("a text, a file change, a tool request or an error");
+    expect(() => newBlocks([empty], place(0))).toThrow("has no content");
   });
 
   test("make one sequence without gaps, in whatever pieces and repetitions they come", () => {

@@ -28,7 +28,7 @@ export function newBlocks(
   for (const [index, { sequence, inputId: ownInputId, block }] of reported.entries()) {
     const next = lastSequence + added.length + 1;
     if (block.case === undefined) {
-      throw valueUnusable(`blocks[${index}]`, "a block is a text, a file change, a tool request or an error");
+      throw valueUnusable(`blocks[${index}]`, "the block has no content that this release knows");
     }
     if (sequence < next && sequence > 0) continue;
     if (sequence !== BigInt(next)) {

@@ -40,6 +40,11 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     condition: SHARED,
   },
+  "AgentService/ListAgentOutputBlocks": {
+    permission: "list_agent_output_blocks",
+    grants: MEMBERS,
+    condition: SHARED,
+  },
   "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, condition: SHARED },
   "ApprovalService/ListApprovals": {
     permission: "list_approvals",

@@ -1,5 +1,18 @@
-import type { AgentOutputBlock_FileChange_Kind as FileChangeKind } from "#gen/service/v1/agent_pb.js";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  AgentOutputBlock_FileChange_Kind as FileChangeKind,
+  AgentOutputBlock_PlanSchema as PlanSchema,
+  AgentOutputBlock_QuestionSchema as QuestionSchema,
+  AgentOutputBlock_ToolCallSchema as ToolCallSchema,
+  AgentOutputBlock_UsageSchema as UsageSchema,
+} from "#gen/service/v1/agent_pb.js";
 import type { BlockContent } from "./agent-reporter.ts";
+
+/** The values of blocks, of which any may be left out. */
+export type ToolCall = Omit<MessageInitShape<typeof ToolCallSchema>, "$typeName" | "$unknown">;
+export type Plan = Omit<MessageInitShape<typeof PlanSchema>, "$typeName" | "$unknown">;
+export type Question = Omit<MessageInitShape<typeof QuestionSchema>, "$typeName" | "$unknown">;
+export type Usage = Omit<MessageInitShape<typeof UsageSchema>, "$typeName" | "$unknown">;
 
 /**
  * Limits of the contract, in characters, for a text, a diff and the arguments of
@@ -10,16 +23,80 @@ const MAX_PATH_CHARACTERS = 1_024;
 const MAX_TOOL_NAME_CHARACTERS = 256;
 const MAX_ID_CHARACTERS = 128;
 const MAX_ERROR_CHARACTERS = 4_096;
+const MAX_TITLE_CHARACTERS = 1_024;
+const MAX_LOCATIONS = 32;
+const MAX_DIFFS = 8;
+const MAX_DIFF_CHARACTERS = 32_768;
+const MAX_ENTRIES = 64;
+const MAX_QUESTION_CHARACTERS = 4_096;
+/** Maximum of a question's schema: a longer one would be no schema when it is cut, and is left out. */
+const MAX_SCHEMA_CHARACTERS = 16_384;
 
 /** Splits a text of any length into consecutive blocks; none for an empty one. */
 export function textBlocks(text: string): BlockContent[] {
-  const blocks: BlockContent[] = [];
+  return pieces(text).map((content) => ({ case: "text", value: { content } }));
+}
+
+/** Splits what an agent thinks into consecutive blocks; none for an empty text. */
+export function thoughtBlocks(text: string): BlockContent[] {
+  return pieces(text).map((content) => ({ case: "thought", value: { content } }));
+}
+
+function pieces(text: string): string[] {
+  const all: string[] = [];
   for (let rest = text; rest !== ""; ) {
     const content = truncate(rest, MAX_TEXT_CHARACTERS);
-    blocks.push({ case: "text", value: { content } });
+    all.push(content);
     rest = rest.slice(content.length);
   }
-  return blocks;
+  return all;
+}
+
+/** Returns the block of a tool call, or of what has changed of one; its id must not be empty. */
+export function toolCallBlock(call: ToolCall): BlockContent {
+  const value: ToolCall = {
+    ...call,
+    id: truncate(call.id ?? "", MAX_ID_CHARACTERS),
+    title: truncate(call.title ?? "", MAX_TITLE_CHARACTERS),
+    input: truncate(call.input ?? "", MAX_TEXT_CHARACTERS),
+    result: truncate(call.result ?? "", MAX_TEXT_CHARACTERS),
+    locations: (call.locations ?? []).slice(0, MAX_LOCATIONS).map((location) => ({
+      ...location,
+      path: truncate(location.path ?? "", MAX_PATH_CHARACTERS),
+    })),
+    diffs: (call.diffs ?? []).slice(0, MAX_DIFFS).map((diff) => ({
+      ...diff,
+      path: truncate(diff.path ?? "", MAX_PATH_CHARACTERS),
+      diff: truncate(diff.diff ?? "", MAX_DIFF_CHARACTERS),
+    })),
+  };
+  return { case: "toolCall", value };
+}
+
+export function planBlock({ entries = [] }: Plan): BlockContent {
+  const value = {
+    entries: entries.slice(0, MAX_ENTRIES).map((entry) => ({
+      ...entry,
+      content: truncate(entry.content ?? "", MAX_TITLE_CHARACTERS),
+    })),
+  };
+  return { case: "plan", value };
+}
+
+/** Returns the block of a question, or of what has become of one; its id must not be empty. */
+export function questionBlock(question: Question): BlockContent {
+  const { id = "", message = "", schema = "" } = question;
+  const value = {
+    ...question,
+    id: truncate(id, MAX_ID_CHARACTERS),
+    message: truncate(message, MAX_QUESTION_CHARACTERS),
+    schema: schema.length > MAX_SCHEMA_CHARACTERS ? "" : schema,
+  };
+  return { case: "question", value };
+}
+
+export function usageBlock(value: Usage): BlockContent {
+  return { case: "usage", value };
 }
 
 export function fileChangeBlock(change: {

@@ -1,10 +1,4 @@
-import {
-  type DescMessage,
-  fromJson,
-  type JsonObject,
-  type JsonValue,
-  type MessageShape,
-} from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import {
   ReportAgentRequest_InterestSchema,
   ReportAgentRequest_UsageSchema,
@@ -15,8 +9,16 @@ import {
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
-import { fileChangeBlock, textBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
+import { fileChangeBlock, textBlocks, thoughtBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
+import { parsePlan, parseQuestion, parseToolCall, parseUsage } from "./agent-block-parsing.ts";
 import type { AgentUpdate, BlockContent, Interest } from "./agent-reporter.ts";
+import {
+  InvalidAgentLine,
+  isObject,
+  parseContractMessage,
+  parseEnumMember,
+  requireText,
+} from "./line-values.ts";
 
 /** A request of the agent for a sub-agent. */
 export interface SubagentRequest {
@@ -50,11 +52,6 @@ export type AgentMessage =
   | { readonly kind: "subagent"; readonly request: SubagentRequest }
   | { readonly kind: "message"; readonly message: OutgoingMessage };
 
-/** An invalid line; the message gives the reason. */
-export class InvalidAgentLine extends Error {
-  override readonly name = "InvalidAgentLine";
-}
-
 /** Maximum of the contract for the agent's activity, in characters (ReportAgentRequest.current_activity). */
 const MAX_ACTIVITY_CHARACTERS = 256;
 /** Maximum of the contract for interests (ReportAgentRequest.interests). */
@@ -80,6 +77,11 @@ const PARSERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
   text: (line) => ({ kind: "answer", blocks: textBlocks(requireText(line, "content")) }),
   file_change: (line) => ({ kind: "answer", blocks: [fileChangeBlock(fileChange(line))] }),
   tool_request: (line) => ({ kind: "answer", blocks: [toolRequestBlock(toolRequest(line))] }),
+  tool_call: (line) => ({ kind: "answer", blocks: [parseToolCall(line)] }),
+  plan: (line) => ({ kind: "answer", blocks: [parsePlan(line)] }),
+  thought: (line) => ({ kind: "answer", blocks: thoughtBlocks(requireText(line, "content")) }),
+  question: (line) => ({ kind: "answer", blocks: [parseQuestion(line)] }),
+  usage_update: (line) => ({ kind: "answer", blocks: [parseUsage(line)] }),
   error: (line) => ({ kind: "error", message: requireText(line, "message"), reason: reason(line) }),
   turn_done: () => ({ kind: "turn-done", interests: [] }),
   wait: (line) => ({ kind: "turn-done", interests: interests(line) }),
@@ -103,8 +105,7 @@ function reason(line: JsonObject) {
 }
 
 function fileChange(line: JsonObject) {
-  const kind =
-    line.kind === undefined ? FileChangeKind.UNSPECIFIED : parseEnumMember(FileChangeKind, line, "kind");
+  const kind = parseEnumMember(FileChangeKind, line, "kind", FileChangeKind.UNSPECIFIED);
   return { path: requireText(line, "path"), kind, diff: requireText(line, "diff", "") };
 }
 
@@ -124,10 +125,7 @@ function subagent(line: JsonObject): SubagentRequest {
 }
 
 function outgoingMessage(line: JsonObject): OutgoingMessage {
-  const type =
-    line.kind === undefined
-      ? AgentMessage_Type.UNSPECIFIED
-      : parseEnumMember(AgentMessage_Type, line, "kind");
+  const type = parseEnumMember(AgentMessage_Type, line, "kind", AgentMessage_Type.UNSPECIFIED);
   return { to: requireText(line, "to"), type, payload: requireText(line, "payload") };
 }
 
@@ -142,38 +140,4 @@ function interests(line: JsonObject): Interest[] {
     }
     return interest;
   });
-}
-
-/** Reads a message of the contract from its JSON form; unknown fields are ignored. */
-function parseContractMessage<T extends DescMessage>(
-  schema: T,
-  value: JsonValue,
-  name: string,
-): MessageShape<T> {
-  try {
-    return fromJson(schema, value, { ignoreUnknownFields: true });
-  } catch (error) {
-    throw new InvalidAgentLine(`its ${name} cannot be read: ${(error as Error).message}`);
-  }
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function requireText(line: JsonObject, name: string, absent?: string): string {
-  const value = line[name] ?? absent;
-  if (typeof value !== "string") throw new InvalidAgentLine(`its ${name} is no text`);
-  return value.toWellFormed();
-}
-
-/** Reads a member of an enum from its short name in lower case. */
-function parseEnumMember<T extends Readonly<Record<string, string | number>>>(
-  members: T,
-  line: JsonObject,
-  name: string,
-): Extract<T[keyof T], number> {
-  const value = members[requireText(line, name).toUpperCase()];
-  if (typeof value !== "number") throw new InvalidAgentLine(`its ${name} is none of those there are`);
-  return value as Extract<T[keyof T], number>;
 }

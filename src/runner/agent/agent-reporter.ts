@@ -238,6 +238,11 @@ export class AgentReporter {
 }
 
 function charactersOf({ block }: Block): number {
-  const values = Object.values(block.value ?? {});
-  return values.reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 0), 0);
+  return charactersIn(block.value);
+}
+
+function charactersIn(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.values(value).reduce((sum: number, each) => sum + charactersIn(each), 0);
 }

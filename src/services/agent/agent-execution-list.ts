@@ -1,8 +1,10 @@
 import { toJson } from "@bufbuild/protobuf";
+import { AgentOutputView } from "#gen/service/v1/agent_pb.js";
 import {
   type ListAgentExecutionsRequest,
   ListAgentExecutionsRequest_FilterSchema,
   type ListAgentInputsRequest,
+  type ListAgentOutputBlocksRequest,
   type ListAgentsRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -10,6 +12,7 @@ import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts"
 import { findAgentPage } from "../../store/agent/agent.ts";
 import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
 import { findInputPage } from "../../store/agent/agent-input-list.ts";
+import { findOutputPage } from "../../store/agent/agent-output-list.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { type ListDependencies, listPage } from "../call/page.ts";
@@ -88,4 +91,22 @@ export async function listAgentInputs(
     find: (db, after, limit) => findInputPage(db, execution.id, { includePast, after: after?.key, limit }),
   });
   return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
+}
+
+/** Returns one page of the output of an agent execution: every block, or the folded view. */
+export async function listAgentOutputBlocks(
+  deps: ListDependencies,
+  caller: Caller,
+  { agentExecutionId: id, view, pagination }: ListAgentOutputBlocksRequest,
+) {
+  // Read before the blocks: whoever watches from here on misses nothing.
+  const { execution, lastSequence } = await getReadableAgentExecution(deps.store.reader, caller, id);
+  const folded = view === AgentOutputView.FOLDED;
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListAgentOutputBlocks",
+    parts: [{ id, folded }],
+    pagination,
+    find: (db, after, limit) => findOutputPage(db, execution.id, { folded, after: after?.key, limit }),
+  });
+  return { ...page, blocks: rows, lastSequence: BigInt(lastSequence) };
 }

@@ -5,6 +5,7 @@ import type {
   GetAgentExecutionRequest,
   ListAgentExecutionsRequest,
   ListAgentInputsRequest,
+  ListAgentOutputBlocksRequest,
   ListAgentsRequest,
   SendToAgentExecutionRequest,
   StartAgentRequest,
@@ -17,6 +18,7 @@ import {
   getAgentExecution,
   listAgentExecutions,
   listAgentInputs,
+  listAgentOutputBlocks,
   listAgents,
 } from "./agent-execution-list.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
@@ -51,6 +53,9 @@ export class AgentService implements ServiceImpl<typeof Contract> {
 
   listAgentInputs = (req: ListAgentInputsRequest, ctx: HandlerContext) =>
     listAgentInputs(this.#deps, callerOf(ctx), req);
+
+  listAgentOutputBlocks = (req: ListAgentOutputBlocksRequest, ctx: HandlerContext) =>
+    listAgentOutputBlocks(this.#deps, callerOf(ctx), req);
 
   watchAgentExecution = (req: WatchAgentExecutionRequest, ctx: HandlerContext) =>
     watchAgentExecution(this.#deps, req, ctx);

@@ -1,14 +1,22 @@
 import { type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type AgentExecution, AgentExecutionSchema } from "#gen/service/v1/agent_pb.js";
+import {
+  type AgentExecution,
+  AgentExecutionSchema,
+  type AgentOutputBlock,
+  AgentOutputView,
+} from "#gen/service/v1/agent_pb.js";
 import type {
   WatchAgentExecutionRequest,
   WatchAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
 import { hasStopped } from "../../domain/agent/agent-execution.ts";
 import { requireReachedSequence } from "../../domain/agent/agent-output.ts";
+import { foldBlock, REPLACED_KEYS } from "../../domain/agent/agent-output-fold.ts";
 import { shuttingDown } from "../../domain/error.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
+import { findChangedOutput, findFolded } from "../../store/agent/agent-output-list.ts";
+import type { Handle, Reader } from "../../store/store.ts";
 import { rightsOf } from "../../store/topics.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
@@ -17,8 +25,10 @@ import { streamSignalOf } from "../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
-/** Number of blocks read at a time, each of at most 128 KiB. It bounds the memory of a stream with a slow client. */
-const BLOCKS_PER_READ = 32;
+/** Number of blocks read at a time, each of at most 2 MiB. It bounds the memory of a stream with a slow client. */
+const BLOCKS_PER_READ = 16;
+/** Number of folded blocks that a stream keeps, so that the next change of one needs no look at those before. */
+const KEPT_BLOCKS = 4;
 
 type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchema>["news"]>;
 
@@ -33,7 +43,7 @@ type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchem
  */
 export async function* watchAgentExecution(
   { store, draining, now }: StreamDependencies,
-  { agentExecutionId: id, afterSequence }: WatchAgentExecutionRequest,
+  { agentExecutionId: id, afterSequence, view }: WatchAgentExecutionRequest,
   ctx: HandlerContext,
 ): AsyncGenerator<{ news: News }> {
   let caller = callerOf(ctx);
@@ -52,6 +62,7 @@ export async function* watchAgentExecution(
   };
   const notifier = createNotifier(subscribe, [ended, draining]);
   const sentState = createSentState();
+  const output = view === AgentOutputView.FOLDED ? createFoldedOutput() : ALL_OUTPUT;
   let after = Number(afterSequence);
   try {
     for (;;) {
@@ -69,10 +80,10 @@ export async function* watchAgentExecution(
       ctx.values.get(streamBegunKey)();
       if (sentState.hasChanged(agentExecution))
         yield { news: { case: "agentExecution", value: agentExecution } };
-      const blocks = await findOutput(store.reader, stored.execution.id, after, BLOCKS_PER_READ);
+      const blocks = await output.find(store.reader, stored.execution.id, after);
       for (const block of blocks) {
-        yield { news: { case: "block", value: block } };
-        after = Number(block.sequence);
+        yield { news: { case: "block", value: await block.read() } };
+        after = block.sequence;
       }
       if (blocks.length === BLOCKS_PER_READ) continue;
       if (hasStopped(agentExecution)) return;
@@ -81,6 +92,51 @@ export async function* watchAgentExecution(
   } finally {
     notifier.close();
   }
+}
+
+/** A block of a stream, and the number of the stored one that it is sent for. */
+interface SentBlock {
+  readonly sequence: number;
+  read(): AgentOutputBlock | Promise<AgentOutputBlock>;
+}
+
+/** Finds the next blocks of a view after a number. */
+interface Output {
+  find(db: Reader, executionId: Handle<"agent_execution">, after: number): Promise<readonly SentBlock[]>;
+}
+
+const ALL_OUTPUT: Output = {
+  async find(db, executionId, after) {
+    const blocks = await findOutput(db, executionId, after, BLOCKS_PER_READ);
+    return blocks.map((block) => ({ sequence: Number(block.sequence), read: () => block }));
+  },
+};
+
+function createFoldedOutput(): Output {
+  /** Folded blocks by their keys, the one that changed last at the end. */
+  const kept = new Map<string, AgentOutputBlock>();
+  const keep = (key: string, block: AgentOutputBlock) => {
+    kept.delete(key);
+    kept.set(key, block);
+    const [oldest] = kept.keys();
+    if (kept.size > KEPT_BLOCKS && oldest !== undefined) kept.delete(oldest);
+  };
+  return {
+    async find(db, executionId, after) {
+      const changed = await findChangedOutput(db, executionId, after, BLOCKS_PER_READ);
+      return changed.map(({ key, block }) => {
+        const sequence = Number(block.sequence);
+        const read = async () => {
+          if (key === null || REPLACED_KEYS.includes(key)) return foldBlock(undefined, block);
+          const start = { key, before: kept.get(key), through: sequence };
+          const folded = (await findFolded(db, executionId, start)) ?? foldBlock(undefined, block);
+          keep(key, folded);
+          return folded;
+        };
+        return { sequence, read };
+      });
+    },
+  };
 }
 
 /** Remembers the last state that a stream has sent. */

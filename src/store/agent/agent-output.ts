@@ -1,4 +1,5 @@
 import { type AgentOutputBlock, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
+import { foldKey } from "../../domain/agent/agent-output-fold.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
@@ -6,9 +7,12 @@ import { setLastSequence } from "./agent-progress.ts";
 import type { AgentOutputTable } from "./agent-schema.ts";
 
 const insertRow = prepared<AgentOutputTable, unknown>((db, row) =>
-  db
-    .insertInto("agent_output")
-    .values({ execution_id: row.execution_id, sequence: row.sequence, body: row.body }),
+  db.insertInto("agent_output").values({
+    execution_id: row.execution_id,
+    sequence: row.sequence,
+    fold_key: row.fold_key,
+    body: row.body,
+  }),
 );
 
 /**
@@ -26,7 +30,7 @@ export async function appendOutput(
   for (const block of blocks) {
     const sequence = Number(block.sequence);
     const body = toBody(AgentOutputBlockSchema, block);
-    await insertRow(tx.db, { execution_id: executionId, sequence, body });
+    await insertRow(tx.db, { execution_id: executionId, sequence, fold_key: foldKey(block), body });
   }
   await setLastSequence(tx, executionId, Number(last.sequence));
   tx.touch(executionId);

@@ -11,6 +11,8 @@ import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
 import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import * as twentyFifth from "./migrations/0025-runner-instance.ts";
+import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
+import * as twentySeventh from "./migrations/0027-agent-output-fold-index.ts";
 import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
@@ -72,6 +74,8 @@ export function migrations(): readonly Migration[] {
     twentyThird,
     twentyFourth,
     twentyFifth,
+    twentySixth,
+    twentySeventh,
   ];
 }
 

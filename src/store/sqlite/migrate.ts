@@ -26,6 +26,7 @@ import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
 import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import * as twentyFifth from "./migrations/0025-runner-instance.ts";
+import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -79,6 +80,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentyThird,
   twentyFourth,
   twentyFifth,
+  twentySixth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

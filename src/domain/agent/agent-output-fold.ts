@@ -1,0 +1,68 @@
+import { clone, create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import {
+  AgentOutputBlockSchema,
+  type AgentOutputBlock as Block,
+  AgentOutputBlock_QuestionSchema as QuestionSchema,
+  AgentOutputBlock_ToolCallSchema as ToolCallSchema,
+} from "#gen/service/v1/agent_pb.js";
+
+/** The keys of blocks of which only the latest is part of the present picture. */
+export const REPLACED_KEYS: readonly string[] = ["p", "u"];
+
+/**
+ * Returns the key of the blocks that a block folds with, within its execution: a plan and usage
+ * replace the block before, those of a tool call or a question are merged.
+ *
+ * @returns null for a block that folds with no other
+ */
+export function foldKey({ block }: Block): string | null {
+  switch (block.case) {
+    case "toolCall":
+      return `t:${block.value.id}`;
+    case "question":
+      return `q:${block.value.id}`;
+    case "plan":
+      return "p";
+    case "usage":
+      return "u";
+    default:
+      return null;
+  }
+}
+
+/**
+ * Returns a block of the folded view.
+ * @param before the folded block so far; undefined for the first one
+ * @param later the next block of the same key
+ */
+export function foldBlock(before: Block | undefined, later: Block): Block {
+  const folded = clone(AgentOutputBlockSchema, later);
+  folded.lastSequence = later.sequence;
+  if (!before) return folded;
+  const [one, other] = [before.block, later.block];
+  if (one.case === "toolCall" && other.case === "toolCall") {
+    folded.block = { case: "toolCall", value: merged(ToolCallSchema, one.value, other.value) };
+  } else if (one.case === "question" && other.case === "question") {
+    folded.block = { case: "question", value: merged(QuestionSchema, one.value, other.value) };
+  } else {
+    return folded;
+  }
+  const { sequence, at, inputId } = before;
+  return create(AgentOutputBlockSchema, { ...folded, sequence, ...(at && { at }), inputId });
+}
+
+/** Returns a message with the fields of `later` that are not empty in place of those of `before`. */
+function merged<D extends DescMessage>(
+  schema: D,
+  before: MessageShape<D>,
+  later: MessageShape<D>,
+): MessageShape<D> {
+  const result = clone(schema, before);
+  const [target, source] = [result, later] as unknown as Record<string, unknown>[];
+  for (const { localName } of schema.fields) {
+    const value = source?.[localName];
+    const isEmpty = Array.isArray(value) ? value.length === 0 : !value;
+    if (target && !isEmpty) target[localName] = value;
+  }
+  return result;
+}

@@ -1,0 +1,59 @@
+import {
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+
+/** An invalid line; the message gives the reason. */
+export class InvalidAgentLine extends Error {
+  override readonly name = "InvalidAgentLine";
+}
+
+/** Reads a message of the contract from its JSON form; unknown fields are ignored. */
+export function parseContractMessage<T extends DescMessage>(
+  schema: T,
+  value: JsonValue,
+  name: string,
+): MessageShape<T> {
+  try {
+    return fromJson(schema, value, { ignoreUnknownFields: true });
+  } catch (error) {
+    throw new InvalidAgentLine(`its ${name} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+export function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function requireText(line: JsonObject, name: string, absent?: string): string {
+  const value = line[name] ?? absent;
+  if (typeof value !== "string") throw new InvalidAgentLine(`its ${name} is no text`);
+  return value.toWellFormed();
+}
+
+/** Reads a list of objects; an empty one where there is none. */
+export function requireObjects(line: JsonObject, name: string): JsonObject[] {
+  const value = line[name] ?? [];
+  if (!Array.isArray(value) || !value.every(isObject))
+    throw new InvalidAgentLine(`its ${name} are no list of objects`);
+  return value;
+}
+
+/**
+ * Reads a member of an enum from its short name in lower case.
+ * @param absent the member where the name is missing; required when undefined
+ */
+export function parseEnumMember<T extends Readonly<Record<string, string | number>>>(
+  members: T,
+  line: JsonObject,
+  name: string,
+  absent?: Extract<T[keyof T], number>,
+): Extract<T[keyof T], number> {
+  if (line[name] === undefined && absent !== undefined) return absent;
+  const value = members[requireText(line, name).toUpperCase()];
+  if (typeof value !== "number") throw new InvalidAgentLine(`its ${name} is none of those there are`);
+  return value as Extract<T[keyof T], number>;
+}
