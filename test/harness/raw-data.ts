@@ -58,6 +58,38 @@ export function untilForgotten(dataDir: string): Promise<unknown> {
   });
 }
 
+/**
+ * Lets everybody who changes rows stand still, with the transaction open, until that process is killed.
+ *
+ * @param change such as `update on host_token`
+ * @param when a condition of SQL that holds at the rows at which they stand still
+ * @returns a function that lets those go on who come later
+ */
+export async function letStandStill(
+  dataDir: string,
+  change: string,
+  when = "true",
+): Promise<() => Promise<void>> {
+  await withRawData(dataDir, (raw) =>
+    raw.run(
+      raw.isPostgres
+        ? `create function stand_still() returns trigger language plpgsql as
+            $$ begin if ${when} then perform pg_sleep(3600); end if; return coalesce(new, old); end $$;
+          create trigger stand_still before ${change} for each row execute function stand_still()`
+        : `create view endless as with recursive n(x) as (values (0) union all select x from n) select x from n;
+          create trigger stand_still before ${change} when ${when} begin select count(*) from endless; end`,
+    ),
+  );
+  return () =>
+    withRawData(dataDir, (raw) =>
+      raw.run(
+        raw.isPostgres
+          ? "drop function stand_still() cascade"
+          : "drop trigger stand_still; drop view endless",
+      ),
+    );
+}
+
 /** Returns the names of the tables, without those of the engine. */
 export async function tablesOf(raw: RawData): Promise<string[]> {
   const rows = await raw.rows<{ name: string }>(
