@@ -1,4 +1,5 @@
 import { type Relay, startRelay } from "../clients/relay.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase } from "../harness/postgres-store.ts";
 import { runCommand, startServer, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -28,8 +29,9 @@ export async function startServers(): Promise<ProxiedServers> {
   const cluster: PostgresCluster = await startPostgres("embedded", ["fsync=off"]);
   const url = await emptyDatabase(cluster);
   const { port } = new URL(cluster.url);
-  let relay: Relay = await startRelay(Number(port));
-  const relayPort = Number(new URL(relay.url).port);
+  // It listens again later at the same one.
+  const relayPort = await freePort();
+  let relay: Relay = await startRelay(Number(port), relayPort);
   const dataDir = temporaryFolder();
   const start = (databaseUrl: string) =>
     startServer({
