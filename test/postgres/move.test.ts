@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { type DatabaseLink, startLinks } from "../harness/database-link.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { endNodes } from "../harness/node-process.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -30,6 +32,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await stopAll();
+  await endNodes();
   await cluster?.stop();
 });
 
@@ -130,7 +133,10 @@ test("a move is refused to where something is, beside a server, and between two 
 
 test("a move that is broken off leaves the target empty, and can be repeated", async () => {
   const url = await emptyDatabase(cluster);
-  const moving = spawn(process.execPath, ["bin/chartroom.js", "move", "--from", dataDir, "--to", url], {
+  // However late it is killed, its commit never reaches the database.
+  const [link] = (await startLinks(url, 1)) as [DatabaseLink];
+  await link.enter("held-commits", "git.example.org");
+  const moving = spawn(process.execPath, ["bin/chartroom.js", "move", "--from", dataDir, "--to", link.url], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   for await (const line of createInterface({ input: moving.stdout })) if (line === "copying project") break;
