@@ -12,6 +12,7 @@ import {
 } from "../harness/locked-organizations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
+import { until } from "../harness/until.ts";
 
 let cluster: PostgresCluster;
 let url: string;
@@ -180,13 +181,13 @@ describe("a caller", () => {
       "test",
       async (tx) => {
         await rename(tx, scope, "half");
-        const [{ pid }] = (
-          await onCluster(
-            url,
-            "select pid from pg_stat_activity where application_name = 'chartroom write' and state like 'idle in transaction%'",
-          )
-        ).rows as [{ pid: number }];
-        await onCluster(url, `select pg_terminate_backend(${pid})`);
+        const idle = "application_name = 'chartroom write' and state = 'idle in transaction'";
+        const ended = `select pg_terminate_backend(pid) from pg_stat_activity where ${idle}`;
+        // Changes are sent ahead: it may not be idle yet.
+        await until(
+          async () => (await onCluster(url, ended)).rowCount,
+          (count) => count === 1,
+        );
         await rename(tx, scope, "more");
       },
       within(scope),
