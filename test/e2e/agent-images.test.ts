@@ -13,6 +13,7 @@ import {
   type StreamInputsResponse,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { mainThreadMs } from "../harness/cpu-time.ts";
 import { envelope } from "../harness/envelope.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import {
@@ -27,6 +28,10 @@ import { readStream } from "../harness/stream-reader.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex");
 const MIB = 1024 * 1024;
+
+/** Five times the bar of 100 ms. In one go, JSON takes seven seconds and 1,600 MiB. */
+const LONGEST_MS = 500;
+const ATTEMPTS = 6;
 
 /** The largest message of all: ten images of 4 MiB. Each is another, so that none can take another's place. */
 const IMAGES = Array.from({ length: 10 }, (_, index) =>
@@ -129,11 +134,18 @@ describe("ten images of 4 MiB", () => {
   test.each(["json", "proto"] as const)("make nobody else wait when they are sent as %s", async (form) => {
     await prober.take();
     const { peakBytes: idleBytes } = await prober.take();
-    expect(await countBytes(form)).toBeGreaterThan(40 * MIB);
-    const { longestMs, peakBytes } = await prober.take();
-    // Five times the bar of 100 ms. In one go, JSON takes seven seconds and 1,600 MiB.
-    expect(longestMs).toBeLessThan(500);
-    expect((peakBytes - idleBytes) / MIB).toBeLessThan(256);
+    let stalledMs = LONGEST_MS;
+    // A wait that is the server's own comes each time; one that the machine had does not.
+    for (let attempt = 0; stalledMs >= LONGEST_MS && attempt < ATTEMPTS; attempt++) {
+      await prober.take();
+      const workedBefore = mainThreadMs(home.server.process);
+      expect(await countBytes(form)).toBeGreaterThan(40 * MIB);
+      const { longestMs, peakBytes } = await prober.take();
+      // Whoever waits longer than the server's own thread worked waits for other processes of the machine.
+      stalledMs = Math.min(longestMs, mainThreadMs(home.server.process) - workedBefore);
+      expect((peakBytes - idleBytes) / MIB).toBeLessThan(256);
+    }
+    expect(stalledMs).toBeLessThan(LONGEST_MS);
   });
 
   test("are delivered again to a runner that was cut off in the middle of them", async () => {

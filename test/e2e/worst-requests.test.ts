@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { reasonOf } from "../harness/call.ts";
+import { mainThreadMs } from "../harness/cpu-time.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
 import { type Prober, startProber } from "../harness/prober.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
@@ -15,14 +15,6 @@ const GROWTH_BYTES = 256 * 1024 * 1024;
 const COUNTED = ["BODY_TOO_COMPLEX", "BODY_TOO_LARGE"];
 
 const WORST = worstRequests(20);
-
-/** Milliseconds of processor time that the thread of a server's event loop has taken. */
-function mainThreadMs({ process: { pid } }: TestServer): number {
-  const stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, "utf8");
-  // Behind the name, which may hold blanks: user and system time in ticks of 10 ms.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
 
 describe.each([
   ["the unary path", "on"],
@@ -51,11 +43,11 @@ describe.each([
     // A wait that is the server's own comes each time; one that the machine had does not.
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       await prober.take();
-      const workedBefore = mainThreadMs(server);
+      const workedBefore = mainThreadMs(server.process);
       const answer = await sendWorst(server, worst, body, runnerToken);
       waited = await prober.take();
       // Whoever waits longer than the server's own thread worked waits for other processes of the machine.
-      stalledMs = Math.min(waited.longestMs, mainThreadMs(server) - workedBefore);
+      stalledMs = Math.min(waited.longestMs, mainThreadMs(server.process) - workedBefore);
       if (worst.isValid) expect([...COUNTED, "INTERNAL"]).not.toContain(reasonOf(answer));
       else expect(COUNTED).toContain(reasonOf(answer));
       expect([401, 403]).not.toContain(answer.status);
