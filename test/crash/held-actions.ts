@@ -204,6 +204,6 @@ function leasesOf(server: TestServer): Promise<Map<string, string>> {
 
 /** Returns the actions of an execution once it is over, the report last. */
 export async function ended({ run }: HeldRun): Promise<Answer["body"][]> {
-  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase), 60_000);
+  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
   return run.actions();
 }

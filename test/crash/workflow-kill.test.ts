@@ -143,8 +143,9 @@ describe("a server that is killed at every moment of an action", () => {
 describe("server and runner, killed in turn at any moment", () => {
   test("do every action to its end, once", async () => {
     const random = printedRandom("workflow-kill");
-    // Long enough for the server to be back: three lost attempts would be one too many.
-    world = await createWorld({ leaseSeconds: 8 });
+    // Long enough for the server to be back: three lost attempts would be one too many. A lease that the server gave
+    // and the runner never heard of ends by then.
+    world = await createWorld({ leaseSeconds: 30 });
     const run = await startFreely(world, 12);
     for (const kill of ["Server", "Runner", "Server"] as const) {
       // The moment is the point: no event could tell it.
