@@ -7,7 +7,14 @@ import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { dataConfigOf } from "../harness/data-config.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
-import { addWorkflow, deliver, OVER_REPOSITORY, type TestWorkflow, verdictsOf } from "../harness/webhook.ts";
+import {
+  addWorkflow,
+  deliver,
+  IN_HALF_A_DAY,
+  OVER_REPOSITORY,
+  type TestWorkflow,
+  verdictsOf,
+} from "../harness/webhook.ts";
 
 const ROUNDS = 3;
 const DAY_MS = 24 * 3_600_000;
@@ -44,7 +51,7 @@ const started = () =>
 
 describe("a server that is killed", () => {
   test(`while instants come due has run each of them once, ${ROUNDS} times`, async () => {
-    const time = { time: { cronExpression: "0 4 * * *" }, context: OVER_REPOSITORY };
+    const time = { time: { cronExpression: IN_HALF_A_DAY }, context: OVER_REPOSITORY };
     const triggers = Array(10).fill(time);
     for (let round = 1; round <= ROUNDS; round += 1) {
       const made: string[] = [];

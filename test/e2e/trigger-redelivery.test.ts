@@ -10,6 +10,7 @@ import {
   addWorkflow,
   deliver,
   executionsOf,
+  IN_HALF_A_DAY,
   ledgerOf,
   MANUAL,
   ONE_COMMAND,
@@ -199,7 +200,7 @@ describe("delivering an entry again", () => {
   });
 
   test("of an instant starts for the same instant", async () => {
-    const time = { time: { cronExpression: "0 4 * * *" }, context: OVER_REPOSITORY };
+    const time = { time: { cronExpression: IN_HALF_A_DAY }, context: OVER_REPOSITORY };
     const { id } = await addWorkflow(server, { triggers: [time] });
     await comeDue(id);
     const [first] = await ledgerOf(server, id);

@@ -8,6 +8,9 @@ export interface TestWorkflow {
   readonly secret: string;
 }
 
+/** A daily schedule that comes due while tests run only where they move its next instant: that is half a day away. */
+export const IN_HALF_A_DAY = `0 ${(new Date().getUTCHours() + 12) % 24} * * *`;
+
 /** A repository context of one action, which waits as long as there is no runner. */
 export const OVER_REPOSITORY = {
   repositories: { repositoryUrls: { repoUrls: ["https://git.example.org/team/ship.git"] } },

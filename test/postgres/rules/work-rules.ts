@@ -9,6 +9,7 @@ import {
   addWorkflow,
   deliver,
   executionsOf,
+  IN_HALF_A_DAY,
   ledgerOf,
   MANUAL,
   OVER_REPOSITORY,
@@ -88,7 +89,7 @@ export const WORK_RULES: readonly Rule[] = [
   [
     "a trigger that may not overlap starts one execution",
     async ({ url, server, token }) => {
-      const time = { cronExpression: "0 4 * * *", overlapPolicy: "OVERLAP_POLICY_SKIP" };
+      const time = { cronExpression: IN_HALF_A_DAY, overlapPolicy: "OVERLAP_POLICY_SKIP" };
       const { id } = await addWorkflow(server, { triggers: [{ time, context: OVER_REPOSITORY }] });
       await onCluster(url, `update workflow_schedule set next_at = 0 where workflow_id = '${id}'`);
       const [execution] = await until(
