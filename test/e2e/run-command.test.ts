@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { chmodSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { addScriptedAgent } from "../harness/agent-conversation.ts";
+import { addScriptedAgent, closeConversations, conversationOf } from "../harness/agent-conversation.ts";
 import { post } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
@@ -25,6 +25,7 @@ beforeEach(() => {
   home = temporaryFolder();
 });
 afterAll(async () => {
+  closeConversations();
   await stopRunners();
   await stopAll();
 });
@@ -71,6 +72,8 @@ describe("chartroom run", () => {
 
   test("steers a message into the turn that goes on, and sends one that nothing is ahead of", async () => {
     const id = await startRun("--prompt", "slow 1000");
+    // Before its turn has begun, what is steered would come before it.
+    await until(conversationOf(server, id).output, (said) => said.length > 0);
     await run("send", id, "echo later");
     await run("send", id, "enough", "--steer");
     // Only that word ends the first turn before its thousandth step.
