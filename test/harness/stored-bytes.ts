@@ -12,6 +12,7 @@ const COUNTED: Readonly<Record<string, string>> = {
     "select organization_id, i.data from agent_input_image i join agent_execution e on e.id = i.execution_id",
   agent_output:
     "select organization_id, o.body from agent_output o join agent_execution e on e.id = o.execution_id",
+  approval: "select organization_id, body from approval",
   environment: "select organization_id, body from environment",
   environment_class: "select organization_id, body from environment_class",
   host_token: "select organization_id, sealed_token, sealed_refresh_token, body from host_token",
@@ -39,6 +40,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   agent: "the operator's",
   agent_execution_annotation: "repeats the body",
   agent_interest: "ids",
+  approval_decider: "repeats the body",
   audit_log: "nobody can remove it",
   block_receipt: "of an account",
   event: "nobody can remove it; it goes with its age",
