@@ -34,6 +34,8 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "agent_input_image.input_id": 128 * BYTES,
   // Interest.id: 128 characters.
   "agent_interest.interest_id": 128 * BYTES,
+  // foldKey: AgentOutputBlock.ToolCall.id or Question.id, 128 characters, with two before it.
+  "agent_output.fold_key": 128 * BYTES + 2,
   // A SHA-256 in hexadecimal digits, and RequestApprovalRequest.tool_call_id, 128 characters.
   "approval.digest": 64,
   "approval.tool_call_id": 128 * BYTES,

@@ -45,7 +45,8 @@ const indexOf = async (url: string) =>
 
 test("migrations have the same numbers on both engines since PostgreSQL's first", () => {
   const numbers = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name.slice(0, 4));
-  const own = numbers(migrations());
+  // SQLite builds indexes with the tables that they are of.
+  const own = numbers(migrations().filter((migration) => !("indexes" in migration)));
   expect(own).toEqual(numbers(MIGRATIONS).filter((number) => number >= (own[0] ?? "")));
 });
 

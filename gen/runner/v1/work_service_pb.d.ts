@@ -149,7 +149,8 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
   degradedReason: string;
 
   /**
-   * The instance that calls, as in BeginInstance. Empty: none.
+   * The instance that calls, as in BeginInstance. Empty: none. At most 64
+   * characters.
    *
    * @generated from field: string instance_id = 3;
    */
@@ -231,7 +232,7 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
   /**
    * The instance that the leases go to, which BeginInstance has begun; that of a
    * runner whose other instance has begun since is refused (failed_precondition,
-   * IN_USE), and gets none in ReportWorks. Empty: none.
+   * IN_USE), and gets none in ReportWorks. Empty: none. At most 64 characters.
    *
    * @generated from field: string instance_id = 6;
    */
@@ -251,7 +252,8 @@ export declare const LeaseWorkRequestSchema: GenMessage<LeaseWorkRequest>;
  */
 export declare type BeginInstanceRequest = Message<"runner.v1.BeginInstanceRequest"> & {
   /**
-   * Id of the instance, a UUID that its program made once and keeps.
+   * Name of the instance, 1 to 64 characters: a random one that its program made
+   * once and keeps, such as a UUID.
    *
    * @generated from field: string instance_id = 1;
    */
