@@ -8,7 +8,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { requestBounds } from "../../src/rpc/request/request-bounds.ts";
-import { type Answer, post } from "../harness/call.ts";
+import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
@@ -176,21 +176,33 @@ describe.each([
 
   test("is one of each caller and one of all; whoever holds the most gives way to others, and has room later", async () => {
     const [last = "", ...others] = await newCallers(CALLERS);
-    const own = await fill();
-    const ofCaller = await post(server, OPERATION, new Uint8Array(SPACES.subarray(0, LEAST)), token);
-    expectError(ofCaller, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
-    expect(limitIn(ofCaller)).toBe(String(BUDGET));
-    const filled = [own];
-    for (const other of others) filled.push(await fill(other));
-    expectError(await post(server, OPERATION, IMAGES, last), 404, "not_found", "NOT_FOUND");
-    const youngest = filled.at(-1)?.at(-1) as Held;
-    const ofAll = await youngest.refused;
+    // On a slow machine the server's idle time may end a body that is held before all are: then again.
+    const { ofAll, filled } = await until(
+      async () => {
+        const filled = [await fill()];
+        for (const other of others) filled.push(await fill(other));
+        const youngest = filled.at(-1)?.at(-1) as Held;
+        expectError(await post(server, OPERATION, IMAGES, last), 404, "not_found", "NOT_FOUND");
+        const ofAll = await youngest.refused;
+        if (reasonOf(ofAll) === "DEADLINE_EXCEEDED") for (const all of filled) leave(all);
+        return { ofAll, filled };
+      },
+      ({ ofAll }) => reasonOf(ofAll) !== "DEADLINE_EXCEEDED",
+    );
     expectError(ofAll, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
     expect(limitIn(ofAll)).toBe(String(CALLERS * BUDGET));
     // Small ones are answered as ever.
     expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
     for (const all of filled) leave(all);
     leave(await fill(last));
+  });
+
+  test("of a caller is full for the caller's next body", async () => {
+    const own = await fill();
+    const ofCaller = await post(server, OPERATION, new Uint8Array(SPACES.subarray(0, LEAST)), token);
+    expectError(ofCaller, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");
+    expect(limitIn(ofCaller)).toBe(String(BUDGET));
+    leave(own);
   });
 
   const gzip = { "content-encoding": "gzip" };

@@ -158,8 +158,9 @@ test("the logs go first and in parts, so that no other write waits for all of th
   const leave = store.onCommit(() => left.push(logsLeft()));
   expect(await remove()).toBe(1);
   leave();
-  // A listener may also be called without a commit in between.
-  expect([...new Set(await Promise.all(left))]).toEqual([100, 0]);
+  // A listener may also be called without a commit in between, and late, for the commits before.
+  const counts = (await Promise.all(left)).filter((count) => count < 200);
+  expect([...new Set(counts)]).toEqual([100, 0]);
 });
 
 /** How many pieces of logs there are. */
