@@ -23,7 +23,7 @@ export function packDiff(diff: string): DiffColumns {
 }
 
 /**
- * Returns the text of a diff: that of the column `diff`, and after it what is packed. Only one of them has any.
+ * Returns the text of a diff: that of the column `diff`, and after it what is packed. At most one of them is not empty.
  * @throws Error when what is packed was changed from outside
  */
 export function diffOf({ diff, packed_diff }: DiffColumns): string {
