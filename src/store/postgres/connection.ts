@@ -18,10 +18,11 @@ import { runDirectly } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { Pipelines } from "./pipelines.ts";
+import { TYPES } from "./prepared-read.ts";
 import { requireLockedRows } from "./row-guard.ts";
 import { type ConnectionRole, READ_LIMIT_MS, settingsOf } from "./session-settings.ts";
 import { isStalePlan } from "./storage-problem.ts";
-import { fromStored, toStored } from "./text.ts";
+import { toStored } from "./text.ts";
 import { WriteClient } from "./write-client.ts";
 
 /**
@@ -32,18 +33,6 @@ const ANSWER_LIMIT_MS: Readonly<Record<ConnectionRole, number>> = {
   read: READ_LIMIT_MS + 2_000,
   write: 30_000,
   session: 4_000,
-};
-
-/** Whole numbers arrive as numbers: none of the rows exceeds 2^53. Sums of them are `numeric`. */
-const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
-  [pg.types.builtins.INT8]: Number,
-  [pg.types.builtins.NUMERIC]: Number,
-  [pg.types.builtins.TEXT]: fromStored,
-};
-
-const TYPES: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: "text" | "binary") =>
-    PARSERS[oid] ?? pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
 /** The address of a database and how to reach it. */
@@ -133,7 +122,7 @@ export function openPipelines(address: DatabaseAddress, connections: number, isS
 }
 
 /** Runs one query; prepared on its connection when it has a name. */
-export type RunQuery = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
+export type RunQuery = (query: pg.QueryConfig) => Promise<Pick<pg.QueryResult, "rows" | "rowCount">>;
 
 /** Sends a change without waiting for its answer. @returns false when the change is to be awaited */
 type SendAhead = (query: pg.QueryConfig) => boolean;

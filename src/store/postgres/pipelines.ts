@@ -1,4 +1,5 @@
 import pg from "pg";
+import { type Answer, KnownStatements, PreparedRead } from "./prepared-read.ts";
 
 /**
  * Connections for short reads. The queries of one turn of the event loop go to one connection in one piece, without
@@ -20,7 +21,7 @@ export class Pipelines {
    * @param limitMs time after which the engine ends it
    * @throws the engine's error, or the driver's
    */
-  query(query: pg.QueryConfig, limitMs: number): Promise<pg.QueryResult> {
+  query(query: pg.QueryConfig, limitMs: number): Promise<Answer> {
     this.#present ??= this.#begin();
     return this.#present.query(query, limitMs);
   }
@@ -51,6 +52,7 @@ class Pipeline {
   readonly #usualLimitMs: number;
   /** The limit of the query that was written last: the next one is carried out after it. */
   readonly #limits = new WeakMap<pg.Client, number>();
+  readonly #statements = new WeakMap<pg.Client, KnownStatements>();
   underWay = 0;
 
   constructor(config: pg.ClientConfig, limitMs: number) {
@@ -58,15 +60,23 @@ class Pipeline {
     this.#usualLimitMs = limitMs;
   }
 
-  async query(query: pg.QueryConfig, limitMs: number): Promise<pg.QueryResult> {
+  async query(query: pg.QueryConfig, limitMs: number): Promise<Answer> {
     this.underWay += 1;
     try {
       const client = this.#client ?? (await this.#open());
       this.#limit(client, limitMs);
-      return await client.query(query);
+      return await this.#read(client, query);
     } finally {
       this.underWay -= 1;
     }
+  }
+
+  #read(client: pg.Client, query: pg.QueryConfig): Promise<Answer> {
+    const statements = this.#statements.get(client) ?? new KnownStatements(client.connection);
+    this.#statements.set(client, statements);
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    client.query(new PreparedRead(query, statements, resolve, reject));
+    return promise;
   }
 
   #limit(client: pg.Client, limitMs: number): void {

@@ -46,7 +46,7 @@ async function readWithin(
   pool: pg.Pool | Pipelines,
   query: pg.QueryConfig,
   limitMs: number,
-): Promise<pg.QueryResult> {
+): ReturnType<RunQuery> {
   if (pool instanceof Pipelines) return pool.query(query, limitMs);
   const client = await pool.connect();
   try {

@@ -1,0 +1,99 @@
+import pg from "pg";
+import { fromStored } from "./text.ts";
+
+/** Whole numbers arrive as numbers: none of the rows exceeds 2^53. Sums of them are `numeric`. */
+const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
+  [pg.types.builtins.INT8]: Number,
+  [pg.types.builtins.NUMERIC]: Number,
+  [pg.types.builtins.TEXT]: fromStored,
+};
+
+/** How the values of columns arrive. */
+export const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    PARSERS[oid] ?? pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/** What the driver calls of a query as its answer arrives; its declarations leave that out. */
+interface DriverQuery extends pg.Submittable {
+  name: string | undefined;
+  callback: (error: Error | null | undefined) => void;
+  prepare(connection: pg.Connection): void;
+  handleRowDescription(message: { readonly fields: readonly pg.FieldDef[] }): void;
+  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void;
+  handleCommandComplete(): void;
+}
+
+const DriverQuery = pg.Query as unknown as new (text: string, values?: readonly unknown[]) => DriverQuery;
+
+interface Column {
+  readonly name: string;
+  readonly parse: (text: string) => unknown;
+}
+
+/** What a connection knows of its prepared statements. */
+export class KnownStatements {
+  readonly columns = new Map<string, readonly Column[]>();
+  /** The connection, without the message that asks the engine for the columns. */
+  readonly undescribed: pg.Connection;
+
+  constructor(connection: pg.Connection) {
+    this.undescribed = Object.assign(Object.create(connection), { describe: () => {} });
+  }
+}
+
+/** What a read found. */
+export interface Answer {
+  readonly rows: Readonly<Record<string, unknown>>[];
+  readonly rowCount: number;
+}
+
+/**
+ * A read of a connection that pipelines. The engine describes the columns of a prepared statement as it first runs on
+ * the connection, and not again: a statement whose columns have changed fails.
+ */
+export class PreparedRead extends DriverQuery {
+  readonly #statements: KnownStatements;
+  readonly #rows: Readonly<Record<string, unknown>>[] = [];
+  #columns: readonly Column[] = [];
+
+  constructor(
+    { name, text, values }: pg.QueryConfig,
+    statements: KnownStatements,
+    resolve: (answer: Answer) => void,
+    reject: (error: Error) => void,
+  ) {
+    super(text, values);
+    this.name = name;
+    this.callback = (error) => {
+      if (error) reject(error);
+      else resolve({ rows: this.#rows, rowCount: this.#rows.length });
+    };
+    this.#statements = statements;
+  }
+
+  override prepare(connection: pg.Connection): void {
+    const known = this.name && this.#statements.columns.get(this.name);
+    if (known) this.#columns = known;
+    super.prepare(known ? this.#statements.undescribed : connection);
+  }
+
+  override handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({
+      name,
+      parse: TYPES.getTypeParser(dataTypeID, "text"),
+    }));
+    if (this.name) this.#statements.columns.set(this.name, this.#columns);
+  }
+
+  override handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    const row: Record<string, unknown> = {};
+    for (const [index, { name, parse }] of this.#columns.entries()) {
+      const text = fields[index] ?? null;
+      row[name] = text === null ? null : parse(text);
+    }
+    this.#rows.push(row);
+  }
+
+  override handleCommandComplete(): void {}
+}
