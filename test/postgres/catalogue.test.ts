@@ -61,12 +61,11 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "workflow_trigger_event.dedupe_key": 1_024,
 };
 
-/** Expressions in indexes over texts: a hash, and one that makes texts no longer. */
-const EXPRESSIONS = ["COALESCE(organization_id, ''::text)", "md5(remote_uri)"];
+/** Expressions in indexes over texts: one that makes texts no longer. */
+const EXPRESSIONS = ["COALESCE(organization_id, ''::text)"];
 
-/** Indexes over texts of any length, which hold their hashes or their trigrams. */
+/** Indexes over texts of any length, which hold their hashes. */
 const HASHED = {
-  "project.search_text": "gin",
   "project_annotation.value": "hash",
   "project_remote.remote_uri": "hash",
   "agent_execution_annotation.value": "hash",

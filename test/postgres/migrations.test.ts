@@ -17,6 +17,8 @@ afterAll(() => cluster?.stop());
 /** Opens a connection, and ends it after the work. */
 async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
+  // One that is ended fails its query; the event alone would end the process.
+  client.on("error", () => {});
   await client.connect();
   try {
     return await work(client);
@@ -183,5 +185,60 @@ describe("a migration of indexes", () => {
     expect(ran.filter((names) => names.includes(INDEX.name))).toHaveLength(1);
     expect(ran.flat()).toHaveLength(migrations().length + 2);
     expect(await indexOf(url)).toEqual([{ valid: true, unique: false }]);
+  });
+});
+
+describe("data of an earlier release", () => {
+  /** Returns a database as the release before a migration left it. */
+  async function databaseBefore(name: string): Promise<string> {
+    const url = await emptyDatabase(cluster);
+    const all = migrations();
+    const first = all.findIndex((migration) => migration.name === name);
+    await connected(url, (client) => migrate(client, all.slice(0, first)));
+    return url;
+  }
+
+  test("is searched by the index that replaces the one of trigrams, also when its build was cut short", async () => {
+    const url = await databaseBefore("0028-project-indexes");
+    await onCluster(url, "create extension pg_trgm");
+    await onCluster(
+      url,
+      "create index project_by_search_text on project using gin (search_text gin_trgm_ops)",
+    );
+    await connected(url, async (client) => {
+      await client.query("set session_replication_role = replica");
+      await client.query(
+        `insert into project (id, organization_id, creator_id, desired_phase, search_text, technical_description,
+          used_by, body) select n::text, 'o', '', 1, 'text ' || n, '', '{}', '{}' from generate_series(1, 3000) as n`,
+      );
+    });
+    // The build waits for this transaction, and is ended there.
+    const reading = new pg.Client({ connectionString: url });
+    await reading.connect();
+    await reading.query("begin isolation level repeatable read; select from project limit 1");
+    const ended = expect(migrateWith(url)).rejects.toThrow(/terminat/);
+    const building = () =>
+      onCluster(url, "select pid from pg_stat_progress_create_index where phase like 'waiting%'").then(
+        ({ rows }) => rows[0]?.pid,
+      );
+    const pid = await until(building, (found) => found !== undefined);
+    await onCluster(url, `select pg_terminate_backend(${pid})`);
+    await ended;
+    await reading.end();
+    await migrateWith(url);
+    const { rows } = await onCluster(
+      url,
+      `select c.relname as name, x.indisvalid as valid from pg_index x join pg_class c on c.oid = x.indexrelid
+      where indrelid in ('project'::regclass, 'project_remote'::regclass) order by 1`,
+    );
+    expect(rows.filter(({ valid }) => !valid)).toEqual([]);
+    const names = rows.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["project_by_grams", "project_remote_of_project"]));
+    expect(names.filter((name) => /search_text|remote_by_project/.test(name))).toEqual([]);
+    const { rows: found } = await onCluster(
+      url,
+      "select id from project where project_grams(organization_id, search_text) @@ '''o999'''::tsquery",
+    );
+    expect(found.map(({ id }) => id).sort()).toEqual(["1999", "2999", "999"]);
   });
 });

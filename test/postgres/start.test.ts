@@ -98,7 +98,6 @@ describe("a start", () => {
   test("as a user who may not make tables says so", async () => {
     await onCluster(`${cluster.url}/postgres`, "create role guest login");
     const url = await emptyDatabase(cluster);
-    await onCluster(url, "create extension pg_trgm");
     expect(await failed(urlAs(url, "guest"))).toContain("permission denied for schema public");
   });
 
@@ -119,23 +118,6 @@ describe("a start", () => {
   test("on a database of another encoding says how to create one", async () => {
     const url = await emptyDatabase(cluster, "encoding 'LATIN1' template template0");
     expect(await failed(url)).toContain("create one with");
-  });
-
-  test("without the extension says what to install", async () => {
-    const url = await emptyDatabase(cluster);
-    const name = new URL(url).pathname.slice(1);
-    // The engine looks for extensions in a folder that has none.
-    await onCluster(url, `alter database ${name} set extension_control_path = '/absent'`);
-    const stderr = await failed(url);
-    expect(stderr).toContain("lacks the extension pg_trgm: install the engine's contrib package");
-    expect(stderr).toContain("is not available");
-  });
-
-  test("as a user who may not create the extension says what to run", async () => {
-    await onCluster(`${cluster.url}/postgres`, "create role tenant login");
-    const url = await emptyDatabase(cluster);
-    const stderr = await failed(urlAs(url, "tenant"));
-    expect(stderr).toContain('run "create extension pg_trgm" in it as a user who may');
   });
 
   test("with fewer connections than a server opens says which settings to change", async () => {

@@ -13,7 +13,7 @@ import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import * as twentySeventh from "./migrations/0027-agent-output-fold-index.ts";
-import { requireTrigrams } from "./requirements.ts";
+import * as twentyEighth from "./migrations/0028-project-indexes.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -26,9 +26,13 @@ interface TableMigration {
   readonly lowestLevel?: number;
 }
 
-/** Builds indexes outside of a transaction, while servers write. */
+/** Builds indexes outside of a transaction, while servers write. SQLite has no number for it. */
 interface IndexMigration {
+  /** Statements that define the functions that the indexes use; they can be repeated. */
+  readonly functions?: string;
   readonly indexes: readonly IndexDefinition[];
+  /** Names of indexes that these replace. */
+  readonly drops?: readonly string[];
 }
 
 /** Rewrites rows in portions, while no server runs; a start that is killed in between goes on at the next. */
@@ -76,6 +80,7 @@ export function migrations(): readonly Migration[] {
     twentyFifth,
     twentySixth,
     twentySeventh,
+    twentyEighth,
   ];
 }
 
@@ -106,8 +111,6 @@ export async function migrate(
 ): Promise<string[]> {
   await lockForMigration(client);
   try {
-    // Under the lock: of two that create it at once, the engine fails one.
-    await requireTrigrams(client);
     await client.query(`create table if not exists migration (
       position bigint primary key,
       name text collate "C" not null unique
@@ -127,7 +130,7 @@ export async function migrate(
         for (const fill of migration.fills) await fillRows(client, fill, progresses);
         await note(client, position, migration.name);
       } else if ("indexes" in migration) {
-        for (const index of migration.indexes) await buildIndex(client, index);
+        await replaceIndexes(client, migration);
         await note(client, position, migration.name);
       } else {
         await changeTables(client, position, migration);
@@ -181,6 +184,13 @@ async function changeTables(
     }
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
+}
+
+async function replaceIndexes(client: pg.ClientBase, migration: IndexMigration): Promise<void> {
+  const { functions, indexes, drops = [] } = migration;
+  if (functions !== undefined) await client.query(functions);
+  for (const index of indexes) await buildIndex(client, index);
+  for (const name of drops) await client.query(`drop index concurrently if exists ${name}`);
 }
 
 /** Builds an index that is not there. One that is invalid was cut short, and is removed before. */

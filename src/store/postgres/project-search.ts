@@ -9,21 +9,26 @@ import {
 } from "../project/project-page.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
+import { gramQuery } from "./project-grams.ts";
 
-/** The limits by which a search chooses its way. */
+/** The limits by which a search chooses its way: numbers of projects, each of which takes some microseconds. */
 const BOUNDS = {
-  /** Number of projects that are tested in the order of the page before an index is asked: a common text fills it. */
+  /** Tested in the order of the page before an index is asked: a common text fills it. */
   walk: 2_000,
-  /** Maximum number of matches that the index of trigrams leads to and that are then sorted. */
+  /** Maximum of those to which the index leads, and which are all tested and sorted. */
   few: 3_000,
+  /** Tested in the order of the page when there are more. */
+  farWalk: 10_000,
+  /** Maximum of those to which the index leads, when that does not fill the page either. */
+  many: 20_000,
 } as const;
 
 type Bounds = Readonly<Record<keyof typeof BOUNDS, number>>;
 
 /**
  * Finds the projects that pass a filter. It tests the first projects in the order of the page, which fill it where
- * many match, and are all of a small organization. For the others the engine's index of trigrams leads to texts of at
- * least three characters. Each row found is tested, so that the result is exact.
+ * many match, and are all of a small organization. For the others an index leads to the projects whose texts hold the
+ * pieces of the search. Each row found is tested, so that the result is exact.
  * @param bounds for tests
  */
 export async function findProjects(
@@ -35,11 +40,17 @@ export async function findProjects(
   const { search } = page.filter;
   // The text holds one value per line; a search across lines would find texts that no value contains.
   if (search.includes("\n")) return { rows: [], count: page.countLimit && 0 };
-  const passing = applyFilter(matching(db, search), scope, page.filter);
-  const rows =
-    (await walk(db, scope, page, bounds.walk)) ??
-    (search === "" ? undefined : await sortFew(db, scope, page, bounds.few)) ??
-    (await ordered(passing, page).select(PROJECT_COLUMNS).limit(page.limit).execute());
+  let rows = await walk(db, scope, page, bounds.walk);
+  const query = search === "" ? undefined : gramQuery(scope.organizationId, search);
+  if (!rows && query) {
+    const few = await sortFew(db, scope, page, query, bounds.few);
+    if (few) return few;
+    rows = await walk(db, scope, page, bounds.farWalk);
+    const many = rows ? undefined : await sortFew(db, scope, page, query, bounds.many);
+    if (many) return many;
+  }
+  const passing = applyFilter(builderOf(db).selectFrom("project"), scope, page.filter);
+  rows ??= await ordered(passing, page).select(PROJECT_COLUMNS).limit(page.limit).execute();
   if (page.countLimit === undefined) return { rows, count: undefined };
   const { count } = await builderOf(db)
     .selectFrom(passing.select("project.id").limit(page.countLimit).as("found"))
@@ -77,34 +88,69 @@ async function walk(
   return found;
 }
 
-/** Returns the page by the index of trigrams; undefined when that leads to many. */
+/**
+ * Returns the page by the index of texts; undefined when that leads to many. One statement tests and sorts, so that the
+ * ids of the page are all that leaves the database.
+ * @param query of gramQuery
+ */
 async function sortFew(
   db: Reader,
   scope: Scope,
   page: ProjectPage,
+  query: string,
   most: number,
-): Promise<FoundProject[] | undefined> {
-  const few = applyFilter(matching(db, page.filter.search), scope, page.filter)
-    .select(["project.id", "project.popularity"])
-    .limit(most + 1);
-  const found = await few.execute();
-  if (found.length > most) return undefined;
-  const ids = found.map(({ id }) => id);
-  const own = builderOf(db)
+): Promise<FoundProjects | undefined> {
+  const candidates = builderOf(db)
     .selectFrom("project")
-    .where("project.organization_id", "=", scope.organizationId)
-    .where(sql<SqlBool>`project.id = any(${sql.val(ids)}::text[])`);
-  return ordered(own, page).select(PROJECT_COLUMNS).limit(page.limit).execute();
+    .where(sql<SqlBool>`project_grams(project.organization_id, project.search_text) @@ ${query}::tsquery`)
+    .select(TESTED_COLUMNS)
+    .limit(most + 1);
+  const {
+    candidates: led,
+    passing,
+    ids,
+  } = await builderOf(db)
+    .with(
+      (cte) => cte("candidate").materialized(),
+      () => candidates,
+    )
+    .with("passing", (cte) => {
+      const tested = cte.selectFrom("candidate as project") as unknown as Projects<object>;
+      return applyFilter(tested, scope, page.filter).select(["project.id", "project.popularity"]);
+    })
+    .selectNoFrom((eb) => {
+      const found = eb.selectFrom("passing as project") as unknown as Projects<object>;
+      const listed = ordered(found, page).select("project.id").limit(page.limit).as("project");
+      const count = (table: "candidate" | "passing") =>
+        eb.selectFrom(table).select((of) => of.fn.countAll<number>().as("count"));
+      return [
+        count("candidate").as("candidates"),
+        count("passing").as("passing"),
+        eb.selectFrom(listed).select(sql<string>`json_agg(id)::text`.as("ids")).as("ids"),
+      ];
+    })
+    .executeTakeFirstOrThrow();
+  if ((led ?? 0) > most) return undefined;
+  const rows = await ordered(
+    builderOf(db)
+      .selectFrom("project")
+      .where("project.organization_id", "=", scope.organizationId)
+      .where(sql<SqlBool>`project.id = any(${sql.val(JSON.parse(ids ?? "[]"))}::text[])`),
+    page,
+  )
+    .select(PROJECT_COLUMNS)
+    .execute();
+  return { rows, count: page.countLimit && Math.min(passing ?? 0, page.countLimit) };
 }
 
-/** Returns all projects whose texts the index of trigrams leads to; true for every text that contains the other. */
-function matching(db: Reader, search: string): Projects<object> {
-  const all = builderOf(db).selectFrom("project");
-  if (search === "") return all;
-  return all.where(
-    sql<SqlBool>`project.search_text like ${`%${search.replace(/[\\%_]/g, "\\$&")}%`}`,
-  ) as Projects<object>;
-}
+/** The columns of a project that a filter tests and a page is sorted by. */
+const TESTED_COLUMNS = [
+  "project.id",
+  "project.organization_id",
+  "project.creator_id",
+  "project.popularity",
+  "project.search_text",
+] as const;
 
 type Part = <O>(all: Projects<O>) => Projects<O>;
 

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 
 /** The oldest release of the engine, as it numbers them. */
 const MIN_VERSION = 150_000;
@@ -70,18 +69,4 @@ export async function requireSettings(client: pg.ClientBase, mark: string): Prom
     "a pooler between this server and the database drops the settings of connections: " +
       "name the database itself in --database-url",
   );
-}
-
-/** Requires the extension pg_trgm, and creates it where the user may. @throws Error with a sentence that says what to do */
-export async function requireTrigrams(client: pg.ClientBase): Promise<void> {
-  try {
-    await client.query("create extension if not exists pg_trgm");
-  } catch (error) {
-    if (storageProblem(error) === READ_ONLY) throw error;
-    throw new Error(
-      "the database lacks the extension pg_trgm: install the engine's contrib package and run " +
-        `"create extension pg_trgm" in it as a user who may (${(error as Error).message})`,
-      { cause: error },
-    );
-  }
 }

@@ -14,7 +14,6 @@ create table project (
 create index project_by_id on project (organization_id, id);
 create index project_by_popularity on project (organization_id, popularity desc, id);
 create index project_by_phase on project (desired_phase, id);
-create index project_by_search_text on project using gin (search_text gin_trgm_ops);
 create index project_by_creator on project (organization_id, creator_id);
 
 create table project_environment_class (
