@@ -4,6 +4,7 @@ import { type Migration, migrate, migrations } from "../../src/store/postgres/mi
 import { builderOf } from "../../src/store/query-builder.ts";
 import { MIGRATIONS } from "../../src/store/sqlite/migrate.ts";
 import { SYSTEM } from "../../src/store/store.ts";
+import { storedKey } from "../../src/store/workflow/workflow-trigger-event.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster, openProcess } from "../harness/postgres-store.ts";
 import { until } from "../harness/until.ts";
@@ -197,6 +198,23 @@ describe("data of an earlier release", () => {
     await connected(url, (client) => migrate(client, all.slice(0, first)));
     return url;
   }
+
+  test("keeps the long keys of a workflow's ledger as hashes, but for one whose event came again since", async () => {
+    const url = await databaseBefore("0029-trigger-event-keys");
+    const [long, again, short] = ["l".repeat(2_000), "ü".repeat(600), "s".repeat(1_024)];
+    await connected(url, async (client) => {
+      await client.query("set session_replication_role = replica");
+      for (const [id, key] of [long, again, storedKey(again), short, null].entries()) {
+        await client.query(
+          "insert into workflow_trigger_event values ($1, 'o', 'w', 0, 0, 0, $2, null, '{}', '{}')",
+          [String(id), key],
+        );
+      }
+    });
+    await migrateWith(url);
+    const { rows } = await onCluster(url, "select dedupe_key from workflow_trigger_event order by id");
+    expect(rows.map((row) => row.dedupe_key)).toEqual([storedKey(long), null, storedKey(again), short, null]);
+  });
 
   test("is searched by the index that replaces the one of trigrams, also when its build was cut short", async () => {
     const url = await databaseBefore("0028-project-indexes");

@@ -14,6 +14,7 @@ import { openConnection } from "../../src/store/sqlite/connection.ts";
 import { MIGRATIONS, migrate } from "../../src/store/sqlite/migrate.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
+import { storedKey } from "../../src/store/workflow/workflow-trigger-event.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 afterAll(stopAll);
@@ -470,4 +471,28 @@ test("the plan of an execution of an earlier release moves beside its row, which
     ],
     [{ id: "e3", metadata: {}, spec: {} }, null],
   ]);
+});
+
+describe("the entries of a workflow's ledger with long keys of an earlier release", () => {
+  test("are found under the keys' hashes, but for one whose event came again since", () => {
+    const [long, again, short] = ["l".repeat(20_000), "ü".repeat(600), "s".repeat(1_024)];
+    const keys = migrated(
+      "0026-agent-output-fold",
+      (raw) => {
+        raw.pragma("foreign_keys = off");
+        const insert = raw.prepare(
+          "insert into workflow_trigger_event values (?, 'o', ?, 0, 0, 0, ?, null, '{}', '{}')",
+        );
+        insert.run("1", "w", long);
+        insert.run("2", "other", long);
+        insert.run("3", "w", again);
+        insert.run("4", "w", storedKey(again));
+        insert.run("5", "w", short);
+        insert.run("6", "w", null);
+      },
+      (raw) => raw.prepare("select dedupe_key from workflow_trigger_event order by id").pluck().all(),
+    );
+    expect(keys).toEqual([storedKey(long), storedKey(long), null, storedKey(again), short, null]);
+    expect(storedKey(long)).toMatch(/^sha256:[0-9a-f]{64}$/);
+  });
 });

@@ -14,6 +14,7 @@ import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import * as twentySeventh from "./migrations/0027-agent-output-fold-index.ts";
 import * as twentyEighth from "./migrations/0028-project-indexes.ts";
+import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -81,6 +82,7 @@ export function migrations(): readonly Migration[] {
     twentySixth,
     twentySeventh,
     twentyEighth,
+    twentyNinth,
   ];
 }
 

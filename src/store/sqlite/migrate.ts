@@ -4,6 +4,7 @@ import { fold } from "../../domain/fold.ts";
 import { repositoryOfPage } from "../../domain/project/project.ts";
 import { NewerData, OlderData } from "../feature-level.ts";
 import { countingProgress, type FillProgress, ROWS_PER_PORTION, type RowFill } from "../row-fill.ts";
+import { storedKey } from "../workflow/workflow-trigger-event.ts";
 import * as first from "./migrations/0001-first.ts";
 import * as second from "./migrations/0002-record.ts";
 import * as third from "./migrations/0003-workflow.ts";
@@ -27,6 +28,7 @@ import * as twentyThird from "./migrations/0023-approval.ts";
 import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
+import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -34,7 +36,7 @@ export type Migration = { readonly name: string } & (TableMigration | FillMigrat
 interface TableMigration {
   /**
    * Statements separated by semicolons; they run in one transaction, and may call `fold(text)`,
-   * `search_grams(text)` and `page_repository(url)`.
+   * `search_grams(text)`, `stored_key(text)` and `page_repository(url)`.
    */
   readonly statements: string;
   /** Lowest feature level of servers that can go on. Default: that of the data. */
@@ -81,6 +83,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentyFourth,
   twentyFifth,
   twentySixth,
+  twentyNinth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
@@ -101,6 +104,7 @@ export function migrate(
 ): string[] {
   raw.function("fold", { deterministic: true }, (text) => fold(String(text)));
   raw.function("search_grams", { deterministic: true }, (text) => searchTrigrams(String(text)));
+  raw.function("stored_key", { deterministic: true }, (key) => storedKey(String(key)));
   raw.function("page_repository", { deterministic: true }, (url) => repositoryOfPage(String(url)));
   raw.exec(`create table if not exists migration (
     position integer primary key,

@@ -11,14 +11,14 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
 
 /**
- * Maximum length of a key that is stored as it is, in characters. That of a pull request contains a clone URL, which
- * has up to 18,000 once it is escaped; an index of PostgreSQL takes 2,700 bytes.
+ * Maximum length of a key that is stored as it is, in bytes. That of a pull request contains a clone URL, which has up
+ * to 18,000 once it is escaped; an index of PostgreSQL takes 2,700.
  */
-const KEY_MAX_CHARACTERS = 1_024;
+const KEY_MAX_BYTES = 1_024;
 
-/** Returns a key as it is stored: a long one as its hash. */
-function storedKey(key: string): string {
-  if (key.length <= KEY_MAX_CHARACTERS) return key;
+/** Returns a deduplication key as it is stored: a long one as its hash. */
+export function storedKey(key: string): string {
+  if (Buffer.byteLength(key) <= KEY_MAX_BYTES) return key;
   return `sha256:${createHash("sha256").update(key).digest("hex")}`;
 }
 
