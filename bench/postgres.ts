@@ -4,7 +4,9 @@
  * npm installs, with commits forced to disk. Writes bench/POSTGRES.md, also with
  * fewer `--rounds` and `--seconds`, which the page names; with `--quick` it does
  * less and only prints. Options as those of bench.ts; the
- * cases are those of bench/postgres/cases.ts, `two-servers` and `growth`.
+ * cases are those of bench/postgres/cases.ts, `two-servers` and `growth`, of which
+ * `searches` is a part: `--case searches` and `--case create20x` are the bars of
+ * searches and of creates alone.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +59,11 @@ try {
     loads.push(loadOfLastMinute());
   }
   if (isAsked("two-servers")) two = await measureTwoServers(cluster, data, load, options);
-  if (isAsked("growth")) growth = await measurePostgresGrowth(cluster, folder, load, options.isQuick, held);
+  const onlySearches = options.cases.includes("searches") && !options.cases.includes("growth");
+  if (isAsked("growth") || onlySearches) {
+    const { isQuick } = options;
+    growth = await measurePostgresGrowth(cluster, folder, load, { isQuick, onlySearches }, held);
+  }
   loads.push(loadOfLastMinute());
 } finally {
   load.stop();

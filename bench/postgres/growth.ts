@@ -26,15 +26,19 @@ export interface PostgresGrowth {
   readonly databaseMb: number;
 }
 
-/** @param held gets the memory of the server with the most projects, after all of it */
+/**
+ * @param onlySearches true to leave out the pages, and the data that they are compared with
+ * @param held gets the memory of the server with the most projects, after all of it
+ */
 export async function measurePostgresGrowth(
   cluster: BenchCluster,
   folder: string,
   load: Load,
-  isQuick: boolean,
+  { isQuick, onlySearches }: { readonly isQuick: boolean; readonly onlySearches: boolean },
   held: number[],
 ): Promise<PostgresGrowth> {
-  const sizes = isQuick ? QUICK : FULL;
+  const all = isQuick ? QUICK : FULL;
+  const sizes = { ...all, projects: onlySearches ? all.projects.slice(-1) : all.projects };
   const servers: GrownServer[] = [];
   let [seedSeconds, databaseMb] = [0, 0];
   try {
@@ -61,7 +65,7 @@ export async function measurePostgresGrowth(
         },
       });
     }
-    const pages = await pageRows(servers, load, sizes.rounds);
+    const pages = onlySearches ? [] : await pageRows(servers, load, sizes.rounds);
     const searches = await searchRows(servers, load, sizes, POSTGRES_SEARCHES);
     const largest = servers.at(-1);
     if (largest) held.push(heldMb(largest.peer));
