@@ -1,6 +1,6 @@
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { projectRemotes } from "../../domain/project/project.ts";
-import { prepared } from "../prepared.ts";
+import { prepared, preparedInsert } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { findLocalRunnerId } from "../runner/runner.ts";
 import type { Reader, Scope } from "../store.ts";
@@ -10,21 +10,25 @@ import type {
   ProjectRemoteTable,
 } from "./project-schema.ts";
 
-const insertRemote = prepared<ProjectRemoteTable, unknown>((db, row) =>
-  db.insertInto("project_remote").values({
-    project_id: row.project_id,
-    organization_id: row.organization_id,
-    remote_uri: row.remote_uri,
-  }),
+const insertRemotes = preparedInsert<ProjectRemoteTable>((db, rows) =>
+  db.insertInto("project_remote").values(
+    rows.map((row) => ({
+      project_id: row.project_id,
+      organization_id: row.organization_id,
+      remote_uri: row.remote_uri,
+    })),
+  ),
 );
 
-const insertAnnotation = prepared<ProjectAnnotationTable, unknown>((db, row) =>
-  db.insertInto("project_annotation").values({
-    project_id: row.project_id,
-    organization_id: row.organization_id,
-    key: row.key,
-    value: row.value,
-  }),
+const insertAnnotations = preparedInsert<ProjectAnnotationTable>((db, rows) =>
+  db.insertInto("project_annotation").values(
+    rows.map((row) => ({
+      project_id: row.project_id,
+      organization_id: row.organization_id,
+      key: row.key,
+      value: row.value,
+    })),
+  ),
 );
 
 const insertClass = prepared<ProjectEnvironmentClassTable, unknown>((db, row) =>
@@ -64,13 +68,18 @@ export async function replaceProjectIndex(
   const remotes = projectRemotes(after);
   if (!before || projectRemotes(before).join("\n") !== remotes.join("\n")) {
     if (before) await deleteRemotes(db, { projectId: after.id });
-    for (const remote of remotes) await insertRemote(db, { ...owned, remote_uri: remote });
+    await insertRemotes(
+      db,
+      remotes.map((remote) => ({ ...owned, remote_uri: remote })),
+    );
   }
   if (!before) {
     // Annotations are set at creation and no operation changes them later.
-    for (const [key, value] of Object.entries(after.metadata?.annotations ?? {})) {
-      await insertAnnotation(db, { ...owned, key, value });
-    }
+    const annotations = Object.entries(after.metadata?.annotations ?? {});
+    await insertAnnotations(
+      db,
+      annotations.map(([key, value]) => ({ ...owned, key, value })),
+    );
   }
   // A class never changes its runner, so the same classes have the same rows.
   if (before && classNames(before) === classNames(after)) return;
