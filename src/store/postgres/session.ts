@@ -15,7 +15,7 @@ const CHANNEL = "chartroom";
 /** The engine takes payloads of fewer than 8,000 bytes. */
 const MAX_PAYLOAD_BYTES = 7_900;
 
-/** Time for which topics are collected before they are sent. */
+/** Minimum time between two batches of topics: what comes meanwhile is sent together, and anything else at once. */
 const BATCH_MS = 5;
 
 /** Interval between looks for commits whose wake-up was lost, and between attempts to lead. */
@@ -51,6 +51,7 @@ export class Session {
   #looking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sending: NodeJS.Timeout | undefined;
+  #sentAt = Number.NEGATIVE_INFINITY;
   #snapshot = "";
   #leader: Leader | undefined;
   #problem: string | undefined;
@@ -83,11 +84,13 @@ export class Session {
     return this.#problem;
   }
 
-  /** Sends the topics of a commit to the other processes, a little later, with those of other commits. */
+  /** Sends the topics of a commit to the other processes, with those of other commits at the same time. */
   send(topics: ReadonlySet<string>): void {
     if (this.#closed) return;
     for (const topic of topics) this.#pending.add(topic);
-    if (this.#pending.size > 0) this.#sending ??= setTimeout(() => void this.#flush(), BATCH_MS);
+    if (this.#pending.size === 0) return;
+    const waitMs = Math.max(0, this.#sentAt + BATCH_MS - performance.now());
+    this.#sending ??= setTimeout(() => void this.#flush(), waitMs);
   }
 
   async close(): Promise<void> {
@@ -139,6 +142,7 @@ export class Session {
   }
 
   async #flush(): Promise<void> {
+    this.#sentAt = performance.now();
     const text = [...this.#pending].join("\n");
     this.#pending.clear();
     const payload = Buffer.byteLength(text) > MAX_PAYLOAD_BYTES ? "" : text;
