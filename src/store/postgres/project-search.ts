@@ -71,9 +71,7 @@ async function walk(
 ): Promise<FoundProject[] | undefined> {
   const found: FoundProject[] = [];
   for (const part of parts(page)) {
-    const own = part(
-      builderOf(db).selectFrom("project").where("project.organization_id", "=", scope.organizationId),
-    );
+    const own = part(ofOrganization(db, scope, page));
     const next = own.selectAll("project").limit(most).as("project");
     const tested = builderOf(db).selectFrom(next) as unknown as Projects<object>;
     const rows = await part(applyFilter(tested, scope, page.filter))
@@ -86,6 +84,19 @@ async function walk(
     if (more.length > 0) return undefined;
   }
   return found;
+}
+
+/**
+ * Returns the projects of an organization, for one of the ranges of the order. By id, the planner could take the index of
+ * all ids and pass over those of other organizations: sorted by organization first, it cannot.
+ */
+function ofOrganization(db: Reader, { organizationId }: Scope, { order }: ProjectPage): Projects<object> {
+  const all = builderOf(db).selectFrom("project");
+  if (order.field !== "id") return all.where("project.organization_id", "=", organizationId);
+  return all
+    .where("project.organization_id", ">=", organizationId)
+    .where("project.organization_id", "<=", organizationId)
+    .orderBy("project.organization_id", order.direction);
 }
 
 /**
