@@ -20,7 +20,7 @@ export type LinkState =
 export interface DatabaseLink {
   /** Address of the database by way of the link. */
   readonly url: string;
-  /** Resolves when the link is in the state. @param marker a text in what transactions send that are to be held */
+  /** Resolves when the link is in the state. @param marker a text in what writes send that are to be held, each with another number behind it */
   enter(state: LinkState, marker?: string): Promise<void>;
   /** Returns the number of writes that share the transaction that is held; 0 while none is. */
   held(): Promise<number>;

@@ -11,9 +11,8 @@ const QUERY = "Q".charCodeAt(0);
 
 /** What one connection's client has sent since its transaction began. */
 class Transaction {
-  /** Number of writes that share it, each in a savepoint of its own. */
-  writes = 0;
-  isMarked = false;
+  /** The numbers that follow the marker, of which each write that is to be held has another. */
+  readonly marked = new Set<string>();
   isCommitting = false;
   /** True when nothing more of it passes. */
   isHeld = false;
@@ -21,9 +20,12 @@ class Transaction {
   /** Notes a whole message of the client. */
   read(message: Buffer, marker: string): void {
     const text = message[0] === QUERY ? message.toString("utf8", 5, message.length - 1) : "";
-    if (text.startsWith("begin")) [this.writes, this.isMarked] = [0, false];
-    if (text.endsWith("savepoint attempt") && !text.includes("release")) this.writes += 1;
-    if (marker !== "" && message.includes(marker)) this.isMarked = true;
+    if (text.startsWith("begin")) this.marked.clear();
+    if (marker !== "" && message.includes(marker)) {
+      for (const rest of message.toString("utf8").split(marker).slice(1)) {
+        this.marked.add(/^\d*/.exec(rest)?.[0] ?? "");
+      }
+    }
     this.isCommitting = text === "commit";
   }
 }
@@ -123,10 +125,10 @@ class Link {
 
   /** Returns whether a transaction is held, or is to be held now. */
   #holds(state: "held-commits" | "held-answers", transaction: Transaction): boolean {
-    const { isHeld, isMarked, isCommitting, writes } = transaction;
-    if (isHeld || this.#state !== state || !isMarked || !isCommitting) return isHeld;
+    const { isHeld, marked, isCommitting } = transaction;
+    if (isHeld || this.#state !== state || marked.size === 0 || !isCommitting) return isHeld;
     transaction.isHeld = true;
-    this.held = writes;
+    this.held = marked.size;
     return true;
   }
 

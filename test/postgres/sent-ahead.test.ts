@@ -125,6 +125,113 @@ describe("a change that the engine refuses", () => {
   });
 });
 
+describe("of the writes that share a commit, one that fails", () => {
+  const FAILURES = {
+    "before it changes anything": { changes: false, runs: 1 },
+    // The others begin again, each with a savepoint.
+    "after it has changed something": { changes: true, runs: 2 },
+  };
+
+  test.each(Object.keys(FAILURES) as (keyof typeof FAILURES)[])(
+    "%s leaves the others as they are",
+    async (when) => {
+      const { changes, runs } = FAILURES[when];
+      const scope = await makeOrganization(store);
+      const [ran, kept] = [new Map<string, number>(), `kept ${when}`];
+      const run = (name: string, fails: boolean) =>
+        write(scope, async (tx) => {
+          ran.set(name, (ran.get(name) ?? 0) + 1);
+          if (changes || !fails) {
+            await insertFact(tx.db, { name: `${kept} ${name}`, value: name });
+            tx.record(changeOf(scope));
+          }
+          if (fails) throw new Error("refused");
+          return factOf(tx.db, `${kept} ${name}`);
+        });
+      const settled = await together(scope, () => [run("one", false), run("two", true), run("three", false)]);
+      expect(settled).toMatchObject([
+        { status: "fulfilled", value: "one" },
+        { status: "rejected", reason: { message: "refused" } },
+        { status: "fulfilled", value: "three" },
+      ]);
+      expect([...ran]).toEqual([
+        ["one", runs],
+        ["two", runs],
+        ["three", 1],
+      ]);
+      const { rows } = await onCluster(
+        url,
+        `select value from fact where name like '${kept}%' order by name`,
+      );
+      expect(rows).toEqual([{ value: "one" }, { value: "three" }]);
+      expect(await sequencesOf(store, "audit_log", scope)).toEqual([1, 2]);
+    },
+  );
+
+  test("is not run again where it is the first, and the others follow in the next commit", async () => {
+    const scope = await makeOrganization(store);
+    let runs = 0;
+    const settled = await together(scope, () => [
+      write(scope, async (tx) => {
+        runs += 1;
+        await insertFact(tx.db, { name: "first", value: "lost" });
+        tx.record(changeOf(scope));
+        throw new Error("refused");
+      }),
+      write(scope, async (tx) => tx.record(changeOf(scope))),
+    ]);
+    expect(settled).toMatchObject([
+      { status: "rejected", reason: { message: "refused" } },
+      { status: "fulfilled" },
+    ]);
+    expect(runs).toBe(1);
+    expect(await factOf(store.reader, "first")).toBeUndefined();
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1]);
+  });
+
+  test("in a part, which changes something first, leaves the rest of its write and the others", async () => {
+    const scope = await makeOrganization(store);
+    const partly = (name: string, part: () => Promise<void>) =>
+      write(scope, async (tx) => {
+        await insertFact(tx.db, { name: `${name} before`, value: name });
+        const attempt = tx.attempt(async () => {
+          await insertFact(tx.db, { name: `${name} part`, value: name });
+          tx.record(changeOf(scope));
+          await part();
+        });
+        const outcome = await attempt.then(
+          () => "done",
+          (error) => {
+            // What the store itself says ends the write.
+            if (error.name === "StoreUnavailable") throw error;
+            return error.message as string;
+          },
+        );
+        await insertFact(tx.db, { name: `${name} after`, value: name });
+        return outcome;
+      });
+    const settled = await together(scope, () => [
+      partly("whole", async () => undefined),
+      partly("halved", async () => {
+        throw new Error("refused");
+      }),
+    ]);
+    expect(settled.map((each) => each.status === "fulfilled" && each.value)).toEqual(["done", "refused"]);
+    const { rows } = await onCluster(
+      url,
+      "select name from fact where name like 'whole %' or name like 'halved %' order by name",
+    );
+    expect(rows.map(({ name }) => name)).toEqual([
+      "halved after",
+      "halved before",
+      "whole after",
+      "whole before",
+      "whole part",
+    ]);
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1]);
+  });
+});
+
 test("many changes in a row all arrive", async () => {
   const scope = await makeOrganization(store);
   const names = Array.from({ length: 1_000 }, (_, index) => `many ${index}`);

@@ -36,7 +36,7 @@ export async function writeParts<T, R>(
       const results: PartResult<T>[] = [];
       for (const part of parts) {
         const write = () => tx.attempt(async () => (await part(tx, caller))());
-        results.push(await settle(deps, ctx, write));
+        results.push(await settle(deps, ctx, write, { sharesWrite: true }));
       }
       return respond(results);
     });
@@ -49,11 +49,13 @@ async function settle<T>(
   { onPartFailure }: LeaseDependencies,
   ctx: HandlerContext,
   write: () => Promise<T>,
+  { sharesWrite = false } = {},
 ): Promise<PartResult<T>> {
   try {
     return { value: await write() };
   } catch (error) {
-    if (ctx.signal.aborted) throw error;
+    // What the engine did not take ends the write that the part shares with others.
+    if (ctx.signal.aborted || (sharesWrite && error instanceof StoreUnavailable)) throw error;
     if (!(error instanceof DomainError)) onPartFailure(operationOf(ctx), error);
     return { error: workErrorOf(error) };
   }

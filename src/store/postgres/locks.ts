@@ -26,6 +26,16 @@ const MIGRATION_LOOK_MS = 200;
 /** The locks of one transaction. */
 export type LockSet = readonly Lock[] | "installation";
 
+/** The error of a write that needs more locks than it has, as it found by reading under those that it has. */
+export class LocksGrew extends Error {
+  readonly missing: readonly Lock[];
+
+  constructor(missing: readonly Lock[]) {
+    super("a write needs more locks than it has");
+    this.missing = missing;
+  }
+}
+
 /** The key of what belongs to no organization; no key of an organization is such a text. */
 const COMMON = "common";
 

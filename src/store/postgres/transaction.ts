@@ -5,7 +5,7 @@ import { deadlinePassed } from "../../domain/error.ts";
 import { Group } from "../group.ts";
 import type { AuditSeal } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
-import type { StoreUnavailable } from "../store.ts";
+import { StoreUnavailable } from "../store.ts";
 import { builderOfClient, guardRows } from "./connection.ts";
 import type { WaitingWrite } from "./lane.ts";
 import { type LockSet, lockForWrite } from "./locks.ts";
@@ -16,7 +16,31 @@ import type { WriteClient } from "./write-client.ts";
 /** Makes the error that a caller gets from one of the engine. */
 type Fail = (cause: unknown) => StoreUnavailable;
 
-/** One transaction of the engine, which several writes share, each in a savepoint of its own. */
+/**
+ * The error of a transaction that cannot go on without savepoints: of the writes that share it, or of the parts of one,
+ * one fails that has changed something, and the others are to remain.
+ */
+export class NeedsSavepoints extends StoreUnavailable {
+  constructor(cause: unknown) {
+    super("the transaction begins again, with savepoints", { cause });
+  }
+}
+
+/** The error of a transaction whose only write has failed. */
+export class WriteFailed extends Error {
+  /** Tells its caller. */
+  readonly settle: () => void;
+
+  constructor(settle: () => void) {
+    super("the only write of the transaction failed");
+    this.settle = settle;
+  }
+}
+
+/**
+ * One transaction of the engine, which several writes share. Few of them fail once they have changed something, so that
+ * it makes no savepoints: when one does, it ends, and the writes begin again in one with a savepoint for each.
+ */
 export class Transaction {
   readonly client: WriteClient;
   readonly db: Kysely<Schema>;
@@ -24,16 +48,23 @@ export class Transaction {
   /** The topics whose listeners are called after the commit. */
   readonly topics = new Set<string>();
   readonly #fail: Fail;
+  readonly #hasSavepoints: boolean;
+  #attempts = 0;
+  /** True when the present write has had a part that may fail. */
+  #hasParts = false;
+  /** Set when it cannot go on, whatever the write does that was told so. */
+  #needsSavepoints: NeedsSavepoints | undefined;
   /** The limits of a statement that are set, in milliseconds; 0 for none. */
   #lockMs = 0;
   #statementMs = 0;
   #featureLevel = 0;
 
-  constructor(client: WriteClient, fail: Fail) {
+  constructor(client: WriteClient, fail: Fail, hasSavepoints: boolean) {
     this.client = client;
     this.db = builderOfClient(client);
     this.group = new Group(this.db);
     this.#fail = fail;
+    this.#hasSavepoints = hasSavepoints;
   }
 
   /**
@@ -59,25 +90,39 @@ export class Transaction {
   /**
    * Runs one write.
    * @returns the function that tells its caller, once all is committed
-   * @throws the engine's error when the transaction is lost, or is to be begun again
+   * @throws the engine's error when the transaction is lost, or is to be begun again; NeedsSavepoints; WriteFailed
    */
   async attempt(write: WaitingWrite): Promise<() => void> {
     const { client, group } = this;
     const mark = group.mark();
     const { deadline } = write;
     const leftMs = deadline === undefined ? 0 : Math.max(1, deadline - performance.now());
-    client.sendAhead({ text: `${this.#limit(leftMs || LOCK_WAIT_MS, leftMs)}savepoint attempt` });
+    const limits = this.#limit(leftMs || LOCK_WAIT_MS, leftMs);
+    const savepoint = this.#hasSavepoints ? "savepoint attempt" : "";
+    if (limits !== "" || savepoint !== "") client.sendAhead({ text: `${limits}${savepoint}` });
+    this.#attempts += 1;
+    this.#hasParts = false;
+    const { changes } = client;
     guardRows(client, write.held);
     try {
       const value = await write.run(this);
-      if (client.failure) throw client.failure;
-      await client.query("release savepoint attempt");
+      const refusal = this.#hasSavepoints ? client.failure : client.refusal;
+      if (refusal ?? this.#needsSavepoints) throw refusal ?? this.#needsSavepoints;
+      if (this.#hasSavepoints) await client.query("release savepoint attempt");
       return () => write.resolve(value);
     } catch (error) {
       if (isBroken(error) || isRetryable(error)) throw error;
-      await client.query("rollback to savepoint attempt; release savepoint attempt");
+      const settle = () => write.reject(this.#errorOf(error, write));
+      if (this.#hasSavepoints) {
+        await client.query("rollback to savepoint attempt; release savepoint attempt");
+      } else if (this.#needsSavepoints || client.refusal || client.changes > changes) {
+        await client.answered();
+        // A part may have counted as done whose change the engine then refused, and the write have failed of that.
+        const isItsOwn = !this.#needsSavepoints && !(this.#hasParts && client.refusal);
+        throw this.#attempts === 1 && isItsOwn ? new WriteFailed(settle) : this.#restart(error);
+      }
       group.backTo(mark);
-      return () => write.reject(this.#errorOf(error, write));
+      return settle;
     } finally {
       guardRows(client, undefined);
     }
@@ -86,28 +131,48 @@ export class Transaction {
   /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */
   async attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
     const { client } = this;
-    client.sendAhead({ text: "savepoint part" });
+    this.#hasParts = true;
+    if (this.#hasSavepoints) client.sendAhead({ text: "savepoint part" });
+    const { changes } = client;
     try {
       const value = await part();
       if (client.failure) throw client.failure;
-      await client.query("release savepoint part");
+      if (this.#hasSavepoints) await client.query("release savepoint part");
       return value;
     } catch (error) {
       // Both errors end the whole transaction. A retryable one reaches the writer, which starts it over; a broken
       // connection is reported as unavailable.
       if (isRetryable(error)) throw error;
       if (isBroken(error)) throw this.#fail(error);
-      await client.query("rollback to savepoint part; release savepoint part");
+      if (this.#hasSavepoints) await client.query("rollback to savepoint part; release savepoint part");
+      else if (this.#needsSavepoints || client.refusal || client.changes > changes)
+        throw this.#restart(error);
       undo();
       throw isEngineFailure(error) ? this.#fail(error) : error;
     }
   }
 
+  #restart(cause: unknown): NeedsSavepoints {
+    this.#needsSavepoints ??= new NeedsSavepoints(cause);
+    return this.#needsSavepoints;
+  }
+
   /**
    * Writes the records of all writes, and commits.
-   * @throws the engine's error; when the connection broke, nobody knows whether the commit was made
+   * @throws the engine's error; when the connection broke, nobody knows whether the commit was made; NeedsSavepoints
    */
   async commit(seal: AuditSeal): Promise<void> {
+    try {
+      await this.#commit(seal);
+    } catch (error) {
+      const { refusal } = this.client;
+      if (this.#hasSavepoints || !refusal || isBroken(error) || isRetryable(error)) throw error;
+      // It may be that of the last write alone.
+      throw this.#restart(error);
+    }
+  }
+
+  async #commit(seal: AuditSeal): Promise<void> {
     // Those of the last caller; what follows is for all of them.
     const limits = this.#limit(LOCK_WAIT_MS, 0);
     if (limits !== "") this.client.sendAhead({ text: limits });
@@ -164,3 +229,10 @@ export async function rollback(client: pg.ClientBase): Promise<boolean> {
     return false;
   }
 }
+
+/** Longest pause before a transaction begins again, for each attempt that was made, in milliseconds. */
+const RETRY_MS = 10;
+
+/** Waits a little, so that two transactions that stopped each other do not do so again. */
+export const pauseBefore = (attempt: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, attempt * RETRY_MS * Math.random()));

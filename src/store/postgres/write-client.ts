@@ -12,6 +12,8 @@ const MAX_AHEAD = 64;
 export class WriteClient extends pg.Client {
   #ahead = 0;
   #failure: Error | undefined;
+  #refusal: Error | undefined;
+  #changes = 0;
   #isHeld = false;
 
   constructor(config?: pg.ClientConfig) {
@@ -26,6 +28,16 @@ export class WriteClient extends pg.Client {
     return this.#failure;
   }
 
+  /** The first error of the engine since the last rollback, of any statement: whatever shares the transaction is lost. */
+  get refusal(): Error | undefined {
+    return this.#refusal;
+  }
+
+  /** Number of statements so far that may have changed something. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   /** False while so many statements are under way that the next one is to be awaited. */
   get canSendAhead(): boolean {
     return this.#ahead < MAX_AHEAD;
@@ -34,32 +46,48 @@ export class WriteClient extends pg.Client {
   /** Sends a statement whose answer nobody needs. @param onFailure called with its error */
   sendAhead(query: pg.QueryConfig, onFailure?: (error: Error) => void): void {
     this.#hold();
+    this.#count(query.text);
     this.#ahead += 1;
     // Not the form that returns a promise: the driver calls this at once where it cannot send the values.
     const settle = (error?: Error | null) => {
       this.#ahead -= 1;
       if (!error) return;
       this.#failure ??= error;
+      this.#refusal ??= error;
       onFailure?.(error);
     };
     super.query({ ...query }, settle);
   }
 
+  /** Waits for the answers to all that was sent; never rejects, unless the connection breaks. */
+  async answered(): Promise<void> {
+    const answer: Promise<unknown> = this.query("select");
+    await answer.catch((error) => {
+      if (isBroken(error)) throw error;
+    });
+  }
+
   override query(...args: unknown[]): never {
     this.#hold();
-    const [text] = args;
+    const text = textOf(args[0]);
+    this.#count(text);
     const result = Reflect.apply(super.query, this, args) as Promise<unknown>;
     const answer = result.then(
       (value) => {
-        if (typeof text === "string" && text.startsWith("rollback")) this.#failure = undefined;
+        if (text.startsWith("rollback")) this.#failure = this.#refusal = undefined;
         return value;
       },
       (error) => {
+        this.#refusal ??= error;
         throw isBroken(error) ? error : (this.#failure ?? error);
       },
     );
     // Of the driver's many forms the one that returns a promise is used; `never` fits the declarations of all.
     return answer as never;
+  }
+
+  #count(text: string): void {
+    if (!text.startsWith("select")) this.#changes += 1;
   }
 
   /** Keeps what is written from being sent until the turn of the event loop ends. */
@@ -74,3 +102,6 @@ export class WriteClient extends pg.Client {
     });
   }
 }
+
+const textOf = (query: unknown): string =>
+  typeof query === "string" ? query : (query as pg.QueryConfig).text;

@@ -9,7 +9,6 @@ import type { Schema } from "../schema.ts";
 import {
   type Actor,
   type BookkeepingOptions,
-  type Lock,
   type Reader,
   StoreUnavailable,
   type WriteOptions,
@@ -17,12 +16,19 @@ import {
 } from "../store.ts";
 import { LevelCheck } from "./feature-level.ts";
 import { Lane, type WaitingWrite } from "./lane.ts";
-import { type LockSet, stillLeads } from "./locks.ts";
+import { type LockSet, LocksGrew, stillLeads } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
 import { LOCK_WAIT_MS } from "./session-settings.ts";
 import { isBroken, isRetryable, isTimeout, storageProblem } from "./storage-problem.ts";
-import { rollback, Transaction, tryChange } from "./transaction.ts";
+import {
+  NeedsSavepoints,
+  pauseBefore,
+  rollback,
+  Transaction,
+  tryChange,
+  WriteFailed,
+} from "./transaction.ts";
 import { Turns } from "./turns.ts";
 import type { WriteClient } from "./write-client.ts";
 
@@ -34,9 +40,6 @@ const QUEUE_LIMIT = 10_000;
 
 /** Times that a group is begun again after a deadlock or a failed serialization, and a write whose locks have grown. */
 const MAX_ATTEMPTS = 5;
-
-/** Longest pause before such an attempt, for each that was made, in milliseconds. */
-const RETRY_MS = 10;
 
 export interface WriterOptions extends WriteSettings {
   readonly pool: pg.Pool;
@@ -55,19 +58,9 @@ export interface WriterOptions extends WriteSettings {
 /** A write with what it may change; bookkeeping, which has none, may change only its columns. */
 type Run<T> = (transaction: Transaction, held: HeldLocks | undefined) => Promise<T>;
 
-/** The error of a write that needs more locks than it has, as it found by reading under those that it has. */
-class LocksGrew extends Error {
-  readonly missing: readonly Lock[];
-
-  constructor(missing: readonly Lock[]) {
-    super("a write needs more locks than it has");
-    this.missing = missing;
-  }
-}
-
 /**
- * Writes to PostgreSQL. Writes of one organization that wait at the same time share a commit, each in a savepoint of
- * its own; organizations go side by side. A transaction takes the locks of its organizations before it reads
+ * Writes to PostgreSQL. Writes of one organization that wait at the same time share a commit, but no failure;
+ * organizations go side by side. A transaction takes the locks of its organizations before it reads
  * anything, and so sees what a single writer would have shown it.
  */
 export class Writer {
@@ -114,7 +107,7 @@ export class Writer {
     return this.enqueue(({ db }) => run(db), options);
   }
 
-  /** Runs `run` in a savepoint of the next transaction with these locks; without any for bookkeeping. */
+  /** Runs `run` in the next transaction with these locks; without any for bookkeeping. */
   async enqueue<T>(run: Run<T>, options: WriteOptions): Promise<T> {
     const { locks } = options;
     if (typeof locks !== "function") return this.#wait(run, locks, options);
@@ -240,8 +233,9 @@ export class Writer {
 
   /** Makes one commit of the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
   async #transact(client: WriteClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
+    let hasSavepoints = false;
     for (let attempt = 1; ; attempt++) {
-      const transaction = new Transaction(client, (cause) => this.#failed(cause));
+      const transaction = new Transaction(client, (cause) => this.#failed(cause), hasSavepoints);
       try {
         this.#level.require(await transaction.begin(lane.locks, lane.longestWaitMs(performance.now())));
         const settled = await this.#attemptGroup(transaction, lane, members);
@@ -252,10 +246,17 @@ export class Writer {
         this.#options.onCommitted(transaction.topics);
         return;
       } catch (error) {
-        if (!isRetryable(error) || attempt === MAX_ATTEMPTS) throw error;
+        if (error instanceof WriteFailed) {
+          error.settle();
+          await client.query("rollback");
+          return;
+        }
+        const needsSavepoints = error instanceof NeedsSavepoints;
+        if (!needsSavepoints && (!isRetryable(error) || attempt >= MAX_ATTEMPTS)) throw error;
         await client.query("rollback");
         lane.putBack(members.splice(0));
-        await pauseBefore(attempt + 1);
+        hasSavepoints ||= needsSavepoints;
+        if (!needsSavepoints) await pauseBefore(attempt + 1);
       }
     }
   }
@@ -289,7 +290,3 @@ export class Writer {
     return new StoreUnavailable("the database did not take the write", { problem, cause });
   }
 }
-
-/** Waits a little, so that two transactions that stopped each other do not do so again. */
-const pauseBefore = (attempt: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, attempt * RETRY_MS * Math.random()));
