@@ -1,7 +1,8 @@
 /**
  * Measures how the service gives work out, beside queues that do nothing else: `npm run bench:workflows`. Writes
  * bench/WORKFLOWS.md; with `--quick` it does less, takes under three minutes and only prints; `--rounds N` in
- * place of three. What the queues need and the machine lacks it names, and then it only prints.
+ * place of three; `--only oneOrganization` runs that workload alone, or several with commas between, and prints its
+ * figures. What the queues need and the machine lacks it names, and then it only prints.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,10 +34,11 @@ const QUICK: typeof FULL = {
 const ORGANIZATIONS = 20;
 
 const { values: options } = parseArgs({
-  options: { quick: { type: "boolean" }, rounds: { type: "string" } },
+  options: { quick: { type: "boolean" }, rounds: { type: "string" }, only: { type: "string" } },
 });
 const isQuick = options.quick === true;
 const sizes: Sizes & { readonly postgres: PostgresSizes; readonly jobs: number } = isQuick ? QUICK : FULL;
+const only = options.only?.split(",");
 const roundCount = Number(options.rounds ?? (isQuick ? 1 : 3));
 const missing = missingForQueues();
 for (const each of missing) process.stderr.write(`missing: ${each}\n`);
@@ -61,7 +63,7 @@ try {
     // In turn, so that what else the machine does meets all of them alike.
     for (const name of Object.keys(workloads) as (keyof typeof workloads)[]) {
       const workload = workloads[name];
-      if (!workload) continue;
+      if (!workload || (only && !only.includes(name))) continue;
       const figures = await workload(round);
       rounds[name].push(figures);
       process.stderr.write(`round ${round}, ${name}: ${JSON.stringify(figures)}\n`);
@@ -71,11 +73,21 @@ try {
 } finally {
   await cluster.stop();
 }
-const page = pageOf();
-if (isQuick || missing.length > 0) {
-  process.stdout.write(page);
-  for (const each of missing) process.stderr.write(`the page was not written, for lack of ${each}\n`);
-} else writeFileSync(join(import.meta.dirname, "WORKFLOWS.md"), page);
+if (only) {
+  for (const name of Object.keys(workloads).filter((each) =>
+    only.includes(each),
+  ) as (keyof typeof workloads)[]) {
+    process.stdout.write(`${name}\n\n${table(rounds[name]).join("\n")}\n\n`);
+  }
+} else writePage();
+
+function writePage(): void {
+  const page = pageOf();
+  if (isQuick || missing.length > 0) {
+    process.stdout.write(page);
+    for (const each of missing) process.stderr.write(`the page was not written, for lack of ${each}\n`);
+  } else writeFileSync(join(import.meta.dirname, "WORKFLOWS.md"), page);
+}
 
 /** In the order in which they run; a queue without what it needs is left out. */
 function workloadsOn(on: BenchCluster) {
