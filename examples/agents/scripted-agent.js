@@ -12,6 +12,8 @@
  *     count              answers how many messages it has got since it was started
  *     edit PATH WORDS    adds a line to a file of the repository
  *     tool NAME WORDS    asks for a tool
+ *     ask NAME KIND WORDS  asks whether it may use a tool of the kind for the words, and answers what it was told
+ *     question NAME WORDS  asks a person, and answers the answer
  *     image              answers the type and size of each image of the message
  *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn,
  *                        and "enough" ends it
@@ -44,7 +46,7 @@ let start = {};
 let count = 0;
 /** What it waits for besides messages, by its own names: each wait says all of it anew. */
 const waitedFor = new Map();
-/** What was answered about sub-agents, by the key of each. */
+/** What takes an answer about sub-agents, by the key of each, and to requests, by their names. */
 const answered = new Map();
 
 const say = (line) => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -56,6 +58,7 @@ createInterface({ input: process.stdin })
     if (message.type === "start") start = message;
     else if (message.type === "stop") process.exit(0);
     else if (message.type.startsWith("subagent_")) answered.get(message.key)?.(message);
+    else if (message.type === "permission" || message.type === "answer") answered.get(message.id)?.(message);
     else waiting.push(message);
     wakeUp();
   })
@@ -120,6 +123,10 @@ async function obey(line, message) {
       return edit(words);
     case "tool":
       return tool(words);
+    case "ask":
+      return ask(words);
+    case "question":
+      return question(words);
     case "image":
       for (const { image } of message.inputs) {
         if (image) text(`${image.mimeType} of ${statSync(image.path).size} bytes`);
@@ -165,6 +172,26 @@ function edit(words) {
 function tool(words) {
   const [, name = "", asked = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
   say({ type: "tool_request", id: `tool-${count}`, name, arguments: { words: asked } });
+}
+
+async function ask(words) {
+  const [, id = "", kind = "", title = ""] = /^(\S*) ?(\S*) ?(.*)$/.exec(words) ?? [];
+  const answer = new Promise((resolve) => answered.set(id, resolve));
+  const options = [
+    { id: "yes", name: "Yes", kind: "allow_once" },
+    { id: "no", name: "No", kind: "reject_once" },
+  ];
+  say({ type: "permission_request", id, kind, title, tool: kind, input: { words: title }, options });
+  const { allowed, option, reason } = await answer;
+  text([id, allowed ? "is allowed" : "is not allowed", option, reason].filter(Boolean).join(": "));
+}
+
+async function question(words) {
+  const [, id = "", message = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
+  const answer = new Promise((resolve) => answered.set(id, resolve));
+  say({ type: "answer_request", id, message, schema: { type: "object" } });
+  const told = await answer;
+  text(`${id}: ${told.answered ? JSON.stringify(told.answer) : `no answer: ${told.reason ?? ""}`}`);
 }
 
 async function workSlowly(steps) {

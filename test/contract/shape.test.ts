@@ -139,6 +139,7 @@ const WORK = [
   "AgentWorkService/GetStepAgent",
   "AgentWorkService/ReportAgent",
   "AgentWorkService/ReportAgents",
+  "AgentWorkService/RequestApproval",
   "AgentWorkService/StartStepAgent",
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",

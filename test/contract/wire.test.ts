@@ -65,6 +65,10 @@ const OWN_OPERATIONS = [
 ];
 const OWN_TYPES = [
   "Agent",
+  "AgentApprovalPolicy",
+  "AgentApprovalPolicy.Effect",
+  "AgentApprovalPolicy.Origin",
+  "AgentApprovalPolicy.Rule",
   "AgentInput",
   "AgentInputReceipt",
   "AgentOutputBlock",

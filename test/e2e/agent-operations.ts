@@ -122,6 +122,15 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ ...leased(world), name: "Helper", prompt: "look into the failing test", key: "helper" }),
     { leaseId: "agentLease", agentId: "agent" },
   ),
+  "AgentWorkService/RequestApproval": asRunner(
+    (world) => ({
+      ...leased(world),
+      toolCallId: "call-1",
+      toolCall: { title: "Run the tests", kind: "TOOL_KIND_EXECUTE", tool: "shell", input: "make test" },
+      options: [{ id: "yes", name: "Run them", kind: "KIND_ALLOW_ONCE" }],
+    }),
+    { leaseId: "agentLease" },
+  ),
   "AgentWorkService/StartStepAgent": asRunner(leasedAction, { leaseId: "actionLease" }),
   "AgentWorkService/GetStepAgent": asRunner(
     (world) => ({ ...leasedAction(world), agentExecutionId: world.stepAgentExecution }),

@@ -9,6 +9,13 @@ import { findQueuedInputs } from "../../src/store/agent/agent-input.ts";
 import { findInputPage } from "../../src/store/agent/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent/agent-interest.ts";
 import { findOutput } from "../../src/store/agent/agent-output.ts";
+import {
+  findApprovalsOfToolCall,
+  findExpiredApprovals,
+  findPendingApprovalIds,
+  findPendingApprovals,
+} from "../../src/store/approval/approval.ts";
+import { findApprovalPage } from "../../src/store/approval/approval-list.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
@@ -189,6 +196,28 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   queries = [];
   await findDueTimers(db, made.clock.now, 100);
   expect(plans()[0]?.[0]).toContain("INDEX agent_interest_by_time (fires_at<?)");
+});
+
+test("what a run waits for is found by the run, a list of approvals by its state, and what expires by its time", async () => {
+  await findPendingApprovals(db, scope, { agentExecutionId: "e" });
+  await findPendingApprovalIds(db, scope, ["e", "f"]);
+  await findApprovalsOfToolCall(db, scope, "e", "call");
+  for (const plan of plans())
+    expect(plan[0]).toMatch(
+      /^SEARCH approval USING INDEX \S+ \(agent_execution_id=\?( AND tool_call_id=\?)?\)$/,
+    );
+  queries = [];
+  await findPendingApprovals(db, scope, { actionId: "a" });
+  expect(plans()[0]?.[0]).toMatch(/^SEARCH approval USING INDEX \S+ \(action_id=\?\)$/);
+  queries = [];
+  const filter = { states: [1], agentExecutionIds: [], workflowExecutionIds: [], reader: undefined };
+  await findApprovalPage(db, scope, filter, { key: 0, id: "a" }, 26);
+  expect(plans()[0]).toEqual([
+    expect.stringContaining("approval_by_phase (organization_id=? AND phase=? AND id<?)"),
+  ]);
+  queries = [];
+  await findExpiredApprovals(db, made.clock.now, 100);
+  expect(plans()[0]).toEqual([expect.stringContaining("INDEX approval_by_expiry (expires_at<?)")]);
 });
 
 test("a later page of projects begins where the last one ended, in both orders and directions", async () => {

@@ -7,6 +7,8 @@ import type { Message } from "@bufbuild/protobuf";
 import type { AgentExecution, AgentGoalStatus, AgentInput, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions } from "../../service/v1/agent_pb.js";
 import type { ReportProgressRequest_EnvironmentProgress, WorkError } from "./work_service_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ApprovalOption, ApprovalOutcome, ApprovalQuestion, ApprovalToolCall } from "../../service/v1/approval_pb.js";
+import type { PolicyDecision } from "../../service/v1/policy_decision_pb.js";
 
 /**
  * Describes the file runner/v1/agent_work_service.proto.
@@ -546,6 +548,151 @@ export declare type StartSubagentResponse = Message<"runner.v1.StartSubagentResp
 export declare const StartSubagentResponseSchema: GenMessage<StartSubagentResponse>;
 
 /**
+ * What the agent asks for.
+ *
+ * @generated from message runner.v1.RequestApprovalRequest
+ */
+export declare type RequestApprovalRequest = Message<"runner.v1.RequestApprovalRequest"> & {
+  /**
+   * Id of the lease.
+   *
+   * @generated from field: string lease_id = 1;
+   */
+  leaseId: string;
+
+  /**
+   * Its fence.
+   *
+   * @generated from field: int64 fence = 2;
+   */
+  fence: bigint;
+
+  /**
+   * Names the tool call or question within its run, 1 to 128 characters.
+   *
+   * @generated from field: string tool_call_id = 3;
+   */
+  toolCallId: string;
+
+  /**
+   * What is asked for; exactly one.
+   *
+   * @generated from oneof runner.v1.RequestApprovalRequest.request
+   */
+  request: {
+    /**
+     * A tool call.
+     *
+     * @generated from field: service.v1.ApprovalToolCall tool_call = 4;
+     */
+    value: ApprovalToolCall;
+    case: "toolCall";
+  } | {
+    /**
+     * A question to a person.
+     *
+     * @generated from field: service.v1.ApprovalQuestion question = 5;
+     */
+    value: ApprovalQuestion;
+    case: "question";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The answers to choose from, in the order in which people see them. Empty: to
+   * approve or to deny is all there is. At most 16.
+   *
+   * @generated from field: repeated service.v1.ApprovalOption options = 6;
+   */
+  options: ApprovalOption[];
+};
+
+/**
+ * Describes the message runner.v1.RequestApprovalRequest.
+ * Use `create(RequestApprovalRequestSchema)` to create a new message.
+ */
+export declare const RequestApprovalRequestSchema: GenMessage<RequestApprovalRequest>;
+
+/**
+ * Whether it may be done.
+ *
+ * @generated from message runner.v1.RequestApprovalResponse
+ */
+export declare type RequestApprovalResponse = Message<"runner.v1.RequestApprovalResponse"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof runner.v1.RequestApprovalResponse.answer
+   */
+  answer: {
+    /**
+     * Nobody is asked.
+     *
+     * @generated from field: runner.v1.RequestApprovalResponse.PolicyAnswer policy = 1;
+     */
+    value: RequestApprovalResponse_PolicyAnswer;
+    case: "policy";
+  } | {
+    /**
+     * People are asked. While the state is PENDING, the outcome comes with the
+     * run's inputs; any other state is the outcome itself, where CANCELLED counts
+     * as denied.
+     *
+     * @generated from field: service.v1.ApprovalOutcome approval = 2;
+     */
+    value: ApprovalOutcome;
+    case: "approval";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.RequestApprovalResponse.
+ * Use `create(RequestApprovalResponseSchema)` to create a new message.
+ */
+export declare const RequestApprovalResponseSchema: GenMessage<RequestApprovalResponse>;
+
+/**
+ * What the policy decided, or its default.
+ *
+ * @generated from message runner.v1.RequestApprovalResponse.PolicyAnswer
+ */
+export declare type RequestApprovalResponse_PolicyAnswer = Message<"runner.v1.RequestApprovalResponse.PolicyAnswer"> & {
+  /**
+   * Whether it may be done.
+   *
+   * @generated from field: bool allowed = 1;
+   */
+  allowed: boolean;
+
+  /**
+   * Why, to be read by the agent and by people; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Path of the field of OrganizationPolicies that decided, in JSON names, such
+   * as `agentPolicy.approvals.rules[0]`.
+   *
+   * @generated from field: string field_path = 3;
+   */
+  fieldPath: string;
+
+  /**
+   * The decision as errors tell it. Unset where it may be done.
+   *
+   * @generated from field: service.v1.PolicyDecision decision = 4;
+   */
+  decision?: PolicyDecision | undefined;
+};
+
+/**
+ * Describes the message runner.v1.RequestApprovalResponse.PolicyAnswer.
+ * Use `create(RequestApprovalResponse_PolicyAnswerSchema)` to create a new message.
+ */
+export declare const RequestApprovalResponse_PolicyAnswerSchema: GenMessage<RequestApprovalResponse_PolicyAnswer>;
+
+/**
  * Which step to start the agent of.
  *
  * @generated from message runner.v1.StartStepAgentRequest
@@ -746,6 +893,23 @@ export declare const AgentWorkService: GenService<{
     methodKind: "unary";
     input: typeof StartSubagentRequestSchema;
     output: typeof StartSubagentResponseSchema;
+  },
+  /**
+   * Asks whether the agent may carry out a tool call, or asks a person something.
+   * The organization's policy decides at once, or an approval is asked for, whose
+   * outcome comes with the run's inputs. To repeat it under the id of the tool
+   * call, with the same content, asks nobody again and answers what has become of
+   * it. With other content under the id, what was asked before is cancelled.
+   * Callable by the lease's holder. Errors: aborted; permission_denied;
+   * invalid_argument for a text with characters that hide or reorder it;
+   * failed_precondition for a lease on other work.
+   *
+   * @generated from rpc runner.v1.AgentWorkService.RequestApproval
+   */
+  requestApproval: {
+    methodKind: "unary";
+    input: typeof RequestApprovalRequestSchema;
+    output: typeof RequestApprovalResponseSchema;
   },
   /**
    * Starts the run of an agent step of the action that the runner holds the lease

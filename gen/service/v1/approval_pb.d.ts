@@ -506,7 +506,7 @@ export declare type ApprovalOutcome = Message<"service.v1.ApprovalOutcome"> & {
   digest: string;
 
   /**
-   * APPROVED, DENIED or EXPIRED.
+   * What became of it: among the inputs of a run APPROVED, DENIED or EXPIRED.
    *
    * @generated from field: service.v1.ApprovalState state = 4;
    */
@@ -683,7 +683,8 @@ export enum ApprovalKind {
 export declare const ApprovalKindSchema: GenEnum<ApprovalKind>;
 
 /**
- * What a tool of an agent does. Agents say so themselves.
+ * What a tool of an agent does, with the numbers of AgentOutputBlock.ToolCall.Kind.
+ * Agents say so themselves.
  *
  * @generated from enum service.v1.ToolKind
  */
@@ -738,18 +739,18 @@ export enum ToolKind {
   EXECUTE = 6,
 
   /**
-   * It thinks or plans.
-   *
-   * @generated from enum value: TOOL_KIND_THINK = 7;
-   */
-  THINK = 7,
-
-  /**
    * It gets something from outside.
    *
-   * @generated from enum value: TOOL_KIND_FETCH = 8;
+   * @generated from enum value: TOOL_KIND_FETCH = 7;
    */
-  FETCH = 8,
+  FETCH = 7,
+
+  /**
+   * It thinks or plans.
+   *
+   * @generated from enum value: TOOL_KIND_THINK = 8;
+   */
+  THINK = 8,
 
   /**
    * Anything else.

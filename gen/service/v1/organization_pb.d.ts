@@ -8,6 +8,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UserStatus } from "./user_pb.js";
 import type { AdmissionLevel, KernelControlsAction, VetoFileBlockDevicesPolicy, VetoFilePathPolicy } from "./environment_pb.js";
 import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js";
+import type { ApprovalDeciders, ToolKind } from "./approval_pb.js";
 
 /**
  * Describes the file service/v1/organization.proto.
@@ -543,6 +544,17 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
    * @generated from field: service.v1.ExtAgentModelPolicy ext_agent_model_policy = 12;
    */
   extAgentModelPolicy?: ExtAgentModelPolicy | undefined;
+
+  /**
+   * For which tool calls agents must ask people, of those agents that ask at all.
+   * Unset: in runs that a person started, and in everything that descends from
+   * one, agents may read, search, think and edit, and ask for anything else; in
+   * runs that a service account started, and in steps of workflows, they ask for
+   * nothing.
+   *
+   * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
+   */
+  approvals?: AgentApprovalPolicy | undefined;
 };
 
 /**
@@ -550,6 +562,167 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
  * Use `create(AgentPolicySchema)` to create a new message.
  */
 export declare const AgentPolicySchema: GenMessage<AgentPolicy>;
+
+/**
+ * For which tool calls agents must ask people.
+ *
+ * @generated from message service.v1.AgentApprovalPolicy
+ */
+export declare type AgentApprovalPolicy = Message<"service.v1.AgentApprovalPolicy"> & {
+  /**
+   * The first rule that matches decides; where none does, what holds without a
+   * policy. At most 100.
+   *
+   * @generated from field: repeated service.v1.AgentApprovalPolicy.Rule rules = 1;
+   */
+  rules: AgentApprovalPolicy_Rule[];
+};
+
+/**
+ * Describes the message service.v1.AgentApprovalPolicy.
+ * Use `create(AgentApprovalPolicySchema)` to create a new message.
+ */
+export declare const AgentApprovalPolicySchema: GenMessage<AgentApprovalPolicy>;
+
+/**
+ * What holds for some tool calls.
+ *
+ * @generated from message service.v1.AgentApprovalPolicy.Rule
+ */
+export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApprovalPolicy.Rule"> & {
+  /**
+   * The kinds of tools that it is about. Empty: all of them, and no questions.
+   * At most 10.
+   *
+   * @generated from field: repeated service.v1.ToolKind kinds = 1;
+   */
+  kinds: ToolKind[];
+
+  /**
+   * The name of the tool, as the agent tells it, in which `*` stands for any
+   * characters. Empty: any tool, also one without a name. At most 256
+   * characters.
+   *
+   * @generated from field: string tool = 2;
+   */
+  tool: string;
+
+  /**
+   * What holds for them.
+   *
+   * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 3;
+   */
+  effect: AgentApprovalPolicy_Effect;
+
+  /**
+   * Why, for the agent and for people; may be empty. At most 500 characters.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Who decides, with EFFECT_ASK. Unset: whoever may send to the run. Refused
+   * (invalid_argument) when the people of the organization could not satisfy it.
+   *
+   * @generated from field: service.v1.ApprovalDeciders deciders = 5;
+   */
+  deciders?: ApprovalDeciders | undefined;
+
+  /**
+   * The runs that it is about, by who started the first run of their tree.
+   * Empty: all. At most 3.
+   *
+   * @generated from field: repeated service.v1.AgentApprovalPolicy.Origin origins = 6;
+   */
+  origins: AgentApprovalPolicy_Origin[];
+};
+
+/**
+ * Describes the message service.v1.AgentApprovalPolicy.Rule.
+ * Use `create(AgentApprovalPolicy_RuleSchema)` to create a new message.
+ */
+export declare const AgentApprovalPolicy_RuleSchema: GenMessage<AgentApprovalPolicy_Rule>;
+
+/**
+ * What holds for a tool call.
+ *
+ * @generated from enum service.v1.AgentApprovalPolicy.Effect
+ */
+export enum AgentApprovalPolicy_Effect {
+  /**
+   * Refused.
+   *
+   * @generated from enum value: EFFECT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It may be done. Not for questions.
+   *
+   * @generated from enum value: EFFECT_ALLOW = 1;
+   */
+  ALLOW = 1,
+
+  /**
+   * People are asked.
+   *
+   * @generated from enum value: EFFECT_ASK = 2;
+   */
+  ASK = 2,
+
+  /**
+   * It may not be done.
+   *
+   * @generated from enum value: EFFECT_DENY = 3;
+   */
+  DENY = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentApprovalPolicy.Effect.
+ */
+export declare const AgentApprovalPolicy_EffectSchema: GenEnum<AgentApprovalPolicy_Effect>;
+
+/**
+ * Who started the first run of a tree of runs.
+ *
+ * @generated from enum service.v1.AgentApprovalPolicy.Origin
+ */
+export enum AgentApprovalPolicy_Origin {
+  /**
+   * Refused.
+   *
+   * @generated from enum value: ORIGIN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A person.
+   *
+   * @generated from enum value: ORIGIN_PERSON = 1;
+   */
+  PERSON = 1,
+
+  /**
+   * A service account.
+   *
+   * @generated from enum value: ORIGIN_SERVICE_ACCOUNT = 2;
+   */
+  SERVICE_ACCOUNT = 2,
+
+  /**
+   * A step of a workflow.
+   *
+   * @generated from enum value: ORIGIN_WORKFLOW_STEP = 3;
+   */
+  WORKFLOW_STEP = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentApprovalPolicy.Origin.
+ */
+export declare const AgentApprovalPolicy_OriginSchema: GenEnum<AgentApprovalPolicy_Origin>;
 
 /**
  * Security agents that are deployed to every environment of the organization.

@@ -25,7 +25,7 @@ import {
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { approvalChanged, permissionDenied, phaseUnsuitable, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
-import { mayDecide } from "./approval-deciders.ts";
+import { mayDecide } from "../policy/approval-deciders.ts";
 import { canonicalJson } from "./canonical-json.ts";
 
 /** Time after which an approval is denied, where nobody chose another: 24 hours. */
@@ -194,16 +194,19 @@ function requirePending(approval: Approval, now: number): void {
 const ALLOWING: readonly OptionKind[] = [OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS];
 const REJECTING: readonly OptionKind[] = [OptionKind.REJECT_ONCE, OptionKind.REJECT_ALWAYS];
 
+/** Returns the option that an answer stands for when none is chosen: one that holds once, or else any. */
+export function optionFor<T extends Pick<ApprovalOption, "kind">>(
+  options: readonly T[],
+  approved: boolean,
+): T | undefined {
+  const [once, always] = approved ? ALLOWING : REJECTING;
+  return options.find(({ kind }) => kind === once) ?? options.find(({ kind }) => kind === always);
+}
+
 /** Returns the id of the option that a decision chooses, or stands for; empty where none goes with it. */
 function chosenOption({ options }: Approval, approved: boolean, optionId: string): string {
   const kinds = approved ? ALLOWING : REJECTING;
-  if (optionId === "") {
-    for (const kind of kinds) {
-      const first = options.find((option) => option.kind === kind);
-      if (first) return first.id;
-    }
-    return "";
-  }
+  if (optionId === "") return optionFor(options, approved)?.id ?? "";
   const option = options.find(({ id }) => id === optionId);
   if (!option) throw valueUnusable("optionId", "optionId names no option of the approval");
   if (kinds.includes(option.kind)) return optionId;

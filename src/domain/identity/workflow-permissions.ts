@@ -111,6 +111,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentWorkService/ReportAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/ReportAgents": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/StartSubagent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "AgentWorkService/RequestApproval": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/StartStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/GetStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
 };

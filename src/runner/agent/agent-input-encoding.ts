@@ -16,6 +16,7 @@ import {
   WakeEventSchema,
 } from "#gen/service/v1/agent_pb.js";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import type { ApprovalAnswer, ApprovalRequest } from "./approval-requests.ts";
 
 /** One line of input for an agent that speaks JSON lines. */
 export type InputLine = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -47,6 +48,24 @@ export async function inputLine(
     ...(turnOptions && { modes: modesOf(turnOptions) }),
     ...(extAgentSettings && { settings: settingsOf(extAgentSettings) }),
   };
+}
+
+/** Encodes what became of a tool call or question that the agent has asked for. */
+export function answerLine(
+  { toolCallId: id = "", request }: ApprovalRequest,
+  { allowed, optionId, answerJson, reason }: ApprovalAnswer,
+): InputLine {
+  const why = reason === "" ? {} : { reason };
+  if (request?.case === "question") {
+    return {
+      type: "answer",
+      id,
+      answered: allowed,
+      ...(allowed && { answer: JSON.parse(answerJson) }),
+      ...why,
+    };
+  }
+  return { type: "permission", id, allowed, ...(optionId !== "" && { option: optionId }), ...why };
 }
 
 /** Returns the parts of a message in reading order; the deprecated forms are one part. */

@@ -9,9 +9,11 @@ import {
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
+import { parseAnswerRequest, parsePermissionRequest } from "./agent-approval-parsing.ts";
 import { fileChangeBlock, textBlocks, thoughtBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
 import { parsePlan, parseQuestion, parseToolCall, parseUsage } from "./agent-block-parsing.ts";
 import type { AgentUpdate, BlockContent, Interest } from "./agent-reporter.ts";
+import type { ApprovalRequest } from "./approval-requests.ts";
 import {
   InvalidAgentLine,
   isObject,
@@ -50,7 +52,9 @@ export type AgentMessage =
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
   | { readonly kind: "facts"; readonly facts: AgentUpdate }
   | { readonly kind: "subagent"; readonly request: SubagentRequest }
-  | { readonly kind: "message"; readonly message: OutgoingMessage };
+  | { readonly kind: "message"; readonly message: OutgoingMessage }
+  /** A tool call that the agent asks for, or a question to a person. */
+  | { readonly kind: "approval"; readonly request: ApprovalRequest };
 
 /** Maximum of the contract for the agent's activity, in characters (ReportAgentRequest.current_activity). */
 const MAX_ACTIVITY_CHARACTERS = 256;
@@ -92,6 +96,8 @@ const PARSERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
     facts({ currentActivity: truncate(requireText(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
   subagent: (line) => ({ kind: "subagent", request: subagent(line) }),
   agent_message: (line) => ({ kind: "message", message: outgoingMessage(line) }),
+  permission_request: (line) => ({ kind: "approval", request: parsePermissionRequest(line) }),
+  answer_request: (line) => ({ kind: "approval", request: parseAnswerRequest(line) }),
 };
 
 /** The types of the lines that an agent may write. */

@@ -4,9 +4,10 @@ import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_ser
 import type { CommandResult } from "../process/command.ts";
 import { errorBlock, truncate } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
-import { type InputLine, inputLine } from "./agent-input-encoding.ts";
+import { answerLine, type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-reporter.ts";
+import { type ApprovalRequest, ApprovalRequests } from "./approval-requests.ts";
 import { LineReader, type OutputLine } from "./line-reader.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { SubagentManager } from "./subagent-manager.ts";
@@ -46,6 +47,7 @@ class JsonConversation {
   readonly #agent: RunningAgent;
   readonly #turns = new Turns();
   readonly #subagents: SubagentManager;
+  readonly #approvals: ApprovalRequests;
   readonly #stderr = new StderrTail();
   readonly #lines = new LineReader(MAX_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
@@ -61,6 +63,7 @@ class JsonConversation {
 
   constructor(agent: RunningAgent) {
     this.#agent = agent;
+    this.#approvals = new ApprovalRequests(agent.assignment.lease);
     this.#subagents = new SubagentManager(agent.assignment.lease, agent.facts, (line) =>
       this.#writeLine(line),
     );
@@ -122,6 +125,10 @@ class JsonConversation {
     if (this.#inputEnd.signal.aborted) return;
     if (becomesReady) report.setState(State.WAITING);
     for await (const handed of inputs(this.#inputEnd.signal)) {
+      if (this.#approvals.take(handed.input)) {
+        report.seen(handed.input?.id ?? "");
+        continue;
+      }
       const line = await inputLine(handed, state.storeImage);
       if (this.#turns.addInput(handed.input?.id ?? "")) report.setState(State.RUNNING);
       await this.#writeLine(line);
@@ -182,6 +189,10 @@ class JsonConversation {
         return this.#subagents.request(said.request);
       case "message":
         return this.#sendMessage(said.message);
+      case "approval":
+        // Other lines are handled meanwhile; only the loss of the lease fails it, which ends the execution by itself.
+        void this.#ask(said.request).catch(() => undefined);
+        return;
     }
   }
 
@@ -192,6 +203,11 @@ class JsonConversation {
       if (!(error instanceof ConnectError)) throw error;
       this.#addBlock(errorBlock(`a message to the run ${message.to} was not taken: ${error.rawMessage}`));
     }
+  }
+
+  async #ask(request: ApprovalRequest): Promise<void> {
+    const answer = await this.#approvals.ask(request);
+    await this.#writeLine(answerLine(request, answer));
   }
 
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {

@@ -1,11 +1,9 @@
 import type { Approval_Asker, ApprovalDeciders, ApprovalOption } from "#gen/service/v1/approval_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { type AskedText, DEFAULT_LIFETIME_MS, newApproval } from "../../domain/approval/approval.ts";
-import { type Decider, deciders } from "../../domain/approval/approval-deciders.ts";
+import { deciders } from "../../domain/policy/approval-deciders.ts";
 import { digestOf, type FoundApproval, insertApproval } from "../../store/approval/approval.ts";
-import { findUnblockedMembers } from "../../store/identity/member.ts";
-import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** What is asked for, by whom, and who decides. */
 export interface ApprovalAsk {
@@ -41,10 +39,4 @@ export function askApproval(tx: WriteTransaction, scope: Scope, ask: ApprovalAsk
     now: tx.now,
   });
   return insertApproval(tx, scope, approval, isShared);
-}
-
-/** Returns the administrators, and the members with these user ids, who could decide now. */
-export async function findDeciders(db: Reader, scope: Scope, userIds: readonly string[]): Promise<Decider[]> {
-  const found = await findUnblockedMembers(db, scope, userIds);
-  return found.map(({ userId, role }) => ({ userId, isAdministrator: role === OrganizationRole.ADMIN }));
 }

@@ -4,7 +4,7 @@ import {
   type AskerKey,
   type FoundApproval,
   findApproval,
-  findApprovalsOf,
+  findPendingApprovals,
   updateApproval,
 } from "../../store/approval/approval.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -38,7 +38,7 @@ export async function cancelApprovals(
   asker: AskerKey,
   reason: string,
 ): Promise<void> {
-  for (const before of await findApprovalsOf(tx.db, scope, asker, { isPending: true })) {
+  for (const before of await findPendingApprovals(tx.db, scope, asker)) {
     await cancelApproval(tx, scope, before, reason);
   }
 }

@@ -9,18 +9,18 @@ import {
 } from "#gen/service/v1/approval_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { decidedApproval, isPending, requireMayDecide } from "../../domain/approval/approval.ts";
-import { mayDecide } from "../../domain/approval/approval-deciders.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { mayDecide } from "../../domain/policy/approval-deciders.ts";
 import { type FoundApproval, findApproval, updateApproval } from "../../store/approval/approval.ts";
 import { findApprovalPage, isSharedApproval } from "../../store/approval/approval-list.ts";
+import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { findDeciders } from "./approval-asking.ts";
 import { approvalEnded } from "./approval-end.ts";
 
 /** The service of approvals. */
@@ -99,7 +99,7 @@ async function findFitIds(
   const earlier = decisions.flatMap(({ by }) => (by ? [by] : []));
   if (earlier.length === 0 || !deciders) return new Set();
   const ids = earlier.map(({ id }) => id);
-  const members = (await findDeciders(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
+  const members = (await findUnblockedMembers(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
     mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator),
   );
   const programs = earlier.filter(({ principal }) => principal !== Principal.USER);

@@ -1,12 +1,16 @@
+import type { AgentApprovalPolicy } from "#gen/service/v1/organization_pb.js";
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
+import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
+import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
  * Sets policies of the caller's organization.
@@ -30,7 +34,22 @@ export async function setPolicies(
     if (!securityPolicy) throw notFound("security policy");
     requireSecurityPolicyAssignable(securityPolicy);
   }
+  await requireApprovalsPossible(tx, caller, req.agentPolicy?.approvals);
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   await updatePolicies(tx, caller, before, after);
+}
+
+/** @throws DomainError VALUE_UNUSABLE for rules without an effect, and for deciders that the members could not satisfy */
+async function requireApprovalsPossible(
+  tx: WriteTransaction,
+  scope: Scope,
+  policy: AgentApprovalPolicy | undefined,
+): Promise<void> {
+  if (!policy) return;
+  requireMeaningfulRules(policy);
+  const named = decidersIn(policy);
+  const userIds = named.flatMap(({ deciders }) => deciders?.userIds ?? []);
+  const members = await findUnblockedMembers(tx.db, scope, [...new Set(userIds)]);
+  for (const { deciders, field } of named) requireSatisfiable(deciders, members, field);
 }

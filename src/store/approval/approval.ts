@@ -37,30 +37,78 @@ export async function findApproval(db: Reader, scope: Scope, id: string): Promis
   return row && approvalOfRow(row);
 }
 
-/** Who asks: an agent execution or a step that asks by itself. */
-export type AskerKey =
-  | { readonly agentExecutionId: string }
-  | { readonly actionId: string; readonly stepIndex?: number };
+/** Who asks: an agent execution, or a step of an action that asks by itself. */
+export type AskerKey = { readonly agentExecutionId: string } | { readonly actionId: string };
 
-/** Returns the approvals that somebody has asked for, oldest first. */
-export async function findApprovalsOf(
-  db: Reader,
-  scope: Scope,
-  asker: AskerKey,
-  { toolCallId, isPending = false }: { readonly toolCallId?: string; readonly isPending?: boolean } = {},
-): Promise<FoundApproval[]> {
-  let query = builderOf(db)
+interface AskedKey {
+  readonly organizationId: string;
+  readonly agentExecutionId: string;
+}
+
+// With the organization's index the engine would read all that is asked in the organization.
+const selectOfExecution = prepared<AskedKey, ApprovalTable>((db, { organizationId, agentExecutionId }) =>
+  db
     .selectFrom("approval")
-    .select("body")
-    .where(unindexed("approval.organization_id"), "=", scope.organizationId);
-  if ("agentExecutionId" in asker) query = query.where("agent_execution_id", "=", asker.agentExecutionId);
-  else {
-    query = query.where("action_id", "=", asker.actionId);
-    if (asker.stepIndex !== undefined) query = query.where("step_index", "=", asker.stepIndex);
-  }
-  if (toolCallId !== undefined) query = query.where("tool_call_id", "=", toolCallId);
-  if (isPending) query = query.where("phase", "=", State.PENDING);
-  return (await query.orderBy("id").execute()).map(approvalOfRow);
+    .selectAll()
+    .where("agent_execution_id", "=", agentExecutionId)
+    .where(unindexed("approval.organization_id"), "=", organizationId)
+    .orderBy("id"),
+);
+
+const selectPendingOfExecution = prepared<AskedKey, ApprovalTable>(
+  (db, { organizationId, agentExecutionId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("agent_execution_id", "=", agentExecutionId)
+      .where(unindexed("approval.phase"), "=", State.PENDING)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id"),
+);
+
+const selectPendingOfAction = prepared<{ organizationId: string; actionId: string }, ApprovalTable>(
+  (db, { organizationId, actionId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("action_id", "=", actionId)
+      .where(unindexed("approval.phase"), "=", State.PENDING)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id"),
+);
+
+/** Returns what somebody asks for and nobody has decided, oldest first. */
+export async function findPendingApprovals(
+  db: Reader,
+  { organizationId }: Scope,
+  asker: AskerKey,
+): Promise<FoundApproval[]> {
+  const rows =
+    "actionId" in asker
+      ? await selectPendingOfAction(db, { organizationId, actionId: asker.actionId })
+      : await selectPendingOfExecution(db, { organizationId, agentExecutionId: asker.agentExecutionId });
+  return rows.map(approvalOfRow);
+}
+
+const selectOfToolCall = prepared<AskedKey & { toolCallId: string }, ApprovalTable>(
+  (db, { organizationId, agentExecutionId, toolCallId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("agent_execution_id", "=", agentExecutionId)
+      .where("tool_call_id", "=", toolCallId)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id"),
+);
+
+/** Returns what an agent execution has asked for under the id of a tool call, oldest first. */
+export async function findApprovalsOfToolCall(
+  db: Reader,
+  { organizationId }: Scope,
+  agentExecutionId: string,
+  toolCallId: string,
+): Promise<FoundApproval[]> {
+  return (await selectOfToolCall(db, { organizationId, agentExecutionId, toolCallId })).map(approvalOfRow);
 }
 
 /** Returns the ids of the pending approvals of agent executions, by the id of the execution, oldest first. */
@@ -170,12 +218,13 @@ export async function removeApprovalsOf(
   scope: Scope,
   agentExecutionId: string,
 ): Promise<void> {
-  const found = await findApprovalsOf(tx.db, scope, { agentExecutionId });
+  const { organizationId } = scope;
+  const found = (await selectOfExecution(tx.db, { organizationId, agentExecutionId })).map(approvalOfRow);
   if (found.length === 0) return;
   await builderOf(tx.db)
     .deleteFrom("approval")
     .where("agent_execution_id", "=", agentExecutionId)
-    .where("organization_id", "=", scope.organizationId)
+    .where("organization_id", "=", organizationId)
     .execute();
   for (const approval of found) {
     tx.record({ ...changeOf(scope, approval), kind: "deleted", before: recordOf(approval) });

@@ -124,8 +124,8 @@ export async function findUnblockedMembers(
   db: Reader,
   scope: Scope,
   userIds: readonly string[],
-): Promise<{ userId: string; role: number }[]> {
-  return builderOf(db)
+): Promise<{ userId: string; isAdministrator: boolean }[]> {
+  const rows = await builderOf(db)
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .select(["member.id as userId", "member.role"])
@@ -138,6 +138,7 @@ export async function findUnblockedMembers(
         : eb.or([eb("member.role", "=", OrganizationRole.ADMIN), eb("member.id", "in", userIds)]),
     )
     .execute();
+  return rows.map(({ userId, role }) => ({ userId, isAdministrator: role === OrganizationRole.ADMIN }));
 }
 
 /** Returns the membership of an account in the scope's organization, also one that it left. */

@@ -26,6 +26,7 @@ import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, renewLease, resetAttempts, type StoredLease } from "../../../store/runner/work-lease.ts";
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
+import { cancelApprovals } from "../../approval/approval-end.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
@@ -104,6 +105,14 @@ async function applyReport(
   const lastSequence = await appendBlocks(tx, lease, stored, req);
   await updateProgress(tx, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
+  // Not for a process that has just been started: what an earlier one has asked for may be asked for again.
+  if (startsWaiting && (await findLastSeenId(tx.db, stored.execution.id, lease.fence)) !== undefined)
+    await cancelApprovals(
+      tx,
+      scope,
+      { agentExecutionId: stored.execution.id },
+      "the turn that asked is over",
+    );
   if (!isPending) await reportEnvironment(tx, scope, stored.environmentId, req.environment);
   const hasProgressed = hasBegun || startsWaiting || lastSequence > stored.lastSequence;
   // Attempts without progress are counted, and this one has progressed. With an unseen input it has not: the output may

@@ -4,6 +4,7 @@ import type {
   GetStepAgentRequest,
   ReportAgentRequest,
   ReportAgentsRequest,
+  RequestApprovalRequest,
   StartStepAgentRequest,
   StartSubagentRequest,
   StreamInputsRequest,
@@ -12,6 +13,7 @@ import type { LeaseDependencies } from "../../runner/held-lease.ts";
 import { createLeaseStreams } from "../../runner/lease-streams.ts";
 import { streamInputs } from "./agent-input-stream.ts";
 import { reportAgent, reportAgents } from "./agent-report.ts";
+import { requestApproval } from "./approval-request.ts";
 import { startStepAgent } from "./step-agent.ts";
 import { getStepAgent } from "./step-agent-state.ts";
 import { startSubagent } from "./subagent-start.ts";
@@ -34,6 +36,9 @@ export class AgentWorkService implements ServiceImpl<typeof Contract> {
   reportAgents = (req: ReportAgentsRequest, ctx: HandlerContext) => reportAgents(this.#deps, req, ctx);
 
   startSubagent = (req: StartSubagentRequest, ctx: HandlerContext) => startSubagent(this.#deps, req, ctx);
+
+  requestApproval = (req: RequestApprovalRequest, ctx: HandlerContext) =>
+    requestApproval(this.#deps, req, ctx);
 
   startStepAgent = (req: StartStepAgentRequest, ctx: HandlerContext) => startStepAgent(this.#deps, req, ctx);
 
