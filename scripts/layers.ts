@@ -44,7 +44,14 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
   http: { layers: ["unary", "rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
   runner: {
     layers: ["domain", "scm"],
-    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@connectrpc\//, /^node:/],
+    packages: [
+      /^#gen\//,
+      /^@bufbuild\/protobuf/,
+      /^@connectrpc\//,
+      /^@agentclientprotocol\/sdk$/,
+      /^diff$/,
+      /^node:/,
+    ],
   },
 };
 

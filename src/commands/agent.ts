@@ -11,7 +11,10 @@ import { resolveOrganization } from "./organization.ts";
 const FORMS: Readonly<Record<FormName, AgentForm>> = {
   "json-lines": AgentForm.JSON_LINES,
   text: AgentForm.TEXT,
+  acp: AgentForm.ACP,
 };
+
+const FORM_NAMES = new Map(Object.entries(FORMS).map(([name, form]) => [form, name]));
 
 export interface AgentOptions {
   readonly name: string;
@@ -69,7 +72,7 @@ export async function listAgents(config: DataConfig): Promise<string> {
     const all = await findAgents(store.reader);
     return all
       .map(({ agent, organizationId, form, command }) => {
-        const formName = form === AgentForm.TEXT ? "text" : "json-lines";
+        const formName = FORM_NAMES.get(form) ?? "unknown";
         const words = JSON.stringify(command);
         const mark = agent.default ? "  default" : "";
         return `${agent.id}  ${agent.name}  ${organizationId ?? "all"}  ${formName}  ${words}${mark}\n`;

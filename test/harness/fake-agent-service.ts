@@ -18,6 +18,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { AcpLimits } from "../../src/runner/agent/acp/acp-conversation.ts";
 import { executeAgent } from "../../src/runner/agent/agent-work.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { createWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
@@ -35,6 +36,8 @@ export interface RunningAgentOptions {
   readonly command: readonly string[];
   readonly form?: AgentForm;
   readonly work?: MessageInitShape<typeof AgentWorkSchema>;
+  /** Time limits of an agent of the form ACP; those of the runner when absent. */
+  readonly acpLimits?: AcpLimits;
   readonly policies?: MessageInitShape<typeof PoliciesSchema>;
   /** True to reuse the environment of an earlier run; otherwise a new one is made. */
   readonly keepWorkspace?: boolean;
@@ -133,7 +136,7 @@ export async function startRunningAgent(
   const agentWork = create(AgentWorkSchema, { command: [...command], form, ...work });
   agentWork.environment ??= create(EnvironmentSchema, { id: ENVIRONMENT });
   agentWork.agentExecution ??= create(AgentExecutionSchema, { id: RUN, status: { phase: Phase.RUNNING } });
-  const ended = executeAgent(assignment, agentWork).then(
+  const ended = executeAgent(assignment, agentWork, options.acpLimits).then(
     () => undefined,
     (error) => error,
   );

@@ -541,6 +541,14 @@ export enum AgentForm {
    * @generated from enum value: AGENT_FORM_TEXT = 2;
    */
   TEXT = 2,
+
+  /**
+   * The Agent Client Protocol, version 1, over its standard input and output; the
+   * runner is the client.
+   *
+   * @generated from enum value: AGENT_FORM_ACP = 3;
+   */
+  ACP = 3,
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 const loadAgentCommands = () => import("../agent.ts");
 
 /** The forms of an agent's program, by their names on the command line. */
-const FORM_NAMES = ["json-lines", "text"] as const;
+const FORM_NAMES = ["acp", "json-lines", "text"] as const;
 export type FormName = (typeof FORM_NAMES)[number];
 
 /** The flags of `agent add`, where their names differ from the options. */
@@ -45,7 +45,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
         .addOption(
           new Option(
             "--form <form>",
-            "the program's protocol: JSON lines (docs/agents.md), or plain text once per turn",
+            "the program's protocol: the Agent Client Protocol (docs/agents/acp.md), JSON lines (docs/agents.md), or plain text once per turn",
           )
             .choices([...FORM_NAMES])
             .default("text"),

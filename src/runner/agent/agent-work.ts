@@ -11,6 +11,7 @@ import { namedFilesOf } from "../steps/environment-work.ts";
 import { prepareWorkspace } from "../steps/preparation.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { readCheckouts, type Workspace } from "../steps/workspace.ts";
+import type { AcpLimits } from "./acp/acp-conversation.ts";
 import { agentEnvironmentOf, toAgentFacts } from "./agent-facts.ts";
 import { type AgentReport, AgentReporter } from "./agent-reporter.ts";
 import { openAgentState } from "./agent-state.ts";
@@ -22,10 +23,15 @@ import { driveTextAgent } from "./text-agent.ts";
  * Runs an agent's program in its environment, passes inputs to it and reports its
  * answers, until the program ends by itself or the execution is stopped.
  *
+ * @param acpLimits for tests
  * @throws WorkFailure the failure of the execution
  * @throws the reason of the lease's signal when that ended it
  */
-export async function executeAgent(assignment: Assignment, work: AgentWork): Promise<void> {
+export async function executeAgent(
+  assignment: Assignment,
+  work: AgentWork,
+  acpLimits: AcpLimits = {},
+): Promise<void> {
   const { tools, lease } = assignment;
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;
@@ -45,6 +51,7 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
     assignment,
     program,
     args,
+    tree: workspace.tree,
     folder: join(workspace.tree, checkouts[0]?.location ?? ""),
     environment: await agentEnvironmentOf(assignment, work, { facts, workspace, state }),
     facts,
@@ -56,7 +63,7 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
     becomesReady: !isStep && agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT,
   };
   try {
-    await driverOf(work.form)(agent);
+    await (await driverOf(work.form))(agent, acpLimits);
     // The action's step reads the answer of an execution that waits, and then stops it.
     if (isStep) await untilAborted(lease.signal);
   } finally {
@@ -65,8 +72,13 @@ export async function executeAgent(assignment: Assignment, work: AgentWork): Pro
   }
 }
 
-function driverOf(form: AgentForm): (agent: RunningAgent) => Promise<void> {
+async function driverOf(
+  form: AgentForm,
+): Promise<(agent: RunningAgent, acpLimits: AcpLimits) => Promise<void>> {
   switch (form) {
+    case AgentForm.ACP:
+      // Loaded on demand: the protocol's library takes time and memory that other agents need not pay for.
+      return (await import("./acp/acp-agent.ts")).driveAcpAgent;
     case AgentForm.JSON_LINES:
       return driveJsonLinesAgent;
     case AgentForm.TEXT:

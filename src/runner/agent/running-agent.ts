@@ -14,6 +14,8 @@ export interface RunningAgent {
   readonly args: readonly string[];
   /** The folder that it works in: the first repository, or the empty tree. */
   readonly folder: string;
+  /** The folder of all repositories of its environment. */
+  readonly tree: string;
   /** The complete environment of its program. */
   readonly environment: Readonly<Record<string, string>>;
   readonly facts: AgentFacts;

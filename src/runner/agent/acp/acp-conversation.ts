@@ -1,0 +1,272 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  type AnyMessage,
+  type ClientApp,
+  type ClientContext,
+  type PromptResponse,
+  RequestError,
+} from "@agentclientprotocol/sdk";
+import {
+  ReportAgentRequest_State as State,
+  type StreamInputsResponse,
+} from "#gen/runner/v1/agent_work_service_pb.js";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+import { truncate } from "../agent-block.ts";
+import { modesOf, settingsOf } from "../agent-input-encoding.ts";
+import type { RunningAgent } from "../running-agent.ts";
+import { AcpChoices } from "./acp-choices.ts";
+import { AcpOutput } from "./acp-output.ts";
+import { promptOf } from "./acp-prompt.ts";
+import { AcpServices } from "./acp-services.ts";
+import { type AcpPeer, type AcpSession, introduce, openSession } from "./acp-session.ts";
+
+/** Time limits, in milliseconds. */
+export interface AcpLimits {
+  /** Time in which an agent must have opened its session; 120,000 when absent. */
+  readonly startMs?: number;
+  /** Time in which an agent must have ended a turn that was cancelled; 30,000 when absent. */
+  readonly cancelMs?: number;
+}
+
+/** Number of characters that are shown of an unreadable line. */
+const MAX_SHOWN_CHARACTERS = 200;
+/** Maximum number of unreadable lines that are told. */
+const MAX_UNREADABLE_LINES = 20;
+
+/** The conversation of a run with its agent: its session, and one turn after the other. */
+export class AcpConversation {
+  readonly #agent: RunningAgent;
+  readonly #limits: AcpLimits;
+  readonly #output: AcpOutput;
+  readonly #services: AcpServices;
+  /** Aborted when the agent gets no more input. */
+  readonly #inputEnd = new AbortController();
+  /** Aborted when the program is gone, or is to end. */
+  readonly #ended = new AbortController();
+  /** Inputs of the turns that follow the current one. */
+  readonly #next: StreamInputsResponse[] = [];
+  readonly #failed = Promise.withResolvers<never>();
+  #peer: AcpPeer | undefined;
+  #session: AcpSession | undefined;
+  #choices: AcpChoices | undefined;
+  /** The turns in progress; undefined between turns. */
+  #turning: Promise<void> | undefined;
+  #inputId = "";
+  /** The input whose prompt is being written. */
+  #promptedId: string | undefined;
+  #unreadableLines = 0;
+
+  constructor(agent: RunningAgent, limits: AcpLimits) {
+    this.#agent = agent;
+    this.#limits = limits;
+    const { report, assignment } = agent;
+    this.#output = new AcpOutput(assignment.secrets, {
+      block: (block) => report.block({ block, inputId: this.#inputId }),
+      update: (facts) => report.update(facts),
+    });
+    this.#services = new AcpServices(agent, this.#output);
+    // A failure reaches converse; until it waits for one, it is no unhandled rejection.
+    this.#failed.promise.catch(() => undefined);
+  }
+
+  get isInTurn(): boolean {
+    return this.#turning !== undefined;
+  }
+
+  /** Returns the input that began the current or the last turn; empty before the first. */
+  get inputId(): string {
+    return this.#inputId;
+  }
+
+  /** Has an app answer the agent's requests. */
+  serve(app: ClientApp): ClientApp {
+    return this.#services.serve(app);
+  }
+
+  /** Converses until the program is gone, or is to end. */
+  async converse(agent: ClientContext): Promise<void> {
+    const { state, report, facts, becomesReady, folder } = this.#agent;
+    await state.countStart();
+    const { startMs = 120_000 } = this.#limits;
+    const timeout = AbortSignal.timeout(startMs);
+    const signal = AbortSignal.any([timeout, this.#ended.signal]);
+    try {
+      this.#peer = await introduce(agent, signal);
+      this.#session = await openSession(this.#peer, {
+        folder,
+        mcpServers: [],
+        stateFolder: state.folder,
+        signal,
+        onReplay: (isReplaying) => this.#services.ignoreUpdates(isReplaying),
+      });
+    } catch (error) {
+      if (timeout.aborted && !this.#ended.signal.aborted)
+        throw new WorkFailure(
+          "agent_failed",
+          `the agent did not open a session within ${startMs / 1_000} s: does its command speak the Agent Client Protocol?`,
+        );
+      throw asFailure(error);
+    }
+    this.#choices = new AcpChoices(agent, this.#session);
+    this.#services.setSession(this.#session.id, this.#choices);
+    if (this.#session.lost) this.#output.error(this.#session.lost);
+    await this.#choose(facts.mode === "" || facts.mode === "unspecified" ? [] : [facts.mode], facts.settings);
+    if (this.#inputEnd.signal.aborted) return;
+    if (becomesReady) {
+      this.#output.flush();
+      report.setState(State.WAITING);
+    }
+    await Promise.race([this.#takeInputs(), this.#failed.promise]);
+  }
+
+  /** Cancels the turn that goes on; resolves when the program may be asked to end. */
+  async stop(): Promise<void> {
+    this.#inputEnd.abort();
+    this.#next.length = 0;
+    if (!this.#turning) return;
+    this.#cancelTurn();
+    await this.#turning.catch(() => undefined);
+  }
+
+  /** Ends everything that the agent has left, once its program is gone. */
+  async end(): Promise<void> {
+    this.#inputEnd.abort();
+    this.#ended.abort();
+    await this.#services.end();
+    await this.#turning?.catch(() => undefined);
+    this.#output.flush();
+  }
+
+  /** Takes the news that the program's input has taken a message. */
+  onWritten(message: AnyMessage): void {
+    if (!("method" in message) || message.method !== "session/prompt" || this.#promptedId === undefined)
+      return;
+    this.#agent.report.seen(this.#promptedId);
+    this.#promptedId = undefined;
+  }
+
+  /** Takes output that is no message. */
+  onUnreadable(why: string, text: string): void {
+    this.#unreadableLines++;
+    if (this.#unreadableLines > MAX_UNREADABLE_LINES) return;
+    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is told" : "";
+    const shown = truncate(this.#agent.assignment.secrets.maskText(text), MAX_SHOWN_CHARACTERS);
+    this.#output.error(`the agent's output breaks its form: ${why}${shown && `: ${shown}`}${last}`);
+  }
+
+  async #takeInputs(): Promise<void> {
+    for await (const handed of this.#agent.inputs(this.#inputEnd.signal)) {
+      if (!handed.input || this.#services.takeAnswer(handed.input)) continue;
+      if (this.#turning) {
+        this.#next.push(handed);
+        if (handed.steer) this.#cancelTurn();
+        continue;
+      }
+      this.#turning = this.#takeTurns(handed);
+      this.#turning.catch((error) => this.#failed.reject(asFailure(error)));
+    }
+    await this.#turning;
+  }
+
+  async #takeTurns(first: StreamInputsResponse): Promise<void> {
+    const { report } = this.#agent;
+    for (let handed: StreamInputsResponse | undefined = first; handed; handed = this.#next.shift()) {
+      report.setState(State.RUNNING);
+      await this.#takeTurn(handed);
+      if (this.#ended.signal.aborted) return;
+    }
+    this.#turning = undefined;
+    if (!this.#inputEnd.signal.aborted) report.setState(State.WAITING);
+  }
+
+  async #takeTurn({ input, turnOptions, extAgentSettings }: StreamInputsResponse): Promise<void> {
+    if (!input || !this.#peer || !this.#session) return;
+    const { state, isStep } = this.#agent;
+    this.#output.flush();
+    this.#inputId = input.id;
+    const { agent, capabilities } = this.#peer;
+    const abilities = {
+      capabilities: capabilities.promptCapabilities ?? {},
+      commands: this.#services.commands,
+    };
+    const prompt = await promptOf(input, abilities, state.storeImage);
+    await this.#choose(
+      turnOptions ? modesOf(turnOptions) : [],
+      extAgentSettings ? settingsOf(extAgentSettings) : {},
+    );
+    this.#services.beginTurn();
+    this.#promptedId = input.id;
+    try {
+      const response = await agent.request("session/prompt", { sessionId: this.#session.id, prompt });
+      // Updates that came before the response are handled in later steps of the event loop.
+      await nextTurn();
+      this.#tellEnd(response);
+    } catch (error) {
+      if (!(error instanceof RequestError) || this.#ended.signal.aborted || agentIsGone(error)) throw error;
+      await nextTurn();
+      if (isStep) throw asFailure(error);
+      this.#output.error(`the turn failed: ${error.message}`);
+    } finally {
+      this.#services.endTurn();
+      this.#output.flush();
+    }
+  }
+
+  #tellEnd({ stopReason }: PromptResponse): void {
+    const why = STOP_REASONS[stopReason];
+    if (why === undefined) return;
+    this.#output.error(why);
+    if (this.#agent.isStep) throw new WorkFailure("agent_failed", why);
+  }
+
+  async #choose(
+    modes: readonly string[],
+    settings: Parameters<AcpChoices["chooseSettings"]>[0],
+  ): Promise<void> {
+    try {
+      for (const mode of modes) {
+        const lacking = await this.#choices?.chooseMode(mode);
+        if (lacking) this.#output.error(lacking);
+      }
+      await this.#choices?.chooseSettings(settings);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.#output.error(`the agent refused a mode or setting: ${error.message}`);
+    }
+  }
+
+  #cancelTurn(): void {
+    const turning = this.#turning;
+    if (!this.#session || !turning) return;
+    this.#services.endTurn();
+    void this.#peer?.agent.notify("session/cancel", { sessionId: this.#session.id }).catch(() => undefined);
+    const { cancelMs = 30_000 } = this.#limits;
+    const cancelled = this.#inputId;
+    const timer = setTimeout(() => {
+      if (this.#turning !== turning || this.#inputId !== cancelled) return;
+      this.#failed.reject(
+        new WorkFailure("agent_failed", `the agent did not end its turn within ${cancelMs / 1_000} s`),
+      );
+    }, cancelMs);
+    timer.unref();
+    void turning.finally(() => clearTimeout(timer)).catch(() => undefined);
+  }
+}
+
+/** What people are told of a turn that ended otherwise than well. */
+const STOP_REASONS: Readonly<Record<string, string | undefined>> = {
+  max_tokens: "the agent ended its turn: it has reached the most tokens of one",
+  max_turn_requests: "the agent ended its turn: it has reached the most requests to its model of one",
+  refusal: "the agent refuses to go on",
+};
+
+/** The code with which the library rejects requests on a connection that is closed. */
+function agentIsGone(error: RequestError): boolean {
+  return /connection closed/i.test(error.message);
+}
+
+/** Returns an agent's error as the failure of its run. */
+function asFailure(error: unknown): unknown {
+  if (!(error instanceof RequestError)) return error;
+  return new WorkFailure("agent_failed", truncate(`the agent answered an error: ${error.message}`, 4_096));
+}

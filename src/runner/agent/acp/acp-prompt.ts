@@ -1,0 +1,33 @@
+import { readFile } from "node:fs/promises";
+import type { ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk";
+import type { AgentInput } from "#gen/service/v1/agent_pb.js";
+import { partsOf, type StoreImage } from "../agent-input-encoding.ts";
+import { promptText } from "../agent-prompt.ts";
+
+/** What an agent can be told. */
+export interface PromptAbilities {
+  readonly capabilities: PromptCapabilities;
+  /** Names of the commands that it has told of, such as `compact`. */
+  readonly commands: ReadonlySet<string>;
+}
+
+/** Returns an input as an agent's prompt: images as such where it takes them, everything else in words. */
+export async function promptOf(
+  agentInput: AgentInput,
+  { capabilities, commands }: PromptAbilities,
+  storeImage: StoreImage,
+): Promise<ContentBlock[]> {
+  const { input } = agentInput;
+  if (input.case === "controlInput" && input.value.control.case === "compact" && commands.has("compact"))
+    return [{ type: "text", text: "/compact" }];
+  if (input.case !== "userInput") return [{ type: "text", text: await promptText(agentInput, storeImage) }];
+  const parts = await partsOf(input.value, storeImage);
+  return Promise.all(
+    parts.map(async (part): Promise<ContentBlock> => {
+      if ("text" in part) return { type: "text", text: part.text };
+      const { mimeType, path } = part.image;
+      if (!capabilities.image) return { type: "text", text: `Image: ${path}` };
+      return { type: "image", mimeType, data: (await readFile(path)).toString("base64") };
+    }),
+  );
+}

@@ -1,0 +1,199 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type AgentCapabilities,
+  type AuthMethod,
+  type ClientCapabilities,
+  type ClientContext,
+  type LoadSessionResponse,
+  type McpServer,
+  PROTOCOL_VERSION,
+  RequestError,
+  type ResumeSessionResponse,
+  type SessionConfigOption,
+  type SessionModeState,
+} from "@agentclientprotocol/sdk";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+
+/** What this client serves. */
+export const CLIENT_CAPABILITIES: ClientCapabilities = {
+  fs: { readTextFile: true, writeTextFile: true },
+  terminal: true,
+  elicitation: { form: {} },
+  session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },
+};
+
+/** The error of an agent that demands authentication (JSON-RPC code of the protocol). */
+const AUTH_REQUIRED = -32_000;
+
+/** A session of an agent that is open. */
+export interface AcpSession {
+  readonly id: string;
+  readonly modes: SessionModeState | undefined;
+  readonly configOptions: readonly SessionConfigOption[];
+  /** Why an earlier session of the run does not go on; undefined where it does, or there was none. */
+  readonly lost: string | undefined;
+}
+
+/** What a session is opened with. */
+export interface SessionOptions {
+  /** The folder that the agent works in. */
+  readonly folder: string;
+  readonly mcpServers: readonly McpServer[];
+  /** The folder of the run's own files. */
+  readonly stateFolder: string;
+  /** Aborted when the agent took too long, or is to end. */
+  readonly signal: AbortSignal;
+  /** Called around the replay of an earlier session, of which the updates are known already. */
+  readonly onReplay: (isReplaying: boolean) => void;
+}
+
+/** What an agent has told of itself. */
+export interface AcpPeer {
+  readonly agent: ClientContext;
+  readonly capabilities: AgentCapabilities;
+  readonly authMethods: readonly AuthMethod[];
+}
+
+/**
+ * Introduces this client to an agent.
+ * @throws WorkFailure for an agent of another version of the protocol
+ */
+export async function introduce(agent: ClientContext, signal: AbortSignal): Promise<AcpPeer> {
+  const answer = await agent.request(
+    "initialize",
+    {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: CLIENT_CAPABILITIES,
+      clientInfo: { name: "chartroom", version: "1" },
+    },
+    { cancellationSignal: signal, stopWaitingOnCancel: true },
+  );
+  if (answer.protocolVersion !== PROTOCOL_VERSION) {
+    throw new WorkFailure(
+      "agent_failed",
+      `the agent speaks version ${answer.protocolVersion} of the Agent Client Protocol, and the runner version ${PROTOCOL_VERSION}`,
+    );
+  }
+  return { agent, capabilities: answer.agentCapabilities ?? {}, authMethods: answer.authMethods ?? [] };
+}
+
+/**
+ * Opens the session of a run: goes on with the one that an earlier process had, where the agent can, or makes a new one.
+ * @throws WorkFailure for an agent that demands authentication
+ */
+export async function openSession(peer: AcpPeer, options: SessionOptions): Promise<AcpSession> {
+  const earlier = await readSessionId(options.stateFolder);
+  if (earlier === undefined) return newSession(peer, options, undefined);
+  try {
+    return await continueSession(peer, options, earlier);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (isAuthRequired(error)) throw unauthenticated(peer);
+    const why = error instanceof RequestError ? error.message : "it offers no way to";
+    return newSession(
+      peer,
+      options,
+      `the agent could not go on with its session, and begins a new one: ${why}`,
+    );
+  }
+}
+
+async function continueSession(
+  { agent, capabilities }: AcpPeer,
+  { folder, mcpServers, signal, onReplay }: SessionOptions,
+  sessionId: string,
+): Promise<AcpSession> {
+  const request = { sessionId, cwd: folder, mcpServers: [...mcpServers] };
+  const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
+  if (capabilities.sessionCapabilities?.resume) {
+    const { modes, configOptions } = await agent.request<ResumeSessionResponse>(
+      "session/resume",
+      request,
+      options,
+    );
+    return toSession(sessionId, { modes, configOptions }, undefined);
+  }
+  if (!capabilities.loadSession) throw new Error("the agent cannot load sessions");
+  onReplay(true);
+  try {
+    const { modes, configOptions } = await agent.request<LoadSessionResponse>(
+      "session/load",
+      request,
+      options,
+    );
+    return toSession(sessionId, { modes, configOptions }, undefined);
+  } finally {
+    onReplay(false);
+  }
+}
+
+async function newSession(
+  peer: AcpPeer,
+  { folder, mcpServers, stateFolder, signal }: SessionOptions,
+  lost: string | undefined,
+): Promise<AcpSession> {
+  try {
+    const { sessionId, modes, configOptions } = await peer.agent.request(
+      "session/new",
+      { cwd: folder, mcpServers: [...mcpServers] },
+      { cancellationSignal: signal, stopWaitingOnCancel: true },
+    );
+    if (typeof sessionId !== "string" || sessionId === "")
+      throw new WorkFailure("agent_failed", "the agent opened a session without an id");
+    await writeSessionId(stateFolder, sessionId);
+    return toSession(sessionId, { modes, configOptions }, lost);
+  } catch (error) {
+    if (isAuthRequired(error)) throw unauthenticated(peer);
+    throw error;
+  }
+}
+
+function toSession(
+  id: string,
+  {
+    modes,
+    configOptions,
+  }: {
+    readonly modes?: SessionModeState | null | undefined;
+    readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
+  },
+  lost: string | undefined,
+): AcpSession {
+  // The library does not check answers.
+  const known = Array.isArray(modes?.availableModes) ? (modes ?? undefined) : undefined;
+  return { id, modes: known, configOptions: Array.isArray(configOptions) ? configOptions : [], lost };
+}
+
+function isAuthRequired(error: unknown): boolean {
+  return error instanceof RequestError && error.code === AUTH_REQUIRED;
+}
+
+function unauthenticated({ authMethods }: AcpPeer): WorkFailure {
+  const ways = authMethods.map(({ name, description }) => (description ? `${name} (${description})` : name));
+  const offer = ways.length === 0 ? "" : `. It offers: ${ways.join("; ")}`;
+  return new WorkFailure(
+    "agent_unauthenticated",
+    `the agent demands authentication, which a run cannot do: give it its key by a script that is its command (docs/agents.md), or sign it in as the runner's user, with a command that finds that sign-in${offer}`.slice(
+      0,
+      4_096,
+    ),
+  );
+}
+
+const FILE = "acp-session.json";
+
+async function readSessionId(folder: string): Promise<string | undefined> {
+  try {
+    const { sessionId } = JSON.parse(await readFile(join(folder, FILE), "utf8"));
+    return typeof sessionId === "string" ? sessionId : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeSessionId(folder: string, sessionId: string): Promise<void> {
+  const file = join(folder, FILE);
+  await writeFile(`${file}.draft`, JSON.stringify({ sessionId }), { mode: 0o600 });
+  await rename(`${file}.draft`, file);
+}

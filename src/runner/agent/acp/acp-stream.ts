@@ -1,0 +1,108 @@
+import type { Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
+import { LineReader, type OutputLine } from "../line-reader.ts";
+
+/** A longer message is dropped. Updates of several MiB are usual where a tool returns a whole file. */
+const MAX_MESSAGE_BYTES = 33_554_432;
+
+/** The listeners of an {@link AcpStream}. */
+export interface AcpStreamListeners {
+  /** Called when the program's input has taken a message. */
+  onWritten(message: AnyMessage): void;
+  /** Called for output that is no message of the protocol, with why not. */
+  onUnreadable(why: string, text: string): void;
+  /** Resolves when the next message may be read. */
+  waitForRoom(): Promise<void>;
+}
+
+/**
+ * The messages between a program and the protocol's library: a JSON object a line. The library's own stream
+ * reads ahead without a limit, and ends at a message that is too large.
+ */
+export class AcpStream {
+  readonly stream: Stream;
+  readonly #listeners: AcpStreamListeners;
+  readonly #lines = new LineReader(MAX_MESSAGE_BYTES);
+  readonly #stdin = Promise.withResolvers<Writable | undefined>();
+  #controller: ReadableStreamDefaultController<AnyMessage> | undefined;
+
+  constructor(listeners: AcpStreamListeners) {
+    this.#listeners = listeners;
+    this.stream = {
+      readable: new ReadableStream<AnyMessage>({
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        cancel: () => {
+          this.#controller = undefined;
+        },
+      }),
+      writable: new WritableStream<AnyMessage>({ write: (message) => this.#write(message) }),
+    };
+  }
+
+  /** Sets the program's standard input; what was written before waits for it. */
+  open(stdin: Writable): void {
+    this.#stdin.resolve(stdin);
+  }
+
+  /** Reads the program's output; resolves when more may follow. */
+  async read(bytes: Buffer): Promise<void> {
+    for (const line of this.#lines.write(bytes)) this.#line(line);
+    // The library handles what it got before more is read.
+    await nextTurn();
+    await this.#listeners.waitForRoom();
+  }
+
+  /** Ends both directions: the program is gone. */
+  end(): void {
+    const rest = this.#lines.end();
+    if (rest) this.#line(rest);
+    this.#stdin.resolve(undefined);
+    this.#controller?.close();
+    this.#controller = undefined;
+  }
+
+  /** Closes the program's standard input. */
+  async closeInput(): Promise<void> {
+    (await this.#stdin.promise)?.end();
+  }
+
+  #line(line: OutputLine): void {
+    if (line.kind === "too-long") {
+      this.#listeners.onUnreadable(
+        `a message of ${line.lengthBytes} bytes was dropped: ${MAX_MESSAGE_BYTES} is the most`,
+        "",
+      );
+      return;
+    }
+    const text = line.bytes.toString();
+    if (text.trim() === "") return;
+    const message = parseMessage(text);
+    if (message) this.#controller?.enqueue(message);
+    else this.#listeners.onUnreadable("a line is no message of the protocol", text);
+  }
+
+  async #write(message: AnyMessage): Promise<void> {
+    const stdin = await this.#stdin.promise;
+    if (!stdin || stdin.writableEnded || stdin.destroyed) return;
+    const isTaken = await new Promise<boolean>((resolve) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => resolve(!error));
+    });
+    if (isTaken) this.#listeners.onWritten(message);
+  }
+}
+
+/** Returns the message of a line; undefined for anything that the library would stumble over. */
+function parseMessage(text: string): AnyMessage | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const isMessage = "method" in value ? typeof value.method === "string" : "id" in value;
+  return isMessage ? (value as AnyMessage) : undefined;
+}

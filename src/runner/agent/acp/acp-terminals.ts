@@ -1,0 +1,152 @@
+import {
+  type CreateTerminalRequest,
+  RequestError,
+  type TerminalExitStatus,
+  type TerminalOutputResponse,
+} from "@agentclientprotocol/sdk";
+import type { CommandResult, Programs } from "../../process/command.ts";
+
+/** Bytes of output that are kept of a terminal, at most and where the agent asks for no fewer. */
+const MAX_OUTPUT_BYTES = 1_048_576;
+/** Terminals that an agent may have at once. */
+const MAX_TERMINALS = 32;
+
+interface Terminal {
+  output: Buffer;
+  truncated: boolean;
+  exit: TerminalExitStatus | undefined;
+  readonly ended: Promise<TerminalExitStatus>;
+  readonly end: AbortController;
+}
+
+/** What the commands of terminals run with. */
+export interface TerminalOptions {
+  readonly programs: Programs;
+  /** The folder of commands that name none. */
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /**
+   * Returns the real path of a folder in the workspace.
+   * @throws RequestError for one outside
+   */
+  readonly resolve: (path: string) => Promise<string>;
+}
+
+/** Serves an agent's requests for commands that run in its workspace. */
+export class Terminals {
+  readonly #options: TerminalOptions;
+  readonly #terminals = new Map<string, Terminal>();
+  #made = 0;
+
+  constructor(options: TerminalOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts a command and returns the id of its terminal.
+   * @throws RequestError
+   */
+  async create({
+    command,
+    args = [],
+    env = [],
+    cwd,
+    outputByteLimit,
+  }: CreateTerminalRequest): Promise<string> {
+    if (this.#terminals.size >= MAX_TERMINALS)
+      throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
+    const { programs, environment, resolve } = this.#options;
+    const folder = cwd ? await resolve(cwd) : this.#options.folder;
+    const maxBytes = Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES);
+    // A whole line for a shell comes without arguments.
+    const isLine = args.length === 0 && /\s/.test(command.trim());
+    const [program, words] = isLine ? ["sh", ["-c", command]] : [command, args];
+    const end = new AbortController();
+    const ended = Promise.withResolvers<TerminalExitStatus>();
+    const terminal: Terminal = {
+      output: Buffer.alloc(0),
+      truncated: false,
+      exit: undefined,
+      ended: ended.promise,
+      end,
+    };
+    const settle = (exit: TerminalExitStatus) => {
+      terminal.exit = exit;
+      ended.resolve(exit);
+    };
+    programs
+      .run({
+        program,
+        args: words,
+        folder,
+        environment: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
+        signal: end.signal,
+        onOutput: (bytes) => keepTail(terminal, bytes, maxBytes),
+      })
+      .then(
+        (result) => settle(exitStatusOf(result)),
+        (error) => {
+          keepTail(terminal, Buffer.from((error as Error).message), maxBytes);
+          settle({ exitCode: 127, signal: null });
+        },
+      );
+    this.#made++;
+    const id = `terminal-${this.#made}`;
+    this.#terminals.set(id, terminal);
+    return id;
+  }
+
+  /** @throws RequestError for an unknown one, as every method with an id does */
+  output(id: string): TerminalOutputResponse {
+    const { output, truncated, exit } = this.#find(id);
+    return { output: output.toString(), truncated, ...(exit && { exitStatus: exit }) };
+  }
+
+  waitForExit(id: string): Promise<TerminalExitStatus> {
+    return this.#find(id).ended;
+  }
+
+  kill(id: string): void {
+    this.#find(id).end.abort();
+  }
+
+  release(id: string): void {
+    this.kill(id);
+    this.#terminals.delete(id);
+  }
+
+  /** Returns the output of a terminal; undefined for an unknown one. */
+  outputOf(id: string): string | undefined {
+    return this.#terminals.get(id)?.output.toString();
+  }
+
+  /** Ends all commands; resolves when they are gone. */
+  async end(): Promise<void> {
+    const terminals = [...this.#terminals.values()];
+    for (const { end } of terminals) end.abort();
+    await Promise.all(terminals.map(({ ended }) => ended));
+  }
+
+  #find(id: string): Terminal {
+    const terminal = this.#terminals.get(id);
+    if (!terminal) throw RequestError.resourceNotFound(id);
+    return terminal;
+  }
+}
+
+/** Adds output, of which the end is kept, cut at a character. */
+function keepTail(terminal: Terminal, bytes: Buffer, maxBytes: number): void {
+  const all = Buffer.concat([terminal.output, bytes]);
+  if (all.length <= maxBytes) {
+    terminal.output = all;
+    return;
+  }
+  let from = all.length - maxBytes;
+  while (from < all.length && ((all[from] ?? 0) & 0xc0) === 0x80) from++;
+  terminal.output = all.subarray(from);
+  terminal.truncated = true;
+}
+
+function exitStatusOf({ exit, signal }: CommandResult): TerminalExitStatus {
+  return { exitCode: exit, signal: signal ?? (exit === null ? "SIGTERM" : null) };
+}
