@@ -1,6 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { AGENT_PRESETS } from "../../src/commands/agent-presets.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { ROOT } from "../harness/program.ts";
 import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 
 let server: TestServer;
@@ -77,10 +81,26 @@ describe("npx chartroom agent", () => {
     expect(stderr).not.toMatch(/\n\s+at /);
   });
 
+  test("registers a known program by its preset, which the page has, too", async () => {
+    expect(await printed("add", "Known", "--preset", "codex")).toMatch(/^agent /);
+    expect(await printed("list")).toContain('  Known  all  acp  ["codex-acp"]\n');
+    const { stdout } = await runCommand(["agent", "presets"]);
+    const page = readFileSync(join(ROOT, "docs/agents/presets.md"), "utf8");
+    for (const { name, command, install, secret } of AGENT_PRESETS) {
+      expect(stdout).toContain(`${name}  ${command}  ${install}  ${secret}\n`);
+      const [, packageName, version] = /^npm install --global (\S+)@(\S+)$/.exec(install) ?? [];
+      expect(page).toContain(
+        `| \`${name}\` | \`${JSON.parse(command)[0]}\` | \`${packageName}\` ${version} | \`${secret}\` |`,
+      );
+    }
+  });
+
   test("wants a command, and one of the forms", async () => {
     for (const words of [
       ["add", "Other"],
       ["add", "Other", "--command", "cat", "--form", "xml"],
+      ["add", "Other", "--preset", "nobody"],
+      ["add", "Other", "--preset", "codex", "--command", "cat"],
     ]) {
       const { code, stderr } = await agent(...words);
       expect([code, stderr.startsWith("error: ")]).toEqual([1, true]);

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { AgentOptions } from "../agent.ts";
+import { AGENT_PRESETS, listPresets } from "../agent-presets.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
 import {
@@ -20,7 +21,9 @@ export type FormName = (typeof FORM_NAMES)[number];
 
 /** The flags of `agent add`, where their names differ from the options. */
 type AddFlags = Flags &
-  Omit<AgentOptions, "name" | "isDefault" | "takesSettings"> & {
+  Omit<AgentOptions, "name" | "command" | "isDefault" | "takesSettings"> & {
+    readonly command?: string;
+    readonly preset?: string;
     readonly default?: boolean;
     readonly takesSettings?: boolean;
   };
@@ -38,7 +41,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
         .command("add")
         .description("register an agent and print its id")
         .argument("<name>", "its name, at most 80 characters")
-        .requiredOption(
+        .option(
           "--command <words>",
           'its program and arguments, run without a shell: a JSON list such as ["agent", "--loop"], or plain words with spaces between',
         )
@@ -50,17 +53,32 @@ export function declareAgent(program: Command, terminal: Terminal): void {
             .choices([...FORM_NAMES])
             .default("text"),
         )
+        .addOption(
+          new Option("--preset <name>", "the command and form of a known program: chartroom agent presets")
+            .choices(AGENT_PRESETS.map((preset) => preset.name))
+            .conflicts(["command", "form"]),
+        )
         .option("--description <text>", "a description for people", "")
         .option("--takes-settings", "pass it the model, effort and tier of requests")
         .option("--default", "make it the default for requests that name no agent"),
-    ).action((name: string, { command, form, description, organization, ...flags }: AddFlags) => {
-      const { default: isDefault = false, takesSettings = false, ...settings } = flags;
+    ).action((name: string, { preset, description, organization, ...flags }: AddFlags, add: Command) => {
+      const { default: isDefault = false, takesSettings = false, ...rest } = flags;
+      const known = AGENT_PRESETS.find((each) => each.name === preset);
+      const { command, form, ...settings } = {
+        ...rest,
+        ...(known && { command: known.command, form: known.form }),
+      };
+      if (command === undefined) add.error("error: give the option --command or --preset");
       const options = { name, command, form, description, takesSettings, isDefault, organization };
       return runOnData(terminal, settings, async (config) =>
         (await loadAgentCommands()).addAgent(config, options),
       );
     }),
   );
+  agent
+    .command("presets")
+    .description("list known programs: name, command, what to install, and the variable with the key")
+    .action(() => void terminal.output.write(listPresets()));
   withDataSettings(
     agent
       .command("list")

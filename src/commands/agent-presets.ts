@@ -1,0 +1,38 @@
+/** What is known of a program that people use, to register it by a name. */
+export interface AgentPreset {
+  readonly name: string;
+  /** Program and arguments, as `agent add` takes them. */
+  readonly command: string;
+  readonly form: "acp";
+  /** What must be installed on the runner's machine. */
+  readonly install: string;
+  /** The variable with the key of its model, which the program reads. */
+  readonly secret: string;
+}
+
+/** From the packages' own metadata and files at the npm registry, 2026-11-25. docs/agents/presets.md has the same. */
+export const AGENT_PRESETS: readonly AgentPreset[] = [
+  {
+    name: "claude",
+    command: '["claude-agent-acp"]',
+    form: "acp",
+    install: "npm install --global @agentclientprotocol/claude-agent-acp@0.101.0",
+    secret: "ANTHROPIC_API_KEY",
+  },
+  {
+    name: "codex",
+    command: '["codex-acp"]',
+    form: "acp",
+    install: "npm install --global @agentclientprotocol/codex-acp@2.6.0",
+    secret: "CODEX_API_KEY",
+  },
+];
+
+/** Returns a line for each preset, under a heading. */
+export function listPresets(): string {
+  const rows = [
+    ["NAME", "COMMAND", "INSTALL", "SECRET"],
+    ...AGENT_PRESETS.map(({ name, command, install, secret }) => [name, command, install, secret]),
+  ];
+  return rows.map((row) => `${row.join("  ")}\n`).join("");
+}
