@@ -71,7 +71,7 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "What commands of the operator and the start of the server run through services.",
     callers:
-      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|access\/organization-creation))\b/,
+      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|policy\/secret-value|access\/organization-creation))\b/,
     functions: {
       hadOrganization: "serve: whether this is the first start",
       hasOrganization: "serve: whether this is the first start",
@@ -79,11 +79,13 @@ export const UNSCOPED: readonly Group[] = [
       findHostTokensUnderKey: "keys rotate",
       findMembership: "token create: a user by id",
       findOrganizations: "the local runner of each organization",
+      findSecretsUnderKey: "keys rotate",
       findUsers: "member list, and finding a user by address",
       findWebhookSecretsUnderKey: "keys rotate",
       insertAgent: "agent add, also of all organizations",
       insertOrganization: "organization create: there is no scope before",
       reencryptHostTokenSecrets: "keys rotate",
+      reencryptSecretValue: "keys rotate",
       removeAgent: "agent remove, also of all organizations",
       replaceWebhookSecrets: "keys rotate",
       updateAgent: "agent set, also of all organizations",

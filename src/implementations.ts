@@ -11,6 +11,7 @@ import { OrganizationService as OrganizationContract } from "#gen/service/v1/org
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
+import { SecretService as SecretContract } from "#gen/service/v1/secret_service_pb.js";
 import { SecurityService as SecurityContract } from "#gen/service/v1/security_service_pb.js";
 import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
@@ -20,6 +21,7 @@ import { AccountService } from "./services/access/account-service.ts";
 import { EventService } from "./services/access/event-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
 import { RunnerService } from "./services/access/runner-service.ts";
+import { SecretService } from "./services/access/secret-service.ts";
 import { ServiceAccountService } from "./services/access/service-account-service.ts";
 import "./services/access/hooks.ts";
 import { handlerOf } from "./services/access/work-handlers.ts";
@@ -52,6 +54,7 @@ export function implementations(
     implement(RunnerConfigurationContract, new RunnerConfigurationService(deps)),
     implement(RunnerContract, new RunnerService(deps)),
     implement(ServiceAccountContract, new ServiceAccountService(deps)),
+    implement(SecretContract, new SecretService(deps)),
     implement(SecurityContract, new SecurityService(deps)),
     implement(UserContract, new UserService(deps)),
     implement(WorkflowContract, new WorkflowService(deps)),

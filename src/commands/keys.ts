@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type DataConfig, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
+import { DamagedSecret, reencryptSecrets } from "../services/policy/secret-value.ts";
 import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-reencryption.ts";
 import {
   DamagedWebhookSecret,
@@ -39,7 +40,7 @@ export async function rotateKeys(config: DataConfig): Promise<string> {
 async function rotate({ store, keys }: OpenData, file: string): Promise<string> {
   try {
     const finished = await reencrypt(store, keys);
-    if (finished.hostTokens + finished.webhookSecrets > 0) {
+    if (countOf(finished) > 0) {
       return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${summaryOf(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
@@ -48,6 +49,9 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
   } catch (error) {
     if (error instanceof DamagedHostToken) {
       throw new StartError(`${error.message}; delete that token, or restore its row, and rotate again`);
+    }
+    if (error instanceof DamagedSecret) {
+      throw new StartError(`${error.message}; delete that secret, or restore its row, and rotate again`);
     }
     if (error instanceof DamagedWebhookSecret) {
       throw new StartError(`${error.message}; delete that workflow, or restore its row, and rotate again`);
@@ -60,11 +64,17 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
 interface ReencryptedCounts {
   readonly hostTokens: number;
   readonly webhookSecrets: number;
+  readonly secrets: number;
+}
+
+function countOf({ hostTokens, webhookSecrets, secrets }: ReencryptedCounts): number {
+  return hostTokens + webhookSecrets + secrets;
 }
 
 async function reencrypt(store: Store, keys: Keys): Promise<ReencryptedCounts> {
   const hostTokens = await reencryptHostTokens(store, keys);
-  return { hostTokens, webhookSecrets: await reencryptWebhookSecrets(store, keys) };
+  const webhookSecrets = await reencryptWebhookSecrets(store, keys);
+  return { hostTokens, webhookSecrets, secrets: await reencryptSecrets(store, keys) };
 }
 
 function newKeys(file: string): Keys {
@@ -83,9 +93,10 @@ function formerKeys(file: string, tokens: number): string {
   return `${reason}, and for ${tokens} ${are} stored under ${their} HMAC until ${use} next used.\n`;
 }
 
-function summaryOf({ hostTokens, webhookSecrets }: ReencryptedCounts): string {
-  const tokens = `${hostTokens} host authentication ${hostTokens === 1 ? "token" : "tokens"}`;
-  const secrets = `${webhookSecrets} webhook ${webhookSecrets === 1 ? "secret" : "secrets"}`;
-  const verb = hostTokens + webhookSecrets === 1 ? "was" : "were";
-  return `${tokens} and ${secrets} ${verb} sealed with it`;
+function summaryOf(counts: ReencryptedCounts): string {
+  const numberOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  const tokens = numberOf(counts.hostTokens, "host authentication token");
+  const webhooks = numberOf(counts.webhookSecrets, "webhook secret");
+  const secrets = numberOf(counts.secrets, "secret");
+  return `${tokens}, ${webhooks} and ${secrets} ${countOf(counts) === 1 ? "was" : "were"} sealed with it`;
 }

@@ -238,6 +238,22 @@ export function approvalChanged(digest: string): DomainError {
   );
 }
 
+/** Returns the error for a value that must be unique and that another resource has; `field` is its JSON path. */
+export function valueTaken(resource: string, field: string, message: string): DomainError {
+  return new DomainError(ErrorReason.VALUE_TAKEN, message, { resource, field });
+}
+
+/** Returns the error for one more secret than an owner may have, or for more bytes of their values. */
+export function tooManySecrets(measure: "count" | "bytes", limit: number, message: string): DomainError {
+  const metadata = { resource: "secret", measure, limit: String(limit) };
+  return new DomainError(ErrorReason.LIMIT_REACHED, message, metadata);
+}
+
+/** Returns the error for a value that the contract has and that is not built yet; `field` is its JSON path. */
+export function notBuilt(field: string, message: string): DomainError {
+  return new DomainError(ErrorReason.NOT_BUILT, message, { field });
+}
+
 /** Returns the error for an idempotency key that was used for another request. */
 export function keyReused(operation: string): DomainError {
   return new DomainError(

@@ -11,6 +11,7 @@ import { OrganizationService } from "#gen/service/v1/organization_service_pb.js"
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { SecretService } from "#gen/service/v1/secret_service_pb.js";
 import { SecurityService } from "#gen/service/v1/security_service_pb.js";
 import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
@@ -28,6 +29,7 @@ export const CONTRACT: readonly DescService[] = [
   ProjectService,
   RunnerConfigurationService,
   RunnerService,
+  SecretService,
   SecurityService,
   ServiceAccountService,
   UserService,

@@ -28,6 +28,7 @@ type BodyTable =
   | "host_token"
   | "project"
   | "runner"
+  | "secret"
   | "security_policy"
   | "service_account"
   | "token"

@@ -25,6 +25,10 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   agent_execution: Kind.AGENT_EXECUTION,
   agent: Kind.AGENT,
   approval: Kind.APPROVAL,
+  secret: Kind.SECRET,
+  organization_secret: Kind.ORGANIZATION_SECRET,
+  user_secret: Kind.USER_SECRET,
+  service_account_secret: Kind.SERVICE_ACCOUNT_SECRET,
 };
 
 /**

@@ -19,7 +19,7 @@ import type {
   SubscriptionTable,
   TokenTable,
 } from "./identity/identity-schema.ts";
-import type { OrganizationPoliciesTable, SecurityPolicyTable } from "./policy/policy-schema.ts";
+import type { OrganizationPoliciesTable, SecretTable, SecurityPolicyTable } from "./policy/policy-schema.ts";
 import type {
   PrebuildScheduleTable,
   PrebuildTable,
@@ -78,6 +78,7 @@ export interface Schema {
   service_account: ServiceAccountTable;
   organization_policies: OrganizationPoliciesTable;
   security_policy: SecurityPolicyTable;
+  secret: SecretTable;
   host_token: HostTokenTable;
   subscription: SubscriptionTable;
   block_receipt: BlockReceiptTable;

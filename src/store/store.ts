@@ -92,7 +92,9 @@ export type ResourceType =
   | "prebuild"
   | "agent_execution"
   | "agent"
-  | "approval";
+  | "approval"
+  /** Of a project; others name their scope. */
+  | `${"" | "organization_" | "user_" | "service_account_"}secret`;
 
 /**
  * The context of a write: its own transaction, the one instant at which it happens, and the record.

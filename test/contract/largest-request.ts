@@ -143,6 +143,7 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   if (standard?.wellKnown.case === "uri") return "https://git.example.com/".padEnd(length, "a");
   const last = String.fromCodePoint(0x20000 + index);
   if (rules?.cel.some(({ id }) => REMOTE_RULES.has(id))) return `a://${"😀".repeat(length - 5)}${last}`;
+  if (rules?.cel.some(({ id }) => id === "absolute_path")) return `/${"😀".repeat(length - 2)}${last}`;
   if (rules?.cel.some(({ id }) => id === "annotation_key_form")) return `a/${"😀".repeat(length - 3)}${last}`;
   const isAscii = standard?.pattern || rules?.cel.some(({ id }) => ASCII_RULES.has(id));
   if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(0x61 + index);

@@ -250,7 +250,12 @@ describe("the wire reference and the contract", () => {
           toJson(FieldRulesSchema, rulesOf(mine) ?? create(FieldRulesSchema)) as JsonObject,
           "",
         );
-        expect(expectedRules(message, theirs, mine).filter((rule) => !rules.includes(rule))).toEqual([]);
+        // Of one rule the page has the message alone.
+        const [id, text] = ["cel.absolute_path=", "value must be an absolute path (e.g. /path/to/file)"];
+        const isTold = (rule: string) =>
+          rules.includes(rule) ||
+          (rule === id + text && rules.some((each) => each.startsWith(id) && each.endsWith(text)));
+        expect(expectedRules(message, theirs, mine).filter((rule) => !isTold(rule))).toEqual([]);
         // Bounds of our own are added; a demand for presence would refuse what the page allows.
         expect(rules.includes("required")).toBe(theirs.rules.includes("required"));
       });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { loadKeys } from "../../src/keys.ts";
+import { openSecretValue } from "../../src/services/policy/secret-value.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "../../src/services/runner/host-token-secret.ts";
 import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
@@ -58,6 +59,11 @@ async function leftByServer() {
     .body;
   const workflowId = workflow.id;
   const { secret } = (await post(server, "WorkflowService/RotateWorkflowWebhookSecret", { workflowId })).body;
+  const scope = {
+    organizationId: (await post(server, "IdentityService/GetAuthenticatedIdentity", {})).body.organizationId,
+  };
+  const secretRequest = { name: "NPM_TOKEN", value: "a secret value", environmentVariable: true, scope };
+  expect((await post(server, "SecretService/CreateSecret", secretRequest)).status).toBe(200);
   await server.stop();
   const { dataDir, token } = server;
   return { dataDir, token, runnerId, workflowId, webhookSecret: secret };
@@ -92,7 +98,7 @@ describe("chartroom keys rotate", () => {
     expect(secretsIn(dataDir)).toEqual([expect.stringMatching(/^\S{44}$/), former]);
     const keys = loadKeys(keyFile(dataDir));
     expect(stdout).toContain(
-      `The new key is ${keys.id}: 1 host authentication token and 1 webhook secret were sealed with it.`,
+      `The new key is ${keys.id}: 1 host authentication token, 1 webhook secret and 1 secret were sealed with it.`,
     );
     expect(stdout).not.toContain(former);
     const [after] = await hostTokens(dataDir);
@@ -107,6 +113,13 @@ describe("chartroom keys rotate", () => {
     );
     expect(named).toEqual([{ key_id: keys.id, previous_key_id: keys.id }]);
     expect(stdout).toContain(`Former keys stay in ${keyFile(dataDir)} for audit rows made with them.\n`);
+    const [secret] = await withRawData(dataDir, (raw) =>
+      raw.rows<{ id: string; keyId: string; sealed: Uint8Array }>(
+        'select id, key_id as "keyId", sealed from secret',
+      ),
+    );
+    expect(secret?.keyId).toBe(keys.id);
+    expect(secret && openSecretValue(keys, secret.id, secret)).toBe("a secret value");
     const running = await startServer({ dataDir });
     const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
     expect(asked.body).toEqual({ secret: webhookSecret });

@@ -246,6 +246,33 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   }),
   "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
 
+  "SecretService/CreateSecret": built(
+    (world) => ({
+      name: "NPM_TOKEN",
+      value: "a secret value",
+      environmentVariable: true,
+      scope: { projectId: world.project },
+    }),
+    {
+      "scope.projectId": "project",
+      "scope.userId": "user",
+      "scope.organizationId": "organization",
+      "scope.serviceAccountId": "serviceAccount",
+    },
+  ),
+  "SecretService/UpdateSecretValue": built(
+    (world) => ({ secretId: world.secret, value: "a newer secret value" }),
+    { secretId: "secret" },
+  ),
+  "SecretService/ListSecrets": built(() => page, {
+    "filter.projectIds[]": "project",
+    "filter.scope.projectId": "project",
+    "filter.scope.userId": "user",
+    "filter.scope.organizationId": "organization",
+    "filter.scope.serviceAccountId": "serviceAccount",
+  }),
+  "SecretService/DeleteSecret": built((world) => ({ secretId: world.secret }), { secretId: "secret" }),
+
   "SecurityService/CreateSecurityPolicy": built(
     (world) => ({ organizationId: world.organization, ...securityPolicy }),
     { organizationId: "organization" },

@@ -122,7 +122,7 @@ export function nowhere(): World {
 
 /**
  * Fills the organization of a token with two projects, two environments of one
- * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two service accounts, two
+ * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two secrets, two service accounts, two
  * tokens of each kind, two workflows, of which one ran twice, and two agents, each with a run. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
@@ -195,6 +195,11 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
       spec: {},
     });
     securityPolicies.push(made.securityPolicy.id);
+  }
+  const secrets: string[] = [];
+  for (const scope of [{ projectId: project }, { organizationId: identity.organizationId }]) {
+    const request = { name: "REGISTRY_TOKEN", value: "a secret value", environmentVariable: true, scope };
+    secrets.push((await call("SecretService/CreateSecret", request)).secret.id);
   }
   const validUntil = "2999-12-31T00:00:00Z";
   const serviceAccounts: string[] = [];
@@ -269,6 +274,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     hostToken: hostTokens[0] ?? "",
     auditLogEntry: entries[0].id,
     environment: environments[0] ?? "",
+    secret: secrets[0] ?? "",
     securityPolicy: securityPolicies[0] ?? "",
     session,
     project,

@@ -21,6 +21,7 @@ const COUNTED: Readonly<Record<string, string>> = {
   prebuild: "select organization_id, body from prebuild",
   project: "select organization_id, technical_description, used_by, body from project",
   runner: "select organization_id, body from runner",
+  secret: "select organization_id, sealed, body from secret",
   security_policy: "select organization_id, body from security_policy",
   service_account: "select organization_id, body from service_account",
   step_log: "select organization_id, l.data from step_log l join workflow_action a on a.id = l.action_id",

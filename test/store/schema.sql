@@ -619,6 +619,35 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 CREATE TRIGGER runner_is_counted_out after delete on runner
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
+CREATE TABLE secret (
+  id text primary key,
+  organization_id text not null references organization (id),
+  owner_kind text not null,
+  owner_id text not null,
+  name text not null,
+  file_path text,
+  value_bytes integer not null,
+  key_id text not null,
+  sealed blob not null,
+  body text not null,
+  unique (owner_id, name),
+  unique (owner_id, file_path)
+) strict;
+
+CREATE INDEX secret_by_key on secret (key_id);
+
+CREATE INDEX secret_by_organization on secret (organization_id, id);
+
+CREATE TRIGGER secret_is_counted_anew after update of sealed, body on secret
+when (ifnull(octet_length(new.sealed), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.sealed), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.sealed), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.sealed), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER secret_is_counted_in after insert on secret
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.sealed), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER secret_is_counted_out after delete on secret
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.sealed), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE security_policy (
   id text primary key,
   organization_id text not null references organization (id),

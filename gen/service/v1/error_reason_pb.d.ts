@@ -176,8 +176,9 @@ export enum ErrorReason {
   DEADLINE_EXCEEDED = 15,
 
   /**
-   * The operation is in the contract and not built yet. Code unimplemented.
-   * Metadata: `operation`.
+   * The operation, or what the request asks of it, is in the contract and not
+   * built yet. Code unimplemented. Metadata: `operation`, or `field`, the path of
+   * what is not built.
    *
    * @generated from enum value: ERROR_REASON_NOT_BUILT = 16;
    */
@@ -405,6 +406,23 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_APPROVAL_CHANGED = 55;
    */
   APPROVAL_CHANGED = 55,
+
+  /**
+   * Another resource has the value, which must be unique. Code already_exists.
+   * Metadata: `resource`, the kind of both; `field`, the path of the value.
+   *
+   * @generated from enum value: ERROR_REASON_VALUE_TAKEN = 60;
+   */
+  VALUE_TAKEN = 60,
+
+  /**
+   * There are as many of the resource as there may be, or they are as large
+   * together as they may be. Code failed_precondition. Metadata: `resource`;
+   * `measure`, which is `count` or `bytes`; `limit`.
+   *
+   * @generated from enum value: ERROR_REASON_LIMIT_REACHED = 61;
+   */
+  LIMIT_REACHED = 61,
 }
 
 /**

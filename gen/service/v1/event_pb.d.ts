@@ -124,7 +124,7 @@ export enum ResourceType {
   SERVICE_ACCOUNT = 15,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A Secret of a project.
    *
    * @generated from enum value: RESOURCE_TYPE_SECRET = 16;
    */
@@ -152,7 +152,7 @@ export enum ResourceType {
   ENVIRONMENT_SESSION = 22,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A Secret of a user.
    *
    * @generated from enum value: RESOURCE_TYPE_USER_SECRET = 23;
    */
@@ -166,7 +166,7 @@ export enum ResourceType {
   ORGANIZATION_POLICY = 24,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A Secret of the organization.
    *
    * @generated from enum value: RESOURCE_TYPE_ORGANIZATION_SECRET = 25;
    */
@@ -236,7 +236,7 @@ export enum ResourceType {
   WEBHOOK = 42,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A Secret of a service account.
    *
    * @generated from enum value: RESOURCE_TYPE_SERVICE_ACCOUNT_SECRET = 44;
    */

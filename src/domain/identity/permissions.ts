@@ -9,6 +9,7 @@ import {
   type Permission,
   SELF,
 } from "./grants.ts";
+import { SECRET_PERMISSIONS } from "./secret-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
@@ -206,6 +207,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "RunnerService/ListRunners": { permission: "list_runners", grants: MEMBERS },
   "RunnerService/DeleteRunner": { permission: "delete_runner", grants: ADMINISTRATORS },
   "RunnerService/CreateRunnerToken": { permission: "create_runner_token", grants: ADMINISTRATORS },
+
+  ...SECRET_PERMISSIONS,
 
   "SecurityService/CreateSecurityPolicy": { permission: "create_security_policy", grants: ADMINISTRATORS },
   "SecurityService/GetSecurityPolicy": { permission: "get_security_policy", grants: MEMBERS },

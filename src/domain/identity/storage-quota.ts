@@ -23,6 +23,8 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.RunnerConfigurationService/UpdateEnvironmentClass",
   "service.v1.RunnerConfigurationService/UpdateHostAuthenticationToken",
   "service.v1.RunnerService/DeleteRunner",
+  "service.v1.SecretService/DeleteSecret",
+  "service.v1.SecretService/UpdateSecretValue",
   "service.v1.SecurityService/DeleteSecurityPolicy",
   "service.v1.SecurityService/UpdateSecurityPolicy",
   "service.v1.ServiceAccountService/DeleteServiceAccount",

@@ -12,6 +12,7 @@ import {
   updateMember,
 } from "../../store/identity/member.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
+import { removeSecretsOf } from "../../store/policy/secret.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
@@ -64,7 +65,7 @@ export async function setMemberRole(
 /**
  * Ends a membership of the scope's organization. The user's resources stay and keep
  * it as their creator. Its tokens are removed, so that they do not become valid again
- * when the account rejoins, and so are its host credentials. Its agent executions and
+ * when the account rejoins, and so are its host credentials and secrets. Its agent executions and
  * the executions that run as the user stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
@@ -76,6 +77,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
     await removeToken(tx, scope, token);
   }
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
+  await removeSecretsOf(tx, scope, userId);
   await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: USER_LEFT, immediate: true });
   await revokeExecutionsOfExecutor(tx, scope, userId);
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });

@@ -22,6 +22,7 @@ import {
   serviceAccountTokenOfRow,
 } from "../../store/identity/service-account-token.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
+import { removeSecretsOf } from "../../store/policy/secret.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -62,6 +63,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
         await removeToken(tx, caller, token);
       }
       await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
+      await removeSecretsOf(tx, caller, serviceAccountId);
       const failure = {
         reason: AgentExecutionFailureReason.SERVICE,
         message: "its service account was deleted",

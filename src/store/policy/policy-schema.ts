@@ -14,3 +14,21 @@ export interface SecurityPolicyTable {
   search_text: string;
   body: string;
 }
+
+export interface SecretTable {
+  id: string;
+  organization_id: string;
+  /** SecretOwner.kind. */
+  owner_kind: string;
+  /** Id of the organization, project, user or service account. */
+  owner_id: string;
+  name: string;
+  /** Null for a secret that is not mounted as a file. */
+  file_path: string | null;
+  /** Length of the value in UTF-8. */
+  value_bytes: number;
+  key_id: string;
+  sealed: Uint8Array;
+  /** Secret. */
+  body: string;
+}

@@ -9,6 +9,7 @@ import { projectSearchText } from "../../domain/project/project.ts";
 import { textAt } from "../expressions.ts";
 import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
+import { removeSecretsOf } from "../policy/secret.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
@@ -233,9 +234,11 @@ export async function updateProject(
 }
 
 /**
- * Removes the row permanently; no environment may refer to it, and no prebuild of it may be left.
+ * Removes the row permanently, with the project's secrets; no environment may refer to it, and no
+ * prebuild of it may be left.
  */
 export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
+  await removeSecretsOf(tx, scope, project.id);
   await builderOf(tx.db)
     .deleteFrom("project")
     .where("id", "=", project.id)

@@ -110,7 +110,14 @@ export async function findAuditLog(
 }
 
 /** Resource types with a credential. Each read of one is recorded as an entry without changes. */
-const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>(["host_token", "workflow"]);
+const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>([
+  "host_token",
+  "organization_secret",
+  "secret",
+  "service_account_secret",
+  "user_secret",
+  "workflow",
+]);
 
 /** Operations on those that may find nothing to change. */
 const CHANGING_OPERATIONS = /\/(Create|Update|Rotate|Delete)\w+$/;

@@ -6,6 +6,7 @@ import type { Reader } from "../store.ts";
 const COLUMNS = [
   ["token", "hmac_key_id"],
   ["host_token", "key_id"],
+  ["secret", "key_id"],
   ["workflow_secret", "key_id"],
   ["workflow_secret", "previous_key_id"],
   ["audit_log", "key_id"],

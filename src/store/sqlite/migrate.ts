@@ -29,6 +29,7 @@ import * as twentyFourth from "./migrations/0024-smaller-record.ts";
 import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
+import * as thirtieth from "./migrations/0030-secret.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -84,6 +85,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentyFifth,
   twentySixth,
   twentyNinth,
+  thirtieth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
