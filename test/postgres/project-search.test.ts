@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import pg from "pg";
-import { gramQuery } from "../../src/store/postgres/project-grams.ts";
-import { findProjects } from "../../src/store/postgres/project-search.ts";
+import { gramQuery } from "../../src/store/postgres/search/project-grams.ts";
+import { findProjects } from "../../src/store/postgres/search/project-search.ts";
 import type { ProjectOrder } from "../../src/store/project/project-page.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";

@@ -16,7 +16,6 @@ import * as twentySeventh from "./migrations/0027-agent-output-fold-index.ts";
 import * as twentyEighth from "./migrations/0028-project-indexes.ts";
 import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
-import { requireTrigrams } from "./requirements.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */

@@ -24,9 +24,9 @@ import {
 import { LevelRaiser } from "./feature-level.ts";
 import { type Presence, PresenceRefused } from "./locks.ts";
 import { type MigrateOptions, migrate } from "./migrate.ts";
-import { findProjects } from "./project-search.ts";
 import { readFrom } from "./read-pool.ts";
 import { requireUsable } from "./requirements.ts";
+import { findProjects } from "./search/project-search.ts";
 import { Session } from "./session.ts";
 import { storageProblem } from "./storage-problem.ts";
 import { GROUP_MS, Writer } from "./writer.ts";

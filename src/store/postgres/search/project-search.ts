@@ -1,14 +1,14 @@
 import { type SqlBool, sql } from "kysely";
-import { applyFilter, type Projects } from "../project/project-filter.ts";
+import { applyFilter, type Projects } from "../../project/project-filter.ts";
 import {
   directions,
   type FoundProject,
   type FoundProjects,
   PROJECT_COLUMNS,
   type ProjectPage,
-} from "../project/project-page.ts";
-import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope } from "../store.ts";
+} from "../../project/project-page.ts";
+import { builderOf } from "../../query-builder.ts";
+import type { Reader, Scope } from "../../store.ts";
 import { gramQuery } from "./project-grams.ts";
 
 /** The limits by which a search chooses its way: numbers of projects, each of which takes some microseconds. */

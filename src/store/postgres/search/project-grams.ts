@@ -1,4 +1,4 @@
-import { toStored } from "./text.ts";
+import { toStored } from "../text.ts";
 
 /** Length of the pieces of a text that its index holds, in characters. */
 const GRAM_LENGTH = 3;
