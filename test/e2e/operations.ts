@@ -150,10 +150,16 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       organizationId: world.organization,
       maximumEnvironmentTimeout: "3600s",
       securityPolicyId: world.securityPolicy,
-      agentPolicy: { commandDenyList: [] },
+      agentPolicy: {
+        commandDenyList: [],
+        approvals: {
+          rules: [{ effect: "EFFECT_ASK", deciders: { who: "WHO_USERS", userIds: [world.user] } }],
+        },
+      },
     }),
     {
       organizationId: "organization",
+      "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
       securityPolicyId: "securityPolicy",
       "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
     },

@@ -72,6 +72,10 @@ function valuesOf(field: DescField): JsonValue[] {
   if (field.name === "organization_id") return [];
   if (field.enum) return field.enum.values.slice(1).map(({ name }) => asElement(field, name));
   if (field.message?.typeName === "google.protobuf.Timestamp") return [LONG_AGO, NOW];
+  if (field.message?.typeName === "service.v1.SecretScope") {
+    const others = field.message.fields.filter(({ name }) => name !== "organization_id");
+    return others.map(({ jsonName }) => ({ [jsonName]: NO_ID }));
+  }
   if (field.scalar === ScalarType.BOOL) return [true, false];
   if (field.scalar === ScalarType.STRING) return [asElement(field, NO_ID)];
   throw new Error(`what is rare of ${field} is not known here`);

@@ -75,6 +75,6 @@ export function requireSatisfiable(
   const whom = who === Who.USERS ? "the users that it names" : "the administrators of the organization";
   throw valueUnusable(
     field,
-    `${field} needs ${needed} people, so that an approval is possible whoever starts the run, and ${fit.length} of ${whom} can decide`,
+    `${field} needs ${needed} of ${whom}, so that an approval is possible whoever starts the run, and ${fit.length} can decide`,
   );
 }
