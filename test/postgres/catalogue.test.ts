@@ -55,9 +55,8 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "project_annotation.key": 128 * BYTES,
   // An id of 256 visible characters of ASCII.
   "webhook_delivery.delivery_id": 256,
-  // CreateSecretRequest.name, of ASCII, and file_path: 1,024 characters.
+  // CreateSecretRequest.name, of ASCII.
   "secret.name": 127,
-  "secret.file_path": 1_024 * BYTES,
   // CreateWorkflowRequest.name: 80 characters, folded one by one.
   "workflow.sort_name": 80 * BYTES,
   // insertTriggerEvent: the hash of a key of more than 1,024 characters.

@@ -57,7 +57,7 @@ describe("deciders that are written", () => {
   test.each<[Chosen, string]>([
     [{ required: 2 }, "needs 2 of"],
     [{ who: Who.ADMINISTRATORS, excludesStarter: true }, "needs 2 of"],
-    [{ who: Who.USERS, userIds: ["gone"] }, "0 of the users"],
+    [{ who: Who.USERS, userIds: ["gone"] }, "and 0 can decide"],
     [{ who: Who.USERS, userIds: ["ann", "ANN"], required: 2 }, "needs 2 of"],
     [{ who: Who.USERS }, "names nobody"],
     [{ userIds: ["ann"] }, "WHO_USERS only"],

@@ -23,8 +23,6 @@ export interface SecretTable {
   /** Id of the organization, project, user or service account. */
   owner_id: string;
   name: string;
-  /** Null for a secret that is not mounted as a file. */
-  file_path: string | null;
   /** Length of the value in UTF-8. */
   value_bytes: number;
   key_id: string;

@@ -105,7 +105,6 @@ export async function insertSecret(
       owner_kind: kind,
       owner_id: id,
       name: secret.name,
-      file_path: secret.mount.case === "filePath" ? secret.mount.value : null,
       value_bytes: valueBytes,
       key_id: value.keyId,
       sealed: value.sealed,

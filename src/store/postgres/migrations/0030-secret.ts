@@ -9,13 +9,11 @@ create table secret (
   owner_kind text collate "C" not null,
   owner_id text collate "C" not null,
   name text collate "C" not null,
-  file_path text collate "C",
   value_bytes bigint not null,
   key_id text collate "C" not null,
   sealed bytea not null,
   body text collate "C" not null,
-  unique (owner_id, name),
-  unique (owner_id, file_path)
+  unique (owner_id, name)
 );
 create index secret_by_organization on secret (organization_id, id);
 create index secret_by_key on secret (key_id);

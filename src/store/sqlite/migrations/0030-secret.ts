@@ -9,13 +9,11 @@ create table secret (
   owner_kind text not null,
   owner_id text not null,
   name text not null,
-  file_path text,
   value_bytes integer not null,
   key_id text not null,
   sealed blob not null,
   body text not null,
-  unique (owner_id, name),
-  unique (owner_id, file_path)
+  unique (owner_id, name)
 ) strict;
 create index secret_by_organization on secret (organization_id, id);
 create index secret_by_key on secret (key_id);
