@@ -9,6 +9,16 @@ import { DomainError } from "./error.ts";
  */
 const DECEPTIVE = /[\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu;
 
+/** Returns JSON with its deceptive characters as escapes, by which people read what is written. */
+export function escapedInJson(json: string): string {
+  return json.replace(DECEPTIVE, (character) =>
+    character
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}
+
 /** Maximum length of the cleaned text in an error (contract, ERROR_REASON_TEXT_DECEPTIVE). */
 const MAX_CLEANED_CHARACTERS = 4_096;
 

@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { addScriptedAgent, closeConversations, startConversation } from "../harness/agent-conversation.ts";
-import { type Answer, post } from "../harness/call.ts";
-import { succeeded } from "../harness/fake-runner.ts";
+import { approvals, decide, onlyPending } from "../harness/approvals.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
@@ -15,33 +14,10 @@ afterEach(async () => {
 });
 afterAll(stopAll);
 
-type Body = Answer["body"];
-
 async function place() {
   const server = await startServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   return server;
-}
-
-type Place = Pick<TestServer, "url" | "token">;
-
-const approvals = async (server: Place, ...states: string[]): Promise<Body[]> =>
-  (await succeeded(post(server, "ApprovalService/ListApprovals", { filter: { states } }))).approvals;
-const pending = (server: Place) => approvals(server, "APPROVAL_STATE_PENDING");
-const decide = (server: Place, { id, digest }: Body, more: object = {}): Promise<Body> =>
-  succeeded(
-    post(server, "ApprovalService/DecideApproval", {
-      ...{ approvalId: id, digest, decision: "DECISION_APPROVE" },
-      ...more,
-    }),
-  );
-/** The approval that waits, once there is exactly one. */
-async function onlyPending(server: Place): Promise<Body> {
-  const [approval] = await until(
-    () => pending(server),
-    (all) => all.length === 1,
-  );
-  return approval;
 }
 
 test("an agent asks, and is told in its turn what people and the policy have decided", async () => {

@@ -4,6 +4,8 @@ import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import {
   type AgentWorkService,
   type ReportAgentRequest,
+  type RequestApprovalRequest,
+  type RequestApprovalResponseSchema,
   type StartSubagentRequest,
   ReportAgentRequest_State as State,
   StreamInputsResponseSchema,
@@ -44,6 +46,10 @@ export interface RunningAgentOptions {
   /** Throws to reject a report. */
   readonly onReport?: (report: ReportAgentRequest) => void | Promise<void>;
   readonly onSubagent?: (request: StartSubagentRequest) => string | Promise<string>;
+  /** Answers what the agent asks for; everything is allowed when absent. */
+  readonly onApproval?: (
+    request: RequestApprovalRequest,
+  ) => NonNullable<MessageInitShape<typeof RequestApprovalResponseSchema>["answer"]>;
 }
 
 /** An agent that a runner drives against a fake service. */
@@ -81,7 +87,15 @@ export async function startRunningAgent(
   tools: RunnerTools,
   options: RunningAgentOptions,
 ): Promise<RunningAgent> {
-  const { command, form = AgentForm.JSON_LINES, work = {}, policies = {}, onReport, onSubagent } = options;
+  const {
+    command,
+    form = AgentForm.JSON_LINES,
+    work = {},
+    policies = {},
+    onReport,
+    onSubagent,
+    onApproval,
+  } = options;
   const workspace = workspaceAt(tools.workspaces, ENVIRONMENT);
   if (!options.keepWorkspace) await createWorkspace(tools.programs, workspace, async () => []);
   const unacknowledged: InputDelivery[] = [];
@@ -124,6 +138,9 @@ export async function startRunningAgent(
     },
     async startSubagent(request) {
       return { agentExecutionId: (await onSubagent?.(request)) ?? "" };
+    },
+    async requestApproval(request) {
+      return { answer: onApproval?.(request) ?? { case: "policy", value: { allowed: true } } };
     },
   };
   const renewal = () => ({ expiresAt: timestampFromMs(Date.now() + 60_000) });

@@ -2,41 +2,17 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { AgentExecutionRole, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { WorkFailure } from "../../src/runner/protocol/work-failure.ts";
-import type { RunningAgent, RunningAgentOptions } from "../harness/fake-agent-service.ts";
-import { ROOT } from "../harness/program.ts";
-import { countWaits, runningAgents } from "../harness/running-agents.ts";
+import type { RunningAgent } from "../harness/fake-agent-service.ts";
+import { countWaits } from "../harness/running-agents.ts";
+import { blocksOf, call, scriptedAcpAgents, update } from "../harness/scripted-acp-agent.ts";
 import { temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-const PROGRAM = join(ROOT, "test/harness/acp-agent.ts");
 const RUN = "01900000-0000-7000-8000-00000000000c";
 
-const { start, workspaces } = runningAgents();
-const scripted = (options: object = {}, more: Partial<RunningAgentOptions> = {}) =>
-  start({
-    command: [process.execPath, "--disable-warning=ExperimentalWarning", PROGRAM, JSON.stringify(options)],
-    form: AgentForm.ACP,
-    ...more,
-  });
-
-const tree = () => join(workspaces(), "01900000-0000-7000-8000-00000000000d", "tree");
-const call = (method: string, params: object) => `call ${JSON.stringify([method, params])}`;
-const update = (change: object) => `update ${JSON.stringify(change)}`;
-
-/** Says lines to the agent, and returns what it answered to them once it waits again. */
-async function ask(agent: RunningAgent, ...lines: string[]): Promise<string[]> {
-  await agent.until(() => countWaits(agent) > 0);
-  const [waits, before] = [countWaits(agent), agent.output().length];
-  asked++;
-  agent.say(`input ${asked}`, lines.join("\n"));
-  await agent.until(() => countWaits(agent) > waits);
-  return agent.output().slice(before);
-}
-let asked = 0;
-
-const blocksOf = (agent: RunningAgent) => agent.reports.flatMap(({ blocks }) => blocks);
+const { start, scripted, tree, ask, lastInput } = scriptedAcpAgents();
 
 describe("a conversation", () => {
   test("is told turn by turn, in one session", async () => {
@@ -45,7 +21,7 @@ describe("a conversation", () => {
     expect(await ask(agent, "echo hello")).toEqual(["text: hello\n"]);
     expect(await ask(agent, "echo again", "remember")).toEqual(["text: again\necho hello"]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING", "RUNNING", "WAITING"]);
-    expect(agent.seenInputIds()).toEqual([`input ${asked - 1}`, `input ${asked}`]);
+    expect(agent.seenInputIds()).toEqual([`input ${lastInput() - 1}`, `input ${lastInput()}`]);
     const [shown = ""] = await ask(agent, "show");
     expect(shown).toContain('initialize [1,{"readTextFile":true,"writeTextFile":true},true]');
     expect(shown).toContain("new []");
@@ -227,113 +203,6 @@ describe("modes and settings", () => {
     await agent.until(() => countWaits(agent) === 2);
     expect(agent.output()).toEqual(["error: the agent has no mode ralph: it has ask, plan"]);
     expect(agent.reports.some(({ mode }) => mode === 2)).toBe(true);
-  });
-});
-
-describe("permissions", () => {
-  const options = [
-    { optionId: "always", name: "Always", kind: "allow_always" },
-    { optionId: "yes", name: "Yes", kind: "allow_once" },
-    { optionId: "no", name: "No", kind: "reject_once" },
-  ];
-
-  test.each([
-    ["read", "yes"],
-    ["edit", "yes"],
-    ["search", "yes"],
-    ["think", "yes"],
-    ["execute", "no"],
-    ["delete", "no"],
-    ["move", "no"],
-    ["fetch", "no"],
-    ["other", "no"],
-  ])("of a call of the kind %s have the answer %s", async (kind, optionId) => {
-    const agent = await scripted();
-    const told = await ask(
-      agent,
-      update({ sessionUpdate: "tool_call", toolCallId: "a", title: "Do it", kind }),
-      call("session/request_permission", { toolCall: { toolCallId: "a" }, options }),
-    );
-    expect(told.at(-1)).toBe(`text: {"outcome":{"outcome":"selected","optionId":"${optionId}"}}\n`);
-    expect(told.some((line) => line.startsWith("error: the tool call Do it was refused: approvals"))).toBe(
-      optionId === "no",
-    );
-  });
-
-  test("are given this once only, and of an unknown call not at all", async () => {
-    const agent = await scripted();
-    const asking = (toolCall: object, some: readonly object[]) =>
-      call("session/request_permission", { toolCall, options: some });
-    const told = await ask(
-      agent,
-      asking({ toolCallId: "a", kind: "read" }, options.slice(0, 1)),
-      asking({ toolCallId: "b" }, options),
-    );
-    const answers = told.filter((line) => line.startsWith("text: "));
-    expect(answers.join("")).toContain('{"outcome":{"outcome":"cancelled"}}');
-    expect(answers.join("")).toContain('"optionId":"no"');
-  });
-});
-
-describe("questions", () => {
-  const requestedSchema = (properties: object) => ({
-    mode: "form",
-    message: "Which?",
-    requestedSchema: { type: "object", properties, required: Object.keys(properties) },
-  });
-  const asking = (properties: object) => call("elicitation/create", requestedSchema(properties));
-
-  test.each<[string, object, string, string]>([
-    ["a text", { name: { type: "string" } }, "blue", '{"name":"blue"}'],
-    [
-      "a choice",
-      { name: { type: "string", oneOf: [{ const: "b", title: "Blue" }] } },
-      "blue",
-      '{"name":"b"}',
-    ],
-    ["a number", { count: { type: "integer" } }, "7", '{"count":7}'],
-    ["yes or no", { sure: { type: "boolean" } }, "yes", '{"sure":true}'],
-    ["several", { a: { type: "string" }, b: { type: "number" } }, '{"a":"x","b":1.5}', '{"a":"x","b":1.5}'],
-  ])("for %s are answered by the next message", async (_, properties, words, content) => {
-    const agent = await scripted();
-    await ask(agent, asking(properties));
-    const question = blocksOf(agent).at(-1)?.block;
-    expect(question).toMatchObject({ case: "question", value: { message: "Which?", state: 1 } });
-    expect(await ask(agent, words)).toEqual(
-      expect.arrayContaining([`text: {"action":"accept","content":${content}}\n`]),
-    );
-    expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING", "RUNNING", "WAITING"]);
-    const states = blocksOf(agent).flatMap(({ block }) =>
-      block.case === "question" ? block.value.state : [],
-    );
-    expect(states).toEqual([1, 2]);
-    expect(agent.seenInputIds()).toEqual([`input ${asked - 1}`, `input ${asked}`]);
-  });
-
-  test("are asked again after what is no answer, and can be declined", async () => {
-    const agent = await scripted();
-    await ask(agent, asking({ count: { type: "integer" } }));
-    const [complaint = ""] = await ask(agent, "many");
-    expect(complaint).toMatch(/^error: this is no answer/);
-    expect((await ask(agent, "/decline")).at(-1)).toBe('text: {"action":"decline"}\n');
-  });
-
-  test("are declined in a step of a workflow, where nobody answers", async () => {
-    const agent = await scripted(
-      {},
-      {
-        work: {
-          agentExecution: {
-            id: RUN,
-            metadata: { role: AgentExecutionRole.WORKFLOW },
-            status: { phase: Phase.RUNNING },
-          },
-        },
-      },
-    );
-    agent.say("one", asking({ name: { type: "string" } }));
-    await agent.until(() => countWaits(agent) === 1);
-    expect(agent.output().at(-1)).toBe('text: {"action":"decline"}\n');
   });
 });
 

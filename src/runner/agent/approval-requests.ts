@@ -1,9 +1,15 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createHash } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { RequestApprovalRequestSchema } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentInput } from "#gen/service/v1/agent_pb.js";
-import { type ApprovalOutcome, ApprovalState as State } from "#gen/service/v1/approval_pb.js";
-import { optionFor } from "../../domain/approval/approval.ts";
+import {
+  type ApprovalOutcome,
+  ApprovalQuestionSchema,
+  ApprovalToolCallSchema,
+  ApprovalState as State,
+} from "#gen/service/v1/approval_pb.js";
+import { askedText, optionFor } from "../../domain/approval/approval.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { truncate } from "./agent-block.ts";
 
@@ -22,6 +28,16 @@ export interface ApprovalAnswer {
   readonly answerJson: string;
   /** Why it was denied; may be empty. */
   readonly reason: string;
+  /** The digest of what was decided, see {@link digestOf}. */
+  readonly digest: string;
+}
+
+/** How somebody waits for an answer. */
+export interface AskOptions {
+  /** Aborted when whoever asks waits no longer. */
+  readonly signal?: AbortSignal;
+  /** Called once people are asked. */
+  readonly onPending?: () => void;
 }
 
 /** Limits of the contract, in characters (ApprovalToolCall). */
@@ -29,6 +45,7 @@ const MAX_TITLE_CHARACTERS = 512;
 const MAX_INPUT_CHARACTERS = 65_536;
 
 interface Waiting {
+  readonly approvalId: string;
   readonly toolCallId: string;
   readonly resolve: (answer: ApprovalAnswer) => void;
 }
@@ -36,10 +53,11 @@ interface Waiting {
 /** Asks the service for what the agent of an execution may do, and waits for the answers of people. */
 export class ApprovalRequests {
   readonly #lease: Lease;
-  /** Requests that people are asked, by the id of the approval. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** Requests that people are asked; the same may be asked for twice. */
+  readonly #waiting = new Set<Waiting>();
   /** Outcomes that came before the response that names their approval. */
   readonly #early = new Map<string, ApprovalOutcome>();
+  readonly #asking = new Set<Promise<ApprovalAnswer>>();
 
   constructor(lease: Lease) {
     this.#lease = lease;
@@ -51,8 +69,24 @@ export class ApprovalRequests {
    * a tool call with other content denies the first one.
    *
    * @throws WorkInterrupted when the execution must end first
+   * @throws the reason of the signal when that is aborted first; the service is not told
    */
-  async ask(asked: ApprovalRequest): Promise<ApprovalAnswer> {
+  async ask(asked: ApprovalRequest, options: AskOptions = {}): Promise<ApprovalAnswer> {
+    const asking = this.#ask(asked, options);
+    this.#asking.add(asking);
+    try {
+      return await asking;
+    } finally {
+      this.#asking.delete(asking);
+    }
+  }
+
+  /** Resolves when nothing is asked any more that was asked before. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#asking);
+  }
+
+  async #ask(asked: ApprovalRequest, options: AskOptions): Promise<ApprovalAnswer> {
     const problem = problemOf(asked);
     if (problem !== undefined) return denied(asked, problem);
     try {
@@ -64,7 +98,7 @@ export class ApprovalRequests {
         return { ...denied(asked, reason), allowed, optionId: optionOf(asked, allowed) };
       }
       if (answer.case !== "approval") return denied(asked, "the service gave no answer");
-      return await this.#outcomeOf(answer.value);
+      return await this.#outcomeOf(answer.value, options);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       return denied(asked, error.rawMessage);
@@ -78,43 +112,69 @@ export class ApprovalRequests {
   take(input: AgentInput | undefined): boolean {
     if (input?.input.case !== "approval") return false;
     const outcome = input.input.value;
-    const waiting = this.#waiting.get(outcome.approvalId);
-    this.#waiting.delete(outcome.approvalId);
-    if (waiting) waiting.resolve(toAnswer(outcome));
-    else this.#early.set(outcome.approvalId, outcome);
+    const waiting = [...this.#waiting].filter(({ approvalId }) => approvalId === outcome.approvalId);
+    for (const each of waiting) each.resolve(toAnswer(outcome));
+    if (waiting.length === 0) this.#early.set(outcome.approvalId, outcome);
     return true;
   }
 
-  #outcomeOf(known: ApprovalOutcome): Promise<ApprovalAnswer> {
+  #outcomeOf(known: ApprovalOutcome, { signal: own, onPending }: AskOptions): Promise<ApprovalAnswer> {
     const { approvalId, toolCallId } = known;
     this.#denyEarlier(toolCallId, approvalId);
     const outcome = known.state === State.PENDING ? this.#early.get(approvalId) : known;
     this.#early.delete(approvalId);
     if (outcome) return Promise.resolve(toAnswer(outcome));
-    const { signal } = this.#lease;
+    const signal = own ? AbortSignal.any([own, this.#lease.signal]) : this.#lease.signal;
+    if (!signal.aborted) onPending?.();
     return new Promise((resolve, reject) => {
+      const end = () => {
+        this.#waiting.delete(waiting);
+        signal.removeEventListener("abort", onAbort);
+      };
       const onAbort = () => {
-        this.#waiting.delete(approvalId);
+        end();
         reject(signal.reason);
       };
-      const done = (answer: ApprovalAnswer) => {
-        signal.removeEventListener("abort", onAbort);
-        resolve(answer);
+      const waiting: Waiting = {
+        approvalId,
+        toolCallId,
+        resolve: (answer) => {
+          end();
+          resolve(answer);
+        },
       };
-      this.#waiting.set(approvalId, { toolCallId, resolve: done });
-      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.add(waiting);
+      signal.addEventListener("abort", onAbort);
       if (signal.aborted) onAbort();
     });
   }
 
   /** The service has cancelled what was asked for before under the same id, and tells nobody. */
   #denyEarlier(toolCallId: string, approvalId: string): void {
-    for (const [id, waiting] of this.#waiting) {
-      if (waiting.toolCallId !== toolCallId || id === approvalId) continue;
-      this.#waiting.delete(id);
-      waiting.resolve({ allowed: false, optionId: "", answerJson: "", reason: "it was replaced" });
+    for (const waiting of [...this.#waiting]) {
+      if (waiting.toolCallId === toolCallId && waiting.approvalId !== approvalId) waiting.resolve(REPLACED);
     }
   }
+}
+
+const REPLACED: ApprovalAnswer = {
+  allowed: false,
+  optionId: "",
+  answerJson: "",
+  reason: "it was replaced",
+  digest: "",
+};
+
+/** Returns the SHA-256 of what is asked for, as the service makes it: of canonical JSON, in hexadecimal digits. */
+export function digestOf(asked: ApprovalRequest): string {
+  const { request } = withShortTitle(asked);
+  if (request?.case === undefined) throw new Error("a request for an approval asks for nothing");
+  const text = askedText(
+    request.case === "toolCall"
+      ? { case: "toolCall", value: create(ApprovalToolCallSchema, request.value) }
+      : { case: "question", value: create(ApprovalQuestionSchema, request.value) },
+  );
+  return createHash("sha256").update(text.requestJson, "utf8").digest("hex");
 }
 
 /** Returns why nobody can be asked; people must see all of what they decide. */
@@ -133,12 +193,13 @@ function withShortTitle(asked: ApprovalRequest): ApprovalRequest {
   } as ApprovalRequest;
 }
 
-function toAnswer({ state, optionId, answerJson, reason }: ApprovalOutcome): ApprovalAnswer {
-  return { allowed: state === State.APPROVED, optionId, answerJson, reason };
+function toAnswer({ state, optionId, answerJson, reason, digest }: ApprovalOutcome): ApprovalAnswer {
+  return { allowed: state === State.APPROVED, optionId, answerJson, reason, digest };
 }
 
 function denied(asked: ApprovalRequest, reason: string): ApprovalAnswer {
-  return { allowed: false, optionId: optionOf(asked, false), answerJson: "", reason };
+  const digest = digestOf(asked);
+  return { allowed: false, optionId: optionOf(asked, false), answerJson: "", reason, digest };
 }
 
 function optionOf({ options = [] }: ApprovalRequest, allowed: boolean): string {

@@ -156,7 +156,7 @@ export class AcpConversation {
 
   async #takeInputs(): Promise<void> {
     for await (const handed of this.#agent.inputs(this.#inputEnd.signal)) {
-      if (!handed.input || this.#services.takeAnswer(handed.input)) continue;
+      if (!handed.input || this.#services.takeOutcome(handed.input)) continue;
       if (this.#turning) {
         this.#next.push(handed);
         if (handed.steer) this.#cancelTurn();
@@ -172,15 +172,18 @@ export class AcpConversation {
     const { report } = this.#agent;
     for (let handed: StreamInputsResponse | undefined = first; handed; handed = this.#next.shift()) {
       report.setState(State.RUNNING);
-      await this.#takeTurn(handed);
+      const hasLeftQuestions = await this.#takeTurn(handed);
       if (this.#ended.signal.aborted) return;
+      // The service takes back what a turn has asked for once it hears that the turn is over.
+      if (hasLeftQuestions && this.#next.length > 0) report.setState(State.WAITING);
     }
     this.#turning = undefined;
     if (!this.#inputEnd.signal.aborted) report.setState(State.WAITING);
   }
 
-  async #takeTurn({ input, turnOptions, extAgentSettings }: StreamInputsResponse): Promise<void> {
-    if (!input || !this.#peer || !this.#session) return;
+  /** @returns whether people are still asked for something that the turn waits for no longer */
+  async #takeTurn({ input, turnOptions, extAgentSettings }: StreamInputsResponse): Promise<boolean> {
+    if (!input || !this.#peer || !this.#session) return false;
     const { state, isStep } = this.#agent;
     this.#output.flush();
     this.#inputId = input.id;
@@ -194,8 +197,9 @@ export class AcpConversation {
       turnOptions ? modesOf(turnOptions) : [],
       extAgentSettings ? settingsOf(extAgentSettings) : {},
     );
-    this.#services.beginTurn();
+    this.#services.beginTurn(input.id);
     this.#promptedId = input.id;
+    let hasLeftQuestions = false;
     try {
       const response = await agent.request("session/prompt", { sessionId: this.#session.id, prompt });
       // Updates that came before the response are handled in later steps of the event loop.
@@ -207,9 +211,10 @@ export class AcpConversation {
       if (isStep) throw asFailure(error);
       this.#output.error(`the turn failed: ${error.message}`);
     } finally {
-      this.#services.endTurn();
+      hasLeftQuestions = await this.#services.endTurn();
       this.#output.flush();
     }
+    return hasLeftQuestions;
   }
 
   #tellEnd({ stopReason }: PromptResponse): void {
@@ -238,7 +243,7 @@ export class AcpConversation {
   #cancelTurn(): void {
     const turning = this.#turning;
     if (!this.#session || !turning) return;
-    this.#services.endTurn();
+    this.#services.cancelTurn();
     void this.#peer?.agent.notify("session/cancel", { sessionId: this.#session.id }).catch(() => undefined);
     const { cancelMs = 30_000 } = this.#limits;
     const cancelled = this.#inputId;

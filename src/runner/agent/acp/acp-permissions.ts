@@ -3,56 +3,93 @@ import type {
   PermissionOptionKind,
   RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
-import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
+import { ApprovalOption_Kind as OptionKind } from "#gen/service/v1/approval_pb.js";
+import type { Secrets } from "../../process/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
+import type { ApprovalAnswer, ApprovalRequest } from "../approval-requests.ts";
 
 /** A tool call that an agent asks for. */
 export interface PermissionRequest {
   /** The call, with all that the agent has told of it. */
   readonly call: ToolCall;
+  /** Name of the tool; empty where the agent tells none. */
+  readonly tool: string;
   readonly options: readonly PermissionOption[];
   /** Aborted when the agent asks no longer. */
   readonly signal: AbortSignal;
 }
 
-/** An answer to an agent. */
-export interface PermissionAnswer {
-  readonly outcome: RequestPermissionOutcome;
-  /** Why it was refused, for people; undefined where it was not. */
-  readonly refusal?: string;
-}
-
 /** Decides what an agent may do. */
-export type DecidePermission = (request: PermissionRequest) => Promise<PermissionAnswer>;
+export type DecidePermission = (request: PermissionRequest) => Promise<RequestPermissionOutcome>;
 
-/** The kinds of calls that nobody needs to be asked for. */
-const ALLOWED: ReadonlySet<ToolKind> = new Set([
-  ToolKind.READ,
-  ToolKind.EDIT,
-  ToolKind.SEARCH,
-  ToolKind.THINK,
-]);
+export const CANCELLED: RequestPermissionOutcome = { outcome: "cancelled" };
 
-/** Decides without asking anybody: what would have to be asked for is refused. */
-export const decideAlone: DecidePermission = async ({ call, options }) => {
-  const kind = call.kind || ToolKind.OTHER;
-  const allowed = ALLOWED.has(kind) && optionOf(options, ["allow_once"]);
-  if (allowed) return { outcome: allowed };
-  const name = ToolKind[kind].toLowerCase();
-  return {
-    outcome: optionOf(options, ["reject_once", "reject_always"]) ?? { outcome: "cancelled" },
-    refusal: `the tool call ${call.title || call.id} was refused: approvals decide calls of the kind ${name}, and nobody can be asked for one here`,
-  };
+const OPTION_KINDS: Readonly<Record<PermissionOptionKind, OptionKind>> = {
+  allow_once: OptionKind.ALLOW_ONCE,
+  allow_always: OptionKind.ALLOW_ALWAYS,
+  reject_once: OptionKind.REJECT_ONCE,
+  reject_always: OptionKind.REJECT_ALWAYS,
 };
 
-/** Returns the choice of the first option of the first kind that there is. */
-function optionOf(
+/** Limits of the contract (RequestApprovalRequest, ApprovalOption, ApprovalToolCall). */
+const MAX_OPTIONS = 16;
+const MAX_OPTION_ID_CHARACTERS = 128;
+const MAX_OPTION_NAME_CHARACTERS = 256;
+const MAX_TOOL_CHARACTERS = 256;
+const MAX_LOCATIONS = 32;
+const MAX_PATH_CHARACTERS = 1_024;
+
+/** Returns what people, or the policy, are asked for a tool call, without the secrets in it. */
+export function toApprovalRequest(
+  { call, tool, options = [] }: Omit<PermissionRequest, "signal" | "options"> & Partial<PermissionRequest>,
+  secrets: Secrets,
+): ApprovalRequest {
+  const shown = (text: string) => secrets.maskText(text.toWellFormed());
+  const { id = "", title = "", kind = 0, input = "", locations = [], diffs = [] } = call;
+  const paths = locations.map(({ path = "" }) => shown(path));
+  const isShown = paths.length <= MAX_LOCATIONS && paths.every((path) => path.length <= MAX_PATH_CHARACTERS);
+  // What is not shown in a place of its own is part of what is asked.
+  const rest = [
+    ...(input === "" ? diffs.map(({ diff = "" }) => diff) : []),
+    ...(isShown ? [] : [JSON.stringify({ locations: paths })]),
+  ];
+  const value = {
+    title: shown(title || tool || id),
+    // The contract has the same numbers for both.
+    kind: kind as number,
+    tool: shown(tool).slice(0, MAX_TOOL_CHARACTERS),
+    input: shown([input, ...rest].filter((text) => text !== "").join("\n")),
+    locations: isShown ? paths : [],
+  };
+  return { toolCallId: id, request: { case: "toolCall", value }, options: usableOptions(options) };
+}
+
+/** Returns the agent's choice of an answer: that of the decision, or the first that holds once. */
+export function outcomeOf(
+  { allowed, optionId }: ApprovalAnswer,
   options: readonly PermissionOption[],
-  kinds: readonly PermissionOptionKind[],
-): RequestPermissionOutcome | undefined {
-  for (const kind of kinds) {
-    const option = options.find((each) => each.kind === kind);
-    if (option) return { outcome: "selected", optionId: option.optionId };
-  }
-  return undefined;
+): RequestPermissionOutcome {
+  const kinds: readonly PermissionOptionKind[] = allowed
+    ? ["allow_once", "allow_always"]
+    : ["reject_once", "reject_always"];
+  const fitting = options.filter(({ kind }) => kinds.includes(kind));
+  const chosen = fitting.find((option) => option.optionId === optionId);
+  const once = fitting.find(({ kind }) => kind === kinds[0]);
+  const option = chosen ?? once ?? fitting[0];
+  return option ? { outcome: "selected", optionId: option.optionId } : CANCELLED;
+}
+
+/** Leaves out what the contract does not take: nobody can choose it. */
+function usableOptions(options: readonly PermissionOption[]) {
+  return options
+    .filter(
+      ({ optionId, kind }) =>
+        optionId !== "" && optionId.length <= MAX_OPTION_ID_CHARACTERS && OPTION_KINDS[kind],
+    )
+    .slice(0, MAX_OPTIONS)
+    .map(({ optionId, name, kind }) => ({
+      id: optionId,
+      name: name.slice(0, MAX_OPTION_NAME_CHARACTERS).toWellFormed(),
+      kind: OPTION_KINDS[kind],
+    }));
 }

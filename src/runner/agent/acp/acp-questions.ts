@@ -19,14 +19,12 @@ export function questionOf(request: CreateElicitationRequest): PersonQuestion | 
 }
 
 /**
- * Returns the answer to a question from the words of a person: a JSON object of the form of
- * the schema or, where the schema has a single property, that property's value.
- *
- * @returns undefined for words that are no answer
+ * Returns the answer to a question from the JSON object that a person gave.
+ * @returns undefined for one that is not of the form of the schema
  */
-export function answerOf({ schema }: PersonQuestion, words: string): CreateElicitationResponse | undefined {
+export function answerOf({ schema }: PersonQuestion, json: string): CreateElicitationResponse | undefined {
   const properties = schema.properties ?? {};
-  const given = parseObject(words) ?? single(properties, words.trim());
+  const given = parseObject(json);
   if (!given) return undefined;
   const content: Record<string, ElicitationContentValue> = {};
   for (const [name, value] of Object.entries(given)) {
@@ -39,18 +37,13 @@ export function answerOf({ schema }: PersonQuestion, words: string): CreateElici
   return isWhole ? { action: "accept", content } : undefined;
 }
 
-function parseObject(words: string): Record<string, unknown> | undefined {
-  if (!words.trimStart().startsWith("{")) return undefined;
+function parseObject(json: string): Record<string, unknown> | undefined {
   try {
-    return JSON.parse(words);
+    const value = JSON.parse(json);
+    return typeof value === "object" && value !== null ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-function single(properties: object, words: string): Record<string, unknown> | undefined {
-  const [name, ...others] = Object.keys(properties);
-  return name === undefined || others.length > 0 ? undefined : { [name]: words };
 }
 
 /** Returns a value of the property's type; undefined where the given one is none. */

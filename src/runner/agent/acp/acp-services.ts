@@ -1,37 +1,34 @@
-import { randomUUID } from "node:crypto";
+import { realpath } from "node:fs/promises";
 import type {
   ClientApp,
-  CreateElicitationRequest,
-  CreateElicitationResponse,
+  CreateTerminalRequest,
   RequestPermissionRequest,
   RequestPermissionResponse,
   SessionUpdate,
+  WriteTextFileRequest,
 } from "@agentclientprotocol/sdk";
-import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   type AgentInput,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
-  AgentOutputBlock_Question_State as QuestionState,
 } from "#gen/service/v1/agent_pb.js";
-import { fileChangeBlock, questionBlock, type ToolCall } from "../agent-block.ts";
+import { fileChangeBlock, type ToolCall } from "../agent-block.ts";
 import type { RunningAgent } from "../running-agent.ts";
+import { AcpApprovals } from "./acp-approvals.ts";
 import type { AcpChoices } from "./acp-choices.ts";
+import { type Deed, reading, running, writing } from "./acp-deeds.ts";
 import { WorkspaceFiles } from "./acp-files.ts";
 import type { AcpOutput } from "./acp-output.ts";
-import { type DecidePermission, decideAlone } from "./acp-permissions.ts";
-import { answerOf, type PersonQuestion, questionOf } from "./acp-questions.ts";
+import type { DecidePermission } from "./acp-permissions.ts";
 import { Terminals } from "./acp-terminals.ts";
 import { shownPath, tellUpdate, toToolCall, type UpdateContext } from "./acp-updates.ts";
 
 /** Number of tool calls whose facts are kept for a permission that is asked for later. */
 const MAX_KEPT_CALLS = 256;
-/** The answer of a person who does not answer a question. */
-const DECLINE = "/decline";
 
-interface OpenQuestion {
-  readonly id: string;
-  readonly question: PersonQuestion;
-  readonly answer: (response: CreateElicitationResponse) => void;
+/** A tool call as it is known, with the name of its tool. */
+interface KnownCall {
+  readonly call: ToolCall;
+  readonly tool: string;
 }
 
 /** Answers what an agent asks of its client: files, terminals, permissions, questions and updates. */
@@ -40,8 +37,9 @@ export class AcpServices {
   readonly #output: AcpOutput;
   readonly #files: WorkspaceFiles;
   readonly #terminals: Terminals;
+  readonly #approvals: AcpApprovals;
   readonly #decide: DecidePermission;
-  readonly #calls = new Map<string, ToolCall>();
+  readonly #calls = new Map<string, KnownCall>();
   readonly #context: UpdateContext;
   /** Names of the commands that the agent has told of. */
   commands: ReadonlySet<string> = new Set();
@@ -49,12 +47,12 @@ export class AcpServices {
   #choices: AcpChoices | undefined;
   #isIgnoring = false;
   #turn = new AbortController();
-  #question: OpenQuestion | undefined;
 
-  constructor(agent: RunningAgent, output: AcpOutput, decide: DecidePermission = decideAlone) {
+  constructor(agent: RunningAgent, output: AcpOutput) {
     this.#agent = agent;
     this.#output = output;
-    this.#decide = decide;
+    this.#approvals = new AcpApprovals(agent, output);
+    this.#decide = (request) => this.#approvals.permit(request);
     this.#files = new WorkspaceFiles(agent.tree);
     this.#terminals = new Terminals({
       programs: agent.assignment.tools.programs,
@@ -76,19 +74,24 @@ export class AcpServices {
         this.#update(params.update);
       })
       .onRequest("session/request_permission", ({ params, signal }) => this.#askPermission(params, signal))
-      .onRequest("elicitation/create", ({ params, signal }) => this.#ask(params, signal))
-      .onRequest("fs/read_text_file", ({ params }) => this.#files.read(params))
-      .onRequest("fs/write_text_file", async ({ params }) => {
-        const written = await this.#files.write(params);
-        const kind = written === "created" ? FileChangeKind.CREATED : FileChangeKind.MODIFIED;
-        this.#output.block(
-          fileChangeBlock({ path: shownPath(this.#agent.tree, params.path), kind, diff: "" }),
-        );
-        return {};
-      })
-      .onRequest("terminal/create", async ({ params }) => ({
-        terminalId: await this.#terminals.create(params),
-      }))
+      .onRequest("elicitation/create", ({ params, signal }) =>
+        this.#approvals.question(params, this.#whileAsked(signal)),
+      )
+      .onRequest("fs/read_text_file", ({ params, signal }) =>
+        this.#carryOut(
+          async () => reading(await this.#shown(params.path)),
+          signal,
+          () => this.#files.read(params),
+        ),
+      )
+      .onRequest("fs/write_text_file", ({ params, signal }) =>
+        this.#carryOut(
+          async () => writing(params, await this.#shown(params.path), this.#agent.assignment.secrets),
+          signal,
+          () => this.#write(params),
+        ),
+      )
+      .onRequest("terminal/create", ({ params, signal }) => this.#createTerminal(params, signal))
       .onRequest("terminal/output", ({ params }) => this.#terminals.output(params.terminalId))
       .onRequest("terminal/wait_for_exit", ({ params }) => this.#terminals.waitForExit(params.terminalId))
       .onRequest("terminal/kill", ({ params }) => this.#terminals.kill(params.terminalId))
@@ -105,43 +108,34 @@ export class AcpServices {
     this.#isIgnoring = isIgnoring;
   }
 
-  beginTurn(): void {
-    this.#turn = new AbortController();
+  /** Takes an input, if it is the outcome of something that the agent has asked for. */
+  takeOutcome(input: AgentInput): boolean {
+    return this.#approvals.take(input);
   }
 
-  /** Takes back what the agent asks for in the turn. */
-  endTurn(): void {
+  beginTurn(inputId: string): void {
+    this.#approvals.beginTurn(inputId);
+  }
+
+  /** Takes back what the agent asks for, and will ask for until the end of the turn. */
+  cancelTurn(): void {
     this.#turn.abort();
   }
 
   /**
-   * Takes a message as the answer to the question that is open.
-   * @returns false if it is none
+   * Takes back what the agent asks for in the turn.
+   * @returns whether people are asked for any of it until the run waits
    */
-  takeAnswer({ id, input }: AgentInput): boolean {
-    if (!this.#question || input.case !== "userInput") return false;
-    const { report } = this.#agent;
-    report.seen(id);
-    report.setState(State.RUNNING);
-    const { inputs, input: only } = input.value;
-    const parts = only.case === undefined ? inputs.map((part) => part.input) : [only];
-    const words = parts.map((part) => (part.case === "text" ? part.value.content : "")).join("\n");
-    const response: CreateElicitationResponse | undefined =
-      words.trim() === DECLINE ? { action: "decline" } : answerOf(this.#question.question, words);
-    if (response) {
-      this.#question.answer(response);
-      return true;
-    }
-    this.#output.error(
-      `this is no answer to the question: answer with a JSON object of the form of its schema, or with ${DECLINE}`,
-    );
-    report.setState(State.WAITING);
-    return true;
+  async endTurn(): Promise<boolean> {
+    this.#turn.abort();
+    this.#turn = new AbortController();
+    await this.#approvals.settled();
+    return this.#approvals.hasLeft;
   }
 
   /** Ends what the agent has left behind. */
   async end(): Promise<void> {
-    this.endTurn();
+    this.cancelTurn();
     await this.#terminals.end();
   }
 
@@ -151,7 +145,10 @@ export class AcpServices {
 
   #update(update: SessionUpdate): void {
     if (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update")
-      this.#keepCall(toToolCall({ ...update, content: null, rawOutput: null }, this.#context));
+      this.#keepCall(
+        toToolCall({ ...update, content: null, rawOutput: null }, this.#context),
+        update.name ?? "",
+      );
     const change = tellUpdate(update, this.#context);
     switch (change?.sessionUpdate) {
       case "available_commands_update":
@@ -168,12 +165,16 @@ export class AcpServices {
   }
 
   /** Keeps what is known of a call, and returns all of it. */
-  #keepCall(call: ToolCall): ToolCall {
+  #keepCall(call: ToolCall, tool: string): KnownCall {
     const id = call.id ?? "";
+    const before = this.#calls.get(id);
     const told = Object.entries(call).filter(
       ([, value]) => value && !(Array.isArray(value) && value.length === 0),
     );
-    const known = { ...this.#calls.get(id), ...Object.fromEntries(told), id };
+    const known = {
+      call: { ...before?.call, ...Object.fromEntries(told), id },
+      tool: tool || (before?.tool ?? ""),
+    };
     this.#calls.delete(id);
     this.#calls.set(id, known);
     const [oldest] = this.#calls.keys();
@@ -186,46 +187,40 @@ export class AcpServices {
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
     const asked = toToolCall(toolCall, this.#context);
-    const call = this.#keepCall({ ...asked, result: "" });
+    const known = this.#keepCall({ ...asked, result: "" }, toolCall.name ?? "");
     // What is told with the request is told of the call, too.
     if (asked.id !== "") this.#output.call(asked);
-    const { outcome, refusal } = await this.#decide({
-      call,
-      options,
-      signal: AbortSignal.any([signal, this.#turn.signal]),
-    });
-    if (refusal) this.#output.error(refusal);
-    return { outcome };
+    return { outcome: await this.#decide({ ...known, options, signal: this.#whileAsked(signal) }) };
   }
 
-  async #ask(request: CreateElicitationRequest, signal: AbortSignal): Promise<CreateElicitationResponse> {
-    const question = questionOf(request);
-    const { report, isStep } = this.#agent;
-    const id = randomUUID();
-    const told = {
-      id,
-      message: request.message,
-      schema: question ? JSON.stringify(question.schema) : "",
-    };
-    const gone = AbortSignal.any([signal, this.#turn.signal]);
-    if (!question || isStep || this.#question || gone.aborted) {
-      this.#output.block(questionBlock({ ...told, state: QuestionState.DECLINED }));
-      return { action: "decline" };
-    }
-    this.#output.block(questionBlock({ ...told, state: QuestionState.OPEN }));
-    const { promise, resolve } = Promise.withResolvers<CreateElicitationResponse>();
-    const onGone = () => resolve({ action: "cancel" });
-    gone.addEventListener("abort", onGone, { once: true });
-    this.#question = { id, question, answer: resolve };
-    report.setState(State.WAITING);
-    try {
-      const response = await promise;
-      const state = response.action === "accept" ? QuestionState.ANSWERED : QuestionState.DECLINED;
-      this.#output.block(questionBlock({ id, state }));
-      return response;
-    } finally {
-      this.#question = undefined;
-      gone.removeEventListener("abort", onGone);
-    }
+  async #write(params: WriteTextFileRequest): Promise<object> {
+    const written = await this.#files.write(params);
+    const kind = written === "created" ? FileChangeKind.CREATED : FileChangeKind.MODIFIED;
+    this.#output.block(fileChangeBlock({ path: shownPath(this.#agent.tree, params.path), kind, diff: "" }));
+    return {};
+  }
+
+  async #createTerminal(params: CreateTerminalRequest, signal: AbortSignal): Promise<{ terminalId: string }> {
+    const create = async () => ({ terminalId: await this.#terminals.create(params) });
+    if (this.#approvals.takeAllowedCommand(params)) return create();
+    const { secrets } = this.#agent.assignment;
+    return this.#carryOut(
+      async () => running(params, await this.#shown(params.cwd ?? this.#agent.folder), secrets),
+      signal,
+      create,
+    );
+  }
+
+  #carryOut<T>(describe: () => Promise<Deed>, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    return this.#approvals.carryOut(describe, this.#whileAsked(signal), act);
+  }
+
+  /** Returns where a path leads to, as people read it. */
+  async #shown(path: string): Promise<string> {
+    return shownPath(await realpath(this.#agent.tree), await this.#files.resolve(path));
+  }
+
+  #whileAsked(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#turn.signal]);
   }
 }

@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import {
+  type CreateElicitationRequest,
+  type CreateElicitationResponse,
+  type CreateTerminalRequest,
+  RequestError,
+  type RequestPermissionOutcome,
+} from "@agentclientprotocol/sdk";
+import type { AgentInput } from "#gen/service/v1/agent_pb.js";
+import {
+  AgentOutputBlock_Question_State as QuestionState,
+  AgentOutputBlock_ToolCall_Kind as ToolKind,
+  AgentOutputBlock_ToolCall_State as ToolState,
+} from "#gen/service/v1/agent_pb.js";
+import { questionBlock } from "../agent-block.ts";
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  ApprovalRequests,
+  digestOf,
+} from "../approval-requests.ts";
+import type { RunningAgent } from "../running-agent.ts";
+import { type Deed, namesCommand } from "./acp-deeds.ts";
+import type { AcpOutput } from "./acp-output.ts";
+import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
+import { answerOf, questionOf } from "./acp-questions.ts";
+
+/** A tool call that was allowed, and not carried out by the runner so far. */
+interface Allowed {
+  readonly asked: ApprovalRequest;
+  readonly digest: string;
+  /** What the tool is asked, as the agent told it. */
+  readonly input: string;
+}
+
+/** Asks the policy, and people, for what an agent wants to do, and tells how it stands. */
+export class AcpApprovals {
+  readonly #agent: RunningAgent;
+  readonly #output: AcpOutput;
+  readonly #requests: ApprovalRequests;
+  /** Commands that were allowed in the turn. */
+  readonly #commands = new Set<Allowed>();
+  /** How often the same was asked for in the turn, by its digest. */
+  readonly #repeats = new Map<string, number>();
+  #inputId = "";
+  #hasLeft = false;
+
+  constructor(agent: RunningAgent, output: AcpOutput) {
+    this.#agent = agent;
+    this.#output = output;
+    this.#requests = new ApprovalRequests(agent.assignment.lease);
+  }
+
+  /** Takes an input, if it is the outcome of something that was asked for. */
+  take(input: AgentInput): boolean {
+    if (!this.#requests.take(input)) return false;
+    this.#agent.report.seen(input.id);
+    return true;
+  }
+
+  beginTurn(inputId: string): void {
+    this.#inputId = inputId;
+    this.#hasLeft = false;
+    this.#commands.clear();
+    this.#repeats.clear();
+  }
+
+  /** Returns whether the turn has asked people for something whose answer it has not waited for. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  /** Resolves when everything is answered that the agent has asked for. */
+  settled(): Promise<void> {
+    return this.#requests.settled();
+  }
+
+  /** Decides whether an agent may carry out a tool call by itself. */
+  async permit(request: PermissionRequest): Promise<RequestPermissionOutcome> {
+    const { call, options, signal } = request;
+    const asked = toApprovalRequest(request, this.#agent.assignment.secrets);
+    if (signal.aborted || asked.toolCallId === "") return CANCELLED;
+    const answer = await this.#ask(asked, signal, call.state);
+    if (!answer) return CANCELLED;
+    if (answer.allowed && call.kind === ToolKind.EXECUTE)
+      this.#commands.add({ asked, digest: answer.digest, input: call.input ?? "" });
+    return outcomeOf(answer, options);
+  }
+
+  /**
+   * Carries something out that the agent asks the runner to do, where that is allowed and still is
+   * what was asked for.
+   *
+   * @param describe returns what would be done now
+   * @throws RequestError
+   */
+  async carryOut<T>(describe: () => Promise<Deed>, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    const { secrets } = this.#agent.assignment;
+    const present = async () => {
+      const { tool, call } = await describe();
+      return toApprovalRequest({ tool, call: { ...call, id: "" } }, secrets);
+    };
+    const asked = await present();
+    const toolCallId = this.#idOf(asked);
+    const request = { ...asked, toolCallId };
+    const answer = await this.#ask(request, signal, ToolState.RUNNING);
+    if (!answer) throw RequestError.requestCancelled();
+    if (!answer.allowed) throw RequestError.invalidRequest(undefined, refusalOf(asked, answer));
+    if (digestOf(await present()) !== answer.digest)
+      throw RequestError.invalidRequest(undefined, "it is not what was asked for any more: ask again");
+    return act();
+  }
+
+  /** Returns whether a command was allowed as a tool call of the turn; it is allowed once. */
+  takeAllowedCommand(command: CreateTerminalRequest): boolean {
+    for (const allowed of this.#commands) {
+      const { asked, digest, input } = allowed;
+      if (digestOf(asked) !== digest || !namesCommand(input, command, this.#agent.folder)) continue;
+      this.#commands.delete(allowed);
+      return true;
+    }
+    return false;
+  }
+
+  /** Asks a person. An answer that does not fit its schema is asked for again. */
+  async question(request: CreateElicitationRequest, signal: AbortSignal): Promise<CreateElicitationResponse> {
+    const question = questionOf(request);
+    for (;;) {
+      const { secrets } = this.#agent.assignment;
+      const message = secrets.maskText(request.message.toWellFormed()).slice(0, 4_096) || "(no words)";
+      const schemaJson = question ? secrets.maskText(JSON.stringify(question.schema).toWellFormed()) : "";
+      const value = { message, schemaJson };
+      const asked: ApprovalRequest = { toolCallId: "", request: { case: "question", value }, options: [] };
+      const id = this.#idOf(asked);
+      const told = { id, message: request.message, schema: schemaJson };
+      const tell = (state: QuestionState) => this.#output.block(questionBlock({ ...told, state }));
+      const answer =
+        question && !signal.aborted
+          ? await this.#answerOf({ ...asked, toolCallId: id }, signal, () => tell(QuestionState.OPEN))
+          : undefined;
+      const response = question && answer?.allowed ? answerOf(question, answer.answerJson) : undefined;
+      tell(response ? QuestionState.ANSWERED : QuestionState.DECLINED);
+      if (response) return response;
+      if (!answer?.allowed) return { action: signal.aborted ? "cancel" : "decline" };
+      this.#output.error("the answer is not of the form of the question's schema: it is asked again");
+    }
+  }
+
+  /** Asks for a tool call, and tells its state; undefined when the agent asks no longer. */
+  async #ask(
+    asked: ApprovalRequest,
+    signal: AbortSignal,
+    before: ToolState | undefined,
+  ): Promise<ApprovalAnswer | undefined> {
+    let wasPending = false;
+    const id = asked.toolCallId ?? "";
+    const { title = "", kind } = callOf(asked);
+    const answer = await this.#answerOf(asked, signal, () => {
+      wasPending = true;
+      this.#output.call({ id, title, kind: kind as number, state: ToolState.WAITING_FOR_APPROVAL });
+    });
+    const state = answer?.allowed ? before || ToolState.PENDING : ToolState.FAILED;
+    if (wasPending) this.#output.call({ id, state });
+    if (answer && !answer.allowed) this.#output.error(refusalOf(asked, answer));
+    return answer;
+  }
+
+  async #answerOf(
+    asked: ApprovalRequest,
+    signal: AbortSignal,
+    onPending: () => void,
+  ): Promise<ApprovalAnswer | undefined> {
+    try {
+      return await this.#requests.ask(asked, { signal, onPending });
+    } catch (error) {
+      this.#hasLeft = true;
+      // Whatever else fails ends the run: the agent is told nothing that could be taken for an answer.
+      if (signal.aborted || this.#agent.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** Returns the id of something that has none: the same when a turn asks for the same again from its start. */
+  #idOf(asked: ApprovalRequest): string {
+    const digest = digestOf(asked);
+    const number = (this.#repeats.get(digest) ?? 0) + 1;
+    this.#repeats.set(digest, number);
+    const name = JSON.stringify([this.#inputId, digest, number]);
+    return `asked-${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
+  }
+}
+
+function callOf({ request }: ApprovalRequest) {
+  if (request?.case !== "toolCall") throw new Error("it is no tool call");
+  return request.value;
+}
+
+function refusalOf(asked: ApprovalRequest, { reason }: ApprovalAnswer): string {
+  const { title } = callOf(asked);
+  return `the tool call ${title} was denied${reason === "" ? "" : `: ${reason}`}`;
+}

@@ -1,0 +1,103 @@
+import { createHash } from "node:crypto";
+import type { CreateTerminalRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk";
+import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
+import { escapedInJson } from "../../../domain/deceptive-text.ts";
+import type { Secrets } from "../../process/secrets.ts";
+import type { ToolCall } from "../agent-block.ts";
+
+/** Something that the runner carries out for an agent: a tool call without an id. */
+export interface Deed {
+  readonly tool: string;
+  readonly call: Omit<ToolCall, "id">;
+}
+
+/** Longest text of a file that is shown as a whole, in characters; of a longer one the start is. */
+const MAX_SHOWN_CHARACTERS = 32_768;
+
+/**
+ * Returns what it is to write a file.
+ * @param path where it leads to, as people read it
+ */
+export function writing({ content }: WriteTextFileRequest, path: string, secrets: Secrets): Deed {
+  const input =
+    content.length <= MAX_SHOWN_CHARACTERS
+      ? { content }
+      : {
+          bytes: Buffer.byteLength(content),
+          sha256: createHash("sha256").update(content).digest("hex"),
+          start: content.slice(0, MAX_SHOWN_CHARACTERS),
+        };
+  return {
+    tool: "fs/write_text_file",
+    call: {
+      title: `Write ${path}`,
+      kind: ToolKind.EDIT,
+      input: legibleJson(input, secrets),
+      locations: [{ path }],
+    },
+  };
+}
+
+/**
+ * Returns what it is to read a file.
+ * @param path where it leads to, as people read it
+ */
+export function reading(path: string): Deed {
+  const call = { title: `Read ${path}`, kind: ToolKind.READ, locations: [{ path }] };
+  return { tool: "fs/read_text_file", call };
+}
+
+/**
+ * Returns what it is to run a command.
+ * @param folder where it runs, as people read it
+ */
+export function running(
+  { command, args = [], env = [] }: CreateTerminalRequest,
+  folder: string,
+  secrets: Secrets,
+): Deed {
+  const input = { command, args, ...(env.length > 0 && { env }), folder };
+  const title = escapedInJson(`Run ${[command, ...args].join(" ")}`);
+  return {
+    tool: "terminal/create",
+    call: { title, kind: ToolKind.EXECUTE, input: legibleJson(input, secrets), locations: [] },
+  };
+}
+
+/**
+ * Returns whether the input of a tool call that was allowed names just this command, so that nobody
+ * need be asked for it again.
+ *
+ * @param input as the agent told it: JSON with `command`, perhaps `args` and `cwd`
+ * @param sessionFolder the folder of commands that name none
+ */
+export function namesCommand(
+  input: string,
+  { command, args = [], env = [], cwd }: CreateTerminalRequest,
+  sessionFolder: string,
+): boolean {
+  const said = parseObject(input);
+  if (!said || env.length > 0) return false;
+  if ((cwd ?? sessionFolder) !== (said.cwd ?? sessionFolder)) return false;
+  const words = [command, ...args];
+  const isEqual = (list: unknown[]) => JSON.stringify(list) === JSON.stringify(words);
+  if (Array.isArray(said.command)) return isEqual(said.command);
+  if (typeof said.command !== "string") return false;
+  if (Array.isArray(said.args) && said.args.length > 0) return isEqual([said.command, ...said.args]);
+  const [shell = "", option = "", line, ...more] = words;
+  const isShell = /^(\/bin\/)?(ba)?sh$/.test(shell) && /^-l?c$/.test(option) && more.length === 0;
+  return isEqual([said.command]) || (isShell && line === said.command);
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function legibleJson(value: object, secrets: Secrets): string {
+  return escapedInJson(JSON.stringify(secrets.maskJson(JSON.parse(JSON.stringify(value)))));
+}
