@@ -23,6 +23,8 @@ export interface AgentOptions {
   readonly description: string;
   readonly takesSettings: boolean;
   readonly isDefault: boolean;
+  /** Servers of the Model Context Protocol. */
+  readonly mcpServers: readonly string[];
   /** The id or name of the organization; undefined for an agent of all organizations. */
   readonly organization: string | undefined;
 }

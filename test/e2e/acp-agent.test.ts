@@ -55,3 +55,23 @@ test("an agent of the protocol goes on with its session after its runner was kil
   await conversation.stop();
   await conversation.untilPhase("STOPPED");
 });
+
+test("an agent is told of the MCP servers that it was registered with", async () => {
+  const server = await startServer();
+  const command = JSON.stringify([process.execPath, PROGRAM, "{}"]);
+  const data = ["--data-dir", server.dataDir];
+  const servers = ["--mcp-server", "docs=https://docs.example.org/mcp", "--mcp-server", "files=mcp-files ."];
+  const add = (form: string) =>
+    runCommand(["agent", "add", "scripted", "--command", command, "--form", form, ...servers, ...data]);
+  const refused = await add("text");
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("agents of the form acp")]);
+  expect((await add("acp")).code).toBe(0);
+  await runCommand(["agent", "default", "scripted", ...data]);
+  await startRegisteredRunner(server);
+  const conversation = await startConversation(server);
+  await conversation.say("one", "show");
+  await conversation.untilIdle();
+  const docs = '{"name":"docs","url":"https://docs.example.org/mcp","headers":[],"type":"http"}';
+  const files = '{"name":"files","command":"mcp-files","args":["."],"env":[]}';
+  expect(conversation.output().join("")).toContain(`new [${docs},${files}]`);
+});

@@ -20,6 +20,8 @@ interface Options {
   readonly load?: boolean;
   readonly resume?: boolean;
   readonly images?: boolean;
+  /** True to take no MCP servers with a URL. */
+  readonly commandsOnly?: boolean;
   readonly version?: number;
   readonly modes?: readonly string[];
   readonly config?: boolean;
@@ -89,7 +91,7 @@ const app = agent({ name: "scripted" })
       agentCapabilities: {
         loadSession: options.load ?? false,
         promptCapabilities: { image: options.images ?? false },
-        mcpCapabilities: { http: true },
+        mcpCapabilities: { http: !options.commandsOnly },
         sessionCapabilities: options.resume ? { resume: {} } : {},
       },
     };

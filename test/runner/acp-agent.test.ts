@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: names of secrets are written so.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
@@ -203,6 +204,58 @@ describe("modes and settings", () => {
     await agent.until(() => countWaits(agent) === 2);
     expect(agent.output()).toEqual(["error: the agent has no mode ralph: it has ask, plan"]);
     expect(agent.reports.some(({ mode }) => mode === 2)).toBe(true);
+  });
+});
+
+describe("servers of the Model Context Protocol", () => {
+  const mcpServers = [
+    { name: "files", command: ["mcp-files", "--root"], values: { KEY: "<${secret:FILES_KEY}>" } },
+    { name: "docs", url: "https://docs.example.org/mcp", values: { "X-Key": "${secret:DOCS_KEY}" } },
+    { name: "web", url: "https://web.example.org/mcp" },
+  ];
+  const work = { mcpServers, variables: { FILES_KEY: "key of files" } };
+  const told = async (agent: RunningAgent) =>
+    (await ask(agent, "show")).map((line) => line.split("\n").find((each) => each.startsWith("new ")));
+
+  test("are told of, with the secrets that they name, and people of those that cannot be", async () => {
+    const agent = await scripted({}, { work });
+    await agent.until(() => countWaits(agent) === 1);
+    expect(agent.output()).toEqual([
+      "error: the agent is not told of the MCP server docs: the run has no secret DOCS_KEY as an environment variable",
+    ]);
+    const files = {
+      name: "files",
+      command: "mcp-files",
+      args: ["--root"],
+      env: [{ name: "KEY", value: "<key of files>" }],
+    };
+    const web = { name: "web", url: "https://web.example.org/mcp", headers: [], type: "http" };
+    expect(await told(agent)).toEqual([`new ${JSON.stringify([files, web])}`]);
+  });
+
+  test("with a URL are for agents that take them", async () => {
+    const agent = await scripted({ commandsOnly: true }, { work: { mcpServers: mcpServers.slice(2) } });
+    expect(await told(agent)).toEqual(["new []"]);
+    expect(agent.output()[0]).toContain("web: it does not take servers with a URL");
+  });
+
+  test("are not told of where the policy forbids them", async () => {
+    const agent = await scripted({}, { work, policies: { agentPolicy: { mcpDisabled: true } } });
+    expect(await told(agent)).toEqual(["new []"]);
+    expect(agent.output()).toHaveLength(1);
+  });
+
+  test("are told of again to an agent that goes on with its session", async () => {
+    const options = { resume: true };
+    const first = await scripted(options, { work: { mcpServers: mcpServers.slice(2) } });
+    await ask(first, "echo the first words");
+    first.assignment.lease.interrupt("lost");
+    await first.ended;
+    const second = await scripted(options, {
+      work: { mcpServers: mcpServers.slice(2) },
+      keepWorkspace: true,
+    });
+    expect((await ask(second, "show")).join("")).toContain('resume [{"name":"web","url"');
   });
 });
 

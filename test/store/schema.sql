@@ -14,7 +14,7 @@ CREATE TABLE agent (
   form integer not null,
   command text not null,
   body text not null
-) strict;
+, mcp_servers text not null default '[]') strict;
 
 CREATE UNIQUE INDEX agent_by_name on agent (ifnull(organization_id, ''), name);
 

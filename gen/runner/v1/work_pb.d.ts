@@ -452,6 +452,14 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
    * @generated from field: string prebuild_id = 7;
    */
   prebuildId: string;
+
+  /**
+   * The servers of the Model Context Protocol that the agent may use, where the
+   * policies do not forbid it. At most 16.
+   *
+   * @generated from field: repeated runner.v1.AgentWork.McpServer mcp_servers = 20;
+   */
+  mcpServers: AgentWork_McpServer[];
 };
 
 /**
@@ -459,6 +467,51 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
  * Use `create(AgentWorkSchema)` to create a new message.
  */
 export declare const AgentWorkSchema: GenMessage<AgentWork>;
+
+/**
+ * A server of the Model Context Protocol, as the operator registered it: with a
+ * command or with a URL.
+ *
+ * @generated from message runner.v1.AgentWork.McpServer
+ */
+export declare type AgentWork_McpServer = Message<"runner.v1.AgentWork.McpServer"> & {
+  /**
+   * Its name, unique within the agent.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Program and arguments. Empty for a server with a URL.
+   *
+   * @generated from field: repeated string command = 2;
+   */
+  command: string[];
+
+  /**
+   * Its URL, http or https. Empty for a server with a command.
+   *
+   * @generated from field: string url = 3;
+   */
+  url: string;
+
+  /**
+   * Variables of the command, or headers of the requests to the URL.
+   * `${secret:NAME}` in a value stands for the secret that is mounted as the
+   * environment variable NAME of the agent's program: without it the agent is
+   * not told of the server.
+   *
+   * @generated from field: map<string, string> values = 4;
+   */
+  values: { [key: string]: string };
+};
+
+/**
+ * Describes the message runner.v1.AgentWork.McpServer.
+ * Use `create(AgentWork_McpServerSchema)` to create a new message.
+ */
+export declare const AgentWork_McpServerSchema: GenMessage<AgentWork_McpServer>;
 
 /**
  * The kinds of work.

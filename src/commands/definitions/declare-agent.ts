@@ -21,8 +21,9 @@ export type FormName = (typeof FORM_NAMES)[number];
 
 /** The flags of `agent add`, where their names differ from the options. */
 type AddFlags = Flags &
-  Omit<AgentOptions, "name" | "command" | "isDefault" | "takesSettings"> & {
+  Omit<AgentOptions, "name" | "command" | "isDefault" | "takesSettings" | "mcpServers"> & {
     readonly command?: string;
+    readonly mcpServer: readonly string[];
     readonly preset?: string;
     readonly default?: boolean;
     readonly takesSettings?: boolean;
@@ -58,18 +59,25 @@ export function declareAgent(program: Command, terminal: Terminal): void {
             .choices(AGENT_PRESETS.map((preset) => preset.name))
             .conflicts(["command", "form"]),
         )
+        .option(
+          "--mcp-server <server>",
+          "a server of the Model Context Protocol that it may use, of the form acp: NAME=COMMAND, NAME=URL or a JSON object (docs/agents/acp.md); may be repeated",
+          (server: string, earlier: readonly string[]) => [...earlier, server],
+          [],
+        )
         .option("--description <text>", "a description for people", "")
         .option("--takes-settings", "pass it the model, effort and tier of requests")
         .option("--default", "make it the default for requests that name no agent"),
     ).action((name: string, { preset, description, organization, ...flags }: AddFlags, add: Command) => {
-      const { default: isDefault = false, takesSettings = false, ...rest } = flags;
+      const { default: isDefault = false, takesSettings = false, mcpServer: mcpServers, ...rest } = flags;
       const known = AGENT_PRESETS.find((each) => each.name === preset);
       const { command, form, ...settings } = {
         ...rest,
         ...(known && { command: known.command, form: known.form }),
       };
       if (command === undefined) add.error("error: give the option --command or --preset");
-      const options = { name, command, form, description, takesSettings, isDefault, organization };
+      const texts = { name, command, form, description, organization };
+      const options = { ...texts, takesSettings, isDefault, mcpServers };
       return runOnData(terminal, settings, async (config) =>
         (await loadAgentCommands()).addAgent(config, options),
       );

@@ -55,6 +55,7 @@ export async function executeAgent(
     folder: join(workspace.tree, checkouts[0]?.location ?? ""),
     environment: await agentEnvironmentOf(assignment, work, { facts, workspace, state }),
     facts,
+    mcpServers: facts.policies.mcpDisabled ? [] : work.mcpServers,
     state,
     report,
     inputs: (signal) => receiveInputs(lease, signal),

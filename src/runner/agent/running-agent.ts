@@ -1,4 +1,5 @@
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import type { AgentWork_McpServer as McpServer } from "#gen/runner/v1/work_pb.js";
 import { type CommandResult, describeExit } from "../process/command.ts";
 import type { Secrets } from "../process/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -19,6 +20,8 @@ export interface RunningAgent {
   /** The complete environment of its program. */
   readonly environment: Readonly<Record<string, string>>;
   readonly facts: AgentFacts;
+  /** The servers of the Model Context Protocol that it may use. */
+  readonly mcpServers: readonly McpServer[];
   readonly state: AgentState;
   readonly report: AgentReporter;
   /** Yields the inputs that the service sends, each once, until the signal is aborted. */

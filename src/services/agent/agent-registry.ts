@@ -1,5 +1,6 @@
-import type { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type AgentOwner, commandWords, newAgent, requireUniqueName } from "../../domain/agent/agent.ts";
+import { mcpServers, requireMcpForm } from "../../domain/agent/mcp/mcp-server.ts";
 import { notFound } from "../../domain/error.ts";
 import {
   findAgents,
@@ -18,6 +19,8 @@ export interface AgentRegistration {
   /** Command line in the syntax of {@link commandWords}. */
   readonly command: string;
   readonly form: AgentForm;
+  /** Servers of the Model Context Protocol in the syntax of {@link mcpServers}; none when absent. */
+  readonly mcpServers?: readonly string[];
   readonly takesSettings: boolean;
   /** True when it becomes the default of its owner. */
   readonly isDefault: boolean;
@@ -34,8 +37,10 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
   return store.write(OPERATOR, "chartroom agent add", async (tx) => {
     const agent = newAgent({ ...registration, id: tx.newId() });
     const command = commandWords(registration.command);
+    const servers = mcpServers(registration.mcpServers ?? []);
+    requireMcpForm(servers, form === AgentForm.ACP);
     requireUniqueName(name, organizationId, await findAgents(tx.db));
-    const registered = { agent, organizationId, form, command };
+    const registered = { agent, organizationId, form, command, mcpServers: servers };
     await insertAgent(tx, registered);
     if (isDefault) await setDefault(tx, registered);
     return agent.id;

@@ -17,6 +17,8 @@ export interface AgentTable {
   form: number;
   /** JSON list: the program and its arguments. */
   command: string;
+  /** JSON list of McpServer, see src/domain/agent/mcp/mcp-server.ts. */
+  mcp_servers: string;
   /** Agent, `own` left out. */
   body: string;
 }

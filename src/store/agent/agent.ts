@@ -1,5 +1,6 @@
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
+import type { McpServer } from "../../domain/agent/mcp/mcp-server.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
 import { firstOfFew } from "../first-rows.ts";
@@ -19,11 +20,18 @@ export interface RegisteredAgent {
   readonly form: AgentForm;
   /** Program and arguments; at least one word. */
   readonly command: readonly string[];
+  /** The servers of the Model Context Protocol that it may use. */
+  readonly mcpServers: readonly McpServer[];
 }
 
-function agentOfRow({ organization_id, form, command, body }: AgentTable): RegisteredAgent {
-  const agent = ownedAgent({ organization_id, body });
-  return { agent, organizationId: organization_id, form, command: JSON.parse(command) };
+function agentOfRow({ organization_id, form, command, mcp_servers, body }: AgentTable): RegisteredAgent {
+  return {
+    agent: ownedAgent({ organization_id, body }),
+    organizationId: organization_id,
+    form,
+    command: JSON.parse(command),
+    mcpServers: JSON.parse(mcp_servers),
+  };
 }
 
 function ownedAgent({ organization_id, body }: Pick<AgentTable, "organization_id" | "body">): Agent {
@@ -99,7 +107,7 @@ export async function findAgents(db: Reader): Promise<RegisteredAgent[]> {
 }
 
 export async function insertAgent(tx: WriteTransaction, registered: RegisteredAgent): Promise<void> {
-  const { agent, organizationId, form, command } = registered;
+  const { agent, organizationId, form, command, mcpServers } = registered;
   const body = bodyOf(agent);
   await builderOf(tx.db)
     .insertInto("agent")
@@ -110,6 +118,7 @@ export async function insertAgent(tx: WriteTransaction, registered: RegisteredAg
       is_default: agent.default ? 1 : 0,
       form,
       command: JSON.stringify(command),
+      mcp_servers: JSON.stringify(mcpServers),
       body,
     })
     .execute();

@@ -16,6 +16,7 @@ import * as twentySeventh from "./migrations/0027-agent-output-fold-index.ts";
 import * as twentyEighth from "./migrations/0028-project-indexes.ts";
 import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
+import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -85,6 +86,7 @@ export function migrations(): readonly Migration[] {
     twentyEighth,
     twentyNinth,
     thirtieth,
+    thirtyFirst,
   ];
 }
 

@@ -30,6 +30,7 @@ import * as twentyFifth from "./migrations/0025-runner-instance.ts";
 import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
+import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -86,6 +87,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentySixth,
   twentyNinth,
   thirtieth,
+  thirtyFirst,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -15,6 +15,7 @@ import { truncate } from "../agent-block.ts";
 import { modesOf, settingsOf } from "../agent-input-encoding.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpChoices } from "./acp-choices.ts";
+import { toldServers } from "./acp-mcp.ts";
 import { AcpOutput } from "./acp-output.ts";
 import { promptOf } from "./acp-prompt.ts";
 import { AcpServices } from "./acp-services.ts";
@@ -85,16 +86,22 @@ export class AcpConversation {
 
   /** Converses until the program is gone, or is to end. */
   async converse(agent: ClientContext): Promise<void> {
-    const { state, report, facts, becomesReady, folder } = this.#agent;
+    const { state, report, facts, becomesReady, folder, mcpServers, environment } = this.#agent;
     await state.countStart();
     const { startMs = 120_000 } = this.#limits;
     const timeout = AbortSignal.timeout(startMs);
     const signal = AbortSignal.any([timeout, this.#ended.signal]);
     try {
       this.#peer = await introduce(agent, signal);
+      const { servers, lacking } = toldServers(
+        mcpServers,
+        this.#peer.capabilities.mcpCapabilities,
+        environment,
+      );
+      for (const problem of lacking) this.#output.error(problem);
       this.#session = await openSession(this.#peer, {
         folder,
-        mcpServers: [],
+        mcpServers: servers,
         stateFolder: state.folder,
         signal,
         onReplay: (isReplaying) => this.#services.ignoreUpdates(isReplaying),

@@ -20,13 +20,14 @@ export async function toAgentWork(
   scope: Scope,
   stored: StoredAgentExecution,
   environment: Environment,
-  { command, form }: RegisteredAgent,
+  { command, form, mcpServers }: RegisteredAgent,
 ) {
   return create(AgentWorkSchema, {
     agentExecution: await presentAgentExecution(tx.db, scope, stored),
     environment,
     command: [...command],
     form,
+    mcpServers: mcpServers.map((server) => ({ ...server, command: [...server.command] })),
     lastSequence: BigInt(stored.lastSequence),
   });
 }
