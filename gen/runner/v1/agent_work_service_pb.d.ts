@@ -884,8 +884,9 @@ export declare const AgentWorkService: GenService<{
    * Starts a sub-agent of the run that the runner holds the lease of, in the same
    * environment; the parent comes from the lease. Callable by the lease's holder.
    * Errors: aborted; permission_denied; not_found for the agent;
-   * failed_precondition when the organization's agent policy forbids it or as
-   * many of its sub-agents as may have not stopped.
+   * failed_precondition when the organization's agent policy forbids it, as many
+   * of its sub-agents as may have not stopped, or its agent cannot ask for the
+   * approvals that the parent would have to ask for.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartSubagent
    */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import { valueUnusable } from "../error.ts";
 
@@ -78,6 +79,11 @@ function listedWords(text: string): string[] {
 
 function requireMaxLength(field: string, text: string, max: number): void {
   if ([...text].length > max) throw valueUnusable(field, `the ${field} has more than ${max} characters`);
+}
+
+/** Returns whether agents of a form can ask before they use a tool. */
+export function canAsk(form: AgentForm): boolean {
+  return form === AgentForm.ACP || form === AgentForm.JSON_LINES;
 }
 
 /** The organization that an agent is registered for; null for all of them. */

@@ -11,6 +11,7 @@ import {
   matchesPattern,
   RunOrigin as Origin,
   requireMeaningfulRules,
+  requireNothingAsked,
   rulingOn,
 } from "./approval-policy.ts";
 import { effectivePolicies } from "./policies.ts";
@@ -107,6 +108,51 @@ describe("a rule", () => {
   ])("whose %s could have no effect is refused", (name, rule) => {
     const act = () => requireMeaningfulRules(create(AgentApprovalPolicySchema, { rules: [rule] }));
     expect(act).toThrow(`agentPolicy.approvals.rules[0].${name}`);
+  });
+});
+
+describe("an agent that cannot ask", () => {
+  const all = { effect: Effect.ALLOW };
+  const { PERSON, SERVICE_ACCOUNT, WORKFLOW_STEP } = Origin;
+
+  test.each<[string, Origin, MessageInitShape<typeof RuleSchema>[]]>([
+    ["by default, where no person started the tree", SERVICE_ACCOUNT, []],
+    ["by default, in a step", WORKFLOW_STEP, []],
+    ["where everything is allowed", PERSON, [all]],
+    ["where every tool is allowed", PERSON, [{ ...all, tool: "*" }, { effect: Effect.DENY }]],
+    ["where only questions are denied", SERVICE_ACCOUNT, [{ kinds: [QUESTION], effect: Effect.DENY }]],
+    ["where a rule is about other trees", SERVICE_ACCOUNT, [{ effect: Effect.ASK, origins: [PERSON] }]],
+    [
+      "where kind by kind is allowed",
+      PERSON,
+      [
+        { ...all, kinds: [DELETE, MOVE, EXECUTE] },
+        { ...all, kinds: [FETCH, OTHER] },
+      ],
+    ],
+  ])("may be where nothing is asked for: %s", (_, origin, rules) => {
+    expect(() => requireNothingAsked(policies(...rules), origin)).not.toThrow();
+  });
+
+  test.each<[string, Origin, string, MessageInitShape<typeof RuleSchema>[]]>([
+    ["by default", PERSON, "", []],
+    ["some tools of a kind", SERVICE_ACCOUNT, ".rules[0]", [{ tool: "deploy*", effect: Effect.ASK }]],
+    ["what is denied", WORKFLOW_STEP, ".rules[0]", [{ kinds: [READ], effect: Effect.DENY }]],
+    [
+      "all but some tools",
+      PERSON,
+      ".rules[1]",
+      [
+        { ...all, tool: "make" },
+        { kinds: [EXECUTE], effect: Effect.ASK },
+        { ...all, kinds: [DELETE, MOVE, FETCH, OTHER] },
+      ],
+    ],
+    ["a kind that no rule is about", PERSON, "", [{ ...all, kinds: [DELETE, MOVE, EXECUTE, FETCH] }]],
+  ])("may not be where something is asked for: %s", (_, origin, field, rules) => {
+    const decision = { policy: "OrganizationPolicies", fieldPath: `agentPolicy.approvals${field}` };
+    const act = () => requireNothingAsked(policies(...rules), origin);
+    expect(act).toThrow(expect.objectContaining({ decision: expect.objectContaining(decision) }));
   });
 });
 

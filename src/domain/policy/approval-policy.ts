@@ -53,11 +53,13 @@ export function rulingOn(policies: Policies, asked: ToolUse): ApprovalRuling {
   const rules = policies.effective.agentPolicy?.approvals?.rules ?? [];
   const index = rules.findIndex((rule) => matches(rule, use));
   const rule = rules[index];
-  const fieldPath = rule ? `${FIELD_PATH}.rules[${index}]` : FIELD_PATH;
+  const fieldPath = rule ? pathOf(index) : FIELD_PATH;
   const { effect, reason } = rule ?? defaultFor(use);
   const decision = effect === Effect.DENY ? denial(policies, use, fieldPath, rule) : undefined;
   return { effect, fieldPath, reason, deciders: rule?.deciders, decision };
 }
+
+const pathOf = (index: number) => `${FIELD_PATH}.rules[${index}]`;
 
 /** What holds without a policy: only runs that descend from a person's ask anybody. */
 function defaultFor({ kind, origin }: ToolUse): Pick<Rule, "effect" | "reason"> {
@@ -66,7 +68,46 @@ function defaultFor({ kind, origin }: ToolUse): Pick<Rule, "effect" | "reason"> 
   return { effect: Effect.DENY, reason: "nobody is asked in a run that no person started" };
 }
 
-function matches({ kinds, tool, origins }: Rule, use: ToolUse): boolean {
+/** The kinds of tools, without questions. */
+const TOOLS = [
+  ToolKind.READ,
+  ToolKind.EDIT,
+  ToolKind.DELETE,
+  ToolKind.MOVE,
+  ToolKind.SEARCH,
+  ToolKind.EXECUTE,
+  ToolKind.FETCH,
+  ToolKind.THINK,
+  ToolKind.OTHER,
+];
+
+/**
+ * Requires that a tree of runs may use every tool without asking: an agent that cannot ask, in a
+ * tree whose others must, would do what they may not.
+ * @throws PolicyDenied that names the field by which some tool is asked for, or denied
+ */
+export function requireNothingAsked(policies: Policies, origin: Origin): void {
+  const rules = policies.effective.agentPolicy?.approvals?.rules ?? [];
+  for (const kind of TOOLS) {
+    // A rule for some tools decides nothing about the others; one that asks is enough.
+    const index = rules.findIndex(
+      (rule) =>
+        matches({ ...rule, tool: "" }, { kind, tool: "", origin }) &&
+        (rule.effect !== Effect.ALLOW || /^\**$/.test(rule.tool)),
+    );
+    const rule = rules[index];
+    if ((rule ?? defaultFor({ kind, tool: "", origin })).effect === Effect.ALLOW) continue;
+    const error = policyDenied(policies, {
+      fieldPath: FIELD_PATH,
+      requested: { kind: ToolKind[kind] ?? "" },
+      allowed: "sub-agents whose form can ask before they use a tool",
+    });
+    if (rule) pointAt(error.decision, pathOf(index), rule);
+    throw error;
+  }
+}
+
+function matches({ kinds, tool, origins }: Pick<Rule, "kinds" | "tool" | "origins">, use: ToolUse): boolean {
   const isOfKind = kinds.length === 0 ? use.kind !== ToolKind.QUESTION : kinds.includes(use.kind);
   const isOfOrigin = origins.length === 0 || origins.includes(use.origin);
   return isOfKind && isOfOrigin && (tool === "" || matchesPattern(tool, use.tool));
@@ -96,15 +137,20 @@ function denial(
   const requested = { kind: ToolKind[kind] ?? "", tool };
   const allowed = "tool calls that no rule denies";
   const { decision } = policyDenied(policies, { fieldPath: FIELD_PATH, requested, allowed });
-  decision.fieldPath = fieldPath;
-  if (rule) decision.valueInForce = JSON.stringify(toJson(RuleSchema, rule));
+  if (rule) pointAt(decision, fieldPath, rule);
   return decision;
+}
+
+/** Has a decision name the rule that decided. */
+function pointAt(decision: PolicyDecision, fieldPath: string, rule: Rule): void {
+  decision.fieldPath = fieldPath;
+  decision.valueInForce = JSON.stringify(toJson(RuleSchema, rule));
 }
 
 /** The deciders that a policy names, with their paths in the request. */
 export function decidersIn(policy: AgentApprovalPolicy | undefined) {
   return (policy?.rules ?? []).map(({ deciders }, index) => ({
-    field: `${FIELD_PATH}.rules[${index}].deciders`,
+    field: `${pathOf(index)}.deciders`,
     deciders,
   }));
 }
@@ -115,7 +161,7 @@ export function decidersIn(policy: AgentApprovalPolicy | undefined) {
  */
 export function requireMeaningfulRules(policy: AgentApprovalPolicy | undefined): void {
   for (const [index, { effect, kinds, deciders }] of (policy?.rules ?? []).entries()) {
-    const field = `${FIELD_PATH}.rules[${index}]`;
+    const field = pathOf(index);
     if (deciders && effect !== Effect.ASK)
       throw valueUnusable(`${field}.deciders`, `${field}.deciders has an effect with EFFECT_ASK only`);
     if (kinds.includes(ToolKind.QUESTION) && effect === Effect.ALLOW)

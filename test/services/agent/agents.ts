@@ -60,9 +60,14 @@ export function inputsOf(
 export function addAgent(
   { store }: TestStore,
   organizationId: string | null,
-  { name = "coder", isDefault = false, takesSettings = false, command = "coder --quiet" } = {},
+  {
+    name = "coder",
+    isDefault = false,
+    takesSettings = false,
+    command = "coder --quiet",
+    form = AgentForm.TEXT,
+  } = {},
 ): Promise<string> {
-  const form = AgentForm.TEXT;
   return registerAgent(store, {
     organizationId,
     name,

@@ -5,7 +5,7 @@ import {
   type RequestApprovalRequestSchema,
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
-import type { Work } from "#gen/runner/v1/work_pb.js";
+import { AgentForm, type Work } from "#gen/runner/v1/work_pb.js";
 import {
   ApprovalState,
   type ApprovalToolCallSchema,
@@ -214,6 +214,35 @@ describe("the root of a tree of runs decides", () => {
       within(caller),
     );
     expect(await ask({}, { work: below })).toMatchObject({ case: "policy", value: { allowed: true } });
+  });
+});
+
+describe("a sub-agent that cannot ask", () => {
+  const start = (agentId: string) =>
+    runs.work.startSubagent({ ...runs.named(given), prompt: "help", agentId, key: made.newId() });
+  let text: string;
+  beforeEach(async () => {
+    text = await addAgent(made, null, { name: "text" });
+  });
+
+  test("is refused where its parent would have to ask", async () => {
+    const asking = await addAgent(made, null, { name: "asking", form: AgentForm.JSON_LINES });
+    ({ given } = await runs.running({ agentId: asking }));
+    await expect(start(text)).rejects.toMatchObject({
+      reason: ErrorReason.POLICY_DENIED,
+      decision: { fieldPath: "agentPolicy.approvals" },
+    });
+    expect((await start("")).agentExecutionId).not.toBe("");
+    await setRules({ effect: Effect.ALLOW });
+    expect((await start(text)).agentExecutionId).not.toBe("");
+    await setRules({ kinds: [ToolKind.FETCH], effect: Effect.DENY }, { effect: Effect.ALLOW });
+    await expect(start(text)).rejects.toMatchObject({
+      decision: { fieldPath: "agentPolicy.approvals.rules[0]" },
+    });
+  });
+
+  test("goes on below one that cannot ask either", async () => {
+    expect((await start(text)).agentExecutionId).not.toBe("");
   });
 });
 

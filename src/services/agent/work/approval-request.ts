@@ -7,7 +7,6 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { ToolKind } from "#gen/service/v1/approval_pb.js";
-import { Principal } from "#gen/service/v1/identity_pb.js";
 import { hasStopped } from "../../../domain/agent/agent-execution.ts";
 import { type Asked, approvalOutcome, askedText, isPending } from "../../../domain/approval/approval.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
@@ -15,7 +14,6 @@ import { leaseLost } from "../../../domain/error.ts";
 import {
   type ApprovalRuling,
   ApprovalEffect as Effect,
-  RunOrigin as Origin,
   rulingOn,
 } from "../../../domain/policy/approval-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
@@ -27,12 +25,13 @@ import {
   findPendingApprovals,
 } from "../../../store/approval/approval.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
-import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { askApproval } from "../../approval/approval-asking.ts";
 import { cancelApproval } from "../../approval/approval-end.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { writeUnderLease } from "../../runner/held-lease.ts";
+import { findOrigin } from "./run-origin.ts";
 
 /** Number of approvals that a run may wait for at the same time. */
 const MAX_PENDING = 32;
@@ -110,20 +109,6 @@ async function request(
     isShared: false,
   });
   return asApproval(approval);
-}
-
-/** Returns who started the first run of the tree: no run in it may do more than that one. */
-async function findOrigin(db: Reader, scope: Scope, stored: StoredAgentExecution): Promise<Origin> {
-  let root = stored;
-  for (;;) {
-    const parentId = root.execution.metadata?.parentExecutionId ?? "";
-    const parent = parentId === "" ? undefined : await findAgentExecution(db, scope, parentId);
-    if (!parent) break;
-    root = parent;
-  }
-  if (root.stepKey !== null) return Origin.WORKFLOW_STEP;
-  const principal = root.execution.metadata?.creator?.principal;
-  return principal === Principal.SERVICE_ACCOUNT ? Origin.SERVICE_ACCOUNT : Origin.PERSON;
 }
 
 function asApproval(approval: FoundApproval): RequestApprovalResponse {

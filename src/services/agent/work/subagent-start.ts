@@ -6,6 +6,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentMode } from "#gen/service/v1/agent_pb.js";
+import { canAsk } from "../../../domain/agent/agent.ts";
 import { requireMayStartSubagents } from "../../../domain/agent/agent-execution.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound } from "../../../domain/error.ts";
@@ -14,7 +15,9 @@ import {
   requireAgentSettingsAllowed,
   requireSubagentQuota,
 } from "../../../domain/policy/agent-policy.ts";
+import { requireNothingAsked } from "../../../domain/policy/approval-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { findAgent } from "../../../store/agent/agent.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { countOpenSubagents, findSubagentByKey } from "../../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
@@ -25,6 +28,7 @@ import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";
+import { findOrigin } from "./run-origin.ts";
 
 /** Starts a sub-agent of the leased agent execution, in the same environment and with the same creator. */
 export function startSubagent(
@@ -55,6 +59,12 @@ async function start(
   const agent = await resolveAgent(tx.db, scope, agentId || (spec?.agentId ?? ""));
   const policies = await findPolicies(tx.db, scope);
   requireAgentAllowed(policies, agentId);
+  if (!canAsk(agent.form)) {
+    const parentAgent = await findAgent(tx.db, scope, spec?.agentId ?? "");
+    // A parent that cannot ask itself does without.
+    if (!parentAgent || canAsk(parentAgent.form))
+      requireNothingAsked(policies, await findOrigin(tx.db, scope, parent));
+  }
   // The policy may have changed since the parent was started.
   if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
   requireSubagentQuota(policies, await countOpenSubagents(tx.db, id));
