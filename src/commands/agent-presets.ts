@@ -8,6 +8,8 @@ export interface AgentPreset {
   readonly install: string;
   /** The variable with the key of its model, which the program reads. */
   readonly secret: string;
+  /** Whether it opens a session without a key, an account or a network; otherwise it demands authentication. */
+  readonly opensWithoutKey: boolean;
 }
 
 /** From the packages' own metadata and files at the npm registry, 2026-11-25. docs/agents/presets.md has the same. */
@@ -18,6 +20,7 @@ export const AGENT_PRESETS: readonly AgentPreset[] = [
     form: "acp",
     install: "npm install --global @agentclientprotocol/claude-agent-acp@0.101.0",
     secret: "ANTHROPIC_API_KEY",
+    opensWithoutKey: true,
   },
   {
     name: "codex",
@@ -25,6 +28,7 @@ export const AGENT_PRESETS: readonly AgentPreset[] = [
     form: "acp",
     install: "npm install --global @agentclientprotocol/codex-acp@2.6.0",
     secret: "CODEX_API_KEY",
+    opensWithoutKey: false,
   },
 ];
 

@@ -83,21 +83,40 @@ export async function build(
   return stdout;
 }
 
-/**
- * Returns the folder of programs of a Python environment with the packages of a requirements file,
- * kept outside the tree for the next run.
- */
-export async function pythonPrograms(requirements: string): Promise<string> {
-  const key = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 16);
+/** Returns a folder that is kept outside the tree for the next run, and is made where it is not there. */
+async function keptFolder(
+  name: string,
+  key: string,
+  make: (folder: string) => Promise<void>,
+): Promise<string> {
+  const hash = createHash("sha256").update(key).digest("hex").slice(0, 16);
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache");
-  const folder = join(cache, "chartroom-clients", `python-${key}`);
+  const folder = join(cache, "chartroom-clients", `${name}-${hash}`);
   const isComplete = join(folder, "complete");
   if (!existsSync(isComplete)) {
     rmSync(folder, { recursive: true, force: true });
-    const env = terminalEnvironment();
-    await build(ROOT, env, "python3", "-m", "venv", folder);
-    await build(ROOT, env, join(folder, "bin/pip"), "install", "--quiet", "--requirement", requirements);
+    mkdirSync(folder, { recursive: true });
+    await make(folder);
     writeFileSync(isComplete, "");
   }
+  return folder;
+}
+
+/** Returns the folder of programs of a Python environment with the packages of a requirements file. */
+export async function pythonPrograms(requirements: string): Promise<string> {
+  const folder = await keptFolder("python", readFileSync(requirements, "utf8"), async (made) => {
+    const env = terminalEnvironment();
+    await build(ROOT, env, "python3", "-m", "venv", made);
+    await build(ROOT, env, join(made, "bin/pip"), "install", "--quiet", "--requirement", requirements);
+  });
   return join(folder, "bin");
+}
+
+/** Returns the folder of programs of a package of npm, named with its version; no install script runs. */
+export async function npmPrograms(named: string): Promise<string> {
+  const folder = await keptFolder("npm", named, async (made) => {
+    const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save"];
+    await build(made, environmentWith(), "npm", "install", "--prefix", made, ...options, named);
+  });
+  return join(folder, "node_modules/.bin");
 }
