@@ -74,7 +74,7 @@ export interface LeasedAgentExecution {
 
 /** Starts an agent execution in a new environment, brings the environment up and leases the execution. */
 export async function startLeasedAgentExecution(
-  home: AgentFixture,
+  home: Pick<AgentFixture, "server" | "token" | "runner">,
   request: object = {},
 ): Promise<LeasedAgentExecution> {
   const { server, token, runner } = home;

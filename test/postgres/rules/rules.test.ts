@@ -7,6 +7,7 @@ import { type PostgresCluster, startPostgres } from "../../harness/postgres-clus
 import { emptyDatabase, onCluster } from "../../harness/postgres-store.ts";
 import { runCommand, stopAll, type TestServer } from "../../harness/server.ts";
 import { startServers } from "../../harness/several-servers.ts";
+import { APPROVAL_RULES } from "./approval-rules.ts";
 import { ORGANIZATION_RULES } from "./organization-rules.ts";
 import { newPlace, outcomeOf, type Place, times } from "./trial.ts";
 import { WORK_RULES } from "./work-rules.ts";
@@ -30,7 +31,7 @@ afterAll(async () => {
 const first = () => servers[0] as TestServer;
 
 describe("at several servers at once", () => {
-  test.each([...ORGANIZATION_RULES, ...WORK_RULES])("%s", async (_, prepare) => {
+  test.each([...ORGANIZATION_RULES, ...WORK_RULES, ...APPROVAL_RULES])("%s", async (_, prepare) => {
     for (let round = 0; round < ROUNDS; round++) {
       const place = await newPlace(first(), url);
       const { calls, outcomes, after } = await prepare(place);
