@@ -20,6 +20,8 @@ interface Options {
   readonly load?: boolean;
   readonly resume?: boolean;
   readonly images?: boolean;
+  /** True to open no session, and to say what it was told of. */
+  readonly complains?: boolean;
   /** True to take no MCP servers with a URL. */
   readonly commandsOnly?: boolean;
   readonly version?: number;
@@ -99,6 +101,7 @@ const app = agent({ name: "scripted" })
   .onRequest("session/new", ({ params }) => {
     if (options.auth) throw RequestError.authRequired();
     log("new", params.mcpServers);
+    if (options.complains) throw new RequestError(-32_603, `no use for ${JSON.stringify(params.mcpServers)}`);
     return { sessionId: `session-${process.pid}`, ...opened() };
   })
   .onRequest("session/resume", ({ params }) => {
@@ -165,6 +168,9 @@ async function act(client: AgentContext, sessionId: string, line: string): Promi
       return undefined;
     case "show":
       await say(said.join("\n"));
+      return undefined;
+    case "show-hex":
+      await say(Buffer.from(said.join("\n")).toString("hex"));
       return undefined;
     case "env":
       await say(process.env[rest] ?? "");

@@ -215,7 +215,12 @@ describe("servers of the Model Context Protocol", () => {
   ];
   const work = { mcpServers, variables: { FILES_KEY: "key of files" } };
   const told = async (agent: RunningAgent) =>
-    (await ask(agent, "show")).map((line) => line.split("\n").find((each) => each.startsWith("new ")));
+    (await ask(agent, "show-hex")).map((line) =>
+      Buffer.from(line.replace("text: ", ""), "hex")
+        .toString()
+        .split("\n")
+        .find((each) => each.startsWith("new ")),
+    );
 
   test("are told of, with the secrets that they name, and people of those that cannot be", async () => {
     const agent = await scripted({}, { work });
@@ -231,6 +236,11 @@ describe("servers of the Model Context Protocol", () => {
     };
     const web = { name: "web", url: "https://web.example.org/mcp", headers: [], type: "http" };
     expect(await told(agent)).toEqual([`new ${JSON.stringify([files, web])}`]);
+    expect((await ask(agent, "show")).join("")).toContain('"value":"<***>"');
+    const complaining = await scripted({ complains: true }, { work });
+    const failure = String(await complaining.ended);
+    expect(failure).toContain("the agent answered an error: no use for");
+    expect(failure).not.toContain("key of files");
   });
 
   test("with a URL are for agents that take them", async () => {
@@ -385,6 +395,9 @@ describe("a lost runner", () => {
       expect.stringMatching(/^error: the agent could not go on with its session/),
     ]);
     expect(await ask(second, "remember")).toEqual(["text: remember"]);
+    // Calls of the new session have names of their own.
+    const toolCall = { sessionUpdate: "tool_call", toolCallId: "a", title: "Do it" };
+    expect(await ask(second, update(toolCall))).toEqual(["toolCall: 2:a Do it UNSPECIFIED"]);
   });
 });
 

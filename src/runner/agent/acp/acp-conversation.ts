@@ -86,7 +86,8 @@ export class AcpConversation {
 
   /** Converses until the program is gone, or is to end. */
   async converse(agent: ClientContext): Promise<void> {
-    const { state, report, facts, becomesReady, folder, mcpServers, environment } = this.#agent;
+    const { assignment, state, report, facts, becomesReady, folder } = this.#agent;
+    const { mcpServers, environment } = this.#agent;
     await state.countStart();
     const { startMs = 120_000 } = this.#limits;
     const timeout = AbortSignal.timeout(startMs);
@@ -97,6 +98,7 @@ export class AcpConversation {
         mcpServers,
         this.#peer.capabilities.mcpCapabilities,
         environment,
+        assignment.secrets,
       );
       for (const problem of lacking) this.#output.error(problem);
       this.#session = await openSession(this.#peer, {
@@ -112,10 +114,10 @@ export class AcpConversation {
           "agent_failed",
           `the agent did not open a session within ${startMs / 1_000} s: does its command speak the Agent Client Protocol?`,
         );
-      throw asFailure(error);
+      throw this.#asFailure(error);
     }
     this.#choices = new AcpChoices(agent, this.#session);
-    this.#services.setSession(this.#session.id, this.#choices);
+    this.#services.setSession(this.#session, this.#choices);
     if (this.#session.lost) this.#output.error(this.#session.lost);
     await this.#choose(facts.mode === "" || facts.mode === "unspecified" ? [] : [facts.mode], facts.settings);
     if (this.#inputEnd.signal.aborted) return;
@@ -170,7 +172,7 @@ export class AcpConversation {
         continue;
       }
       this.#turning = this.#takeTurns(handed);
-      this.#turning.catch((error) => this.#failed.reject(asFailure(error)));
+      this.#turning.catch((error) => this.#failed.reject(this.#asFailure(error)));
     }
     await this.#turning;
   }
@@ -215,7 +217,7 @@ export class AcpConversation {
     } catch (error) {
       if (!(error instanceof RequestError) || this.#ended.signal.aborted || agentIsGone(error)) throw error;
       await nextTurn();
-      if (isStep) throw asFailure(error);
+      if (isStep) throw this.#asFailure(error);
       this.#output.error(`the turn failed: ${error.message}`);
     } finally {
       hasLeftQuestions = await this.#services.endTurn();
@@ -247,6 +249,16 @@ export class AcpConversation {
     }
   }
 
+  /** Returns an agent's error as the failure of its run, without secrets. */
+  #asFailure(error: unknown): unknown {
+    const { secrets } = this.#agent.assignment;
+    if (error instanceof WorkFailure)
+      return new WorkFailure(error.reason, secrets.maskText(error.message), error.retriable);
+    if (!(error instanceof RequestError)) return error;
+    const message = `the agent answered an error: ${secrets.maskText(error.message)}`;
+    return new WorkFailure("agent_failed", truncate(message, 4_096));
+  }
+
   #cancelTurn(): void {
     const turning = this.#turning;
     if (!this.#session || !turning) return;
@@ -275,10 +287,4 @@ const STOP_REASONS: Readonly<Record<string, string | undefined>> = {
 /** The code with which the library rejects requests on a connection that is closed. */
 function agentIsGone(error: RequestError): boolean {
   return /connection closed/i.test(error.message);
-}
-
-/** Returns an agent's error as the failure of its run. */
-function asFailure(error: unknown): unknown {
-  if (!(error instanceof RequestError)) return error;
-  return new WorkFailure("agent_failed", truncate(`the agent answered an error: ${error.message}`, 4_096));
 }

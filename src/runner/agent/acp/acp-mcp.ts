@@ -1,6 +1,7 @@
 import type { McpCapabilities, McpServer } from "@agentclientprotocol/sdk";
 import type { AgentWork_McpServer as RegisteredServer } from "#gen/runner/v1/work_pb.js";
 import { secretNames, withSecrets } from "../../../domain/agent/mcp/mcp-server.ts";
+import type { Secrets } from "../../process/secrets.ts";
 
 /** The servers of the Model Context Protocol that an agent is told of. */
 export interface ToldServers {
@@ -12,16 +13,20 @@ export interface ToldServers {
 /**
  * Returns the servers that an agent can use.
  * @param environment the variables of its program, among them secrets that are mounted so
+ * @param secrets those that are named are masked from now on
  */
 export function toldServers(
   registered: readonly RegisteredServer[],
   capabilities: McpCapabilities | undefined,
   environment: Readonly<Record<string, string>>,
+  secrets: Secrets,
 ): ToldServers {
   const servers: McpServer[] = [];
   const lacking: string[] = [];
   for (const server of registered) {
     const problem = problemOf(server, capabilities, environment);
+    for (const name of Object.values(server.values).flatMap(secretNames))
+      secrets.add(environment[name] ?? "");
     if (problem === undefined) servers.push(toServer(server, environment));
     else lacking.push(`the agent is not told of the MCP server ${server.name}: ${problem}`);
   }

@@ -19,6 +19,7 @@ import { type Deed, reading, running, writing } from "./acp-deeds.ts";
 import { WorkspaceFiles } from "./acp-files.ts";
 import type { AcpOutput } from "./acp-output.ts";
 import type { DecidePermission } from "./acp-permissions.ts";
+import type { AcpSession } from "./acp-session.ts";
 import { Terminals } from "./acp-terminals.ts";
 import { shownPath, tellUpdate, toToolCall, type UpdateContext } from "./acp-updates.ts";
 
@@ -43,7 +44,7 @@ export class AcpServices {
   readonly #context: UpdateContext;
   /** Names of the commands that the agent has told of. */
   commands: ReadonlySet<string> = new Set();
-  #sessionId: string | undefined;
+  #session: AcpSession | undefined;
   #choices: AcpChoices | undefined;
   #isIgnoring = false;
   #turn = new AbortController();
@@ -64,6 +65,7 @@ export class AcpServices {
       output,
       tree: agent.tree,
       terminalOutput: (id) => this.#terminals.outputOf(id),
+      sessionNumber: () => this.#session?.number ?? 1,
     };
   }
 
@@ -98,8 +100,8 @@ export class AcpServices {
       .onRequest("terminal/release", ({ params }) => this.#terminals.release(params.terminalId));
   }
 
-  setSession(id: string, choices: AcpChoices): void {
-    this.#sessionId = id;
+  setSession(session: AcpSession, choices: AcpChoices): void {
+    this.#session = session;
     this.#choices = choices;
   }
 
@@ -140,7 +142,7 @@ export class AcpServices {
   }
 
   #isOwn(sessionId: string): boolean {
-    return this.#sessionId === undefined || sessionId === this.#sessionId;
+    return !this.#session || sessionId === this.#session.id;
   }
 
   #update(update: SessionUpdate): void {

@@ -29,6 +29,8 @@ const AUTH_REQUIRED = -32_000;
 /** A session of an agent that is open. */
 export interface AcpSession {
   readonly id: string;
+  /** Which session of the run it is, from 1. */
+  readonly number: number;
   readonly modes: SessionModeState | undefined;
   readonly configOptions: readonly SessionConfigOption[];
   /** Why an earlier session of the run does not go on; undefined where it does, or there was none. */
@@ -83,28 +85,27 @@ export async function introduce(agent: ClientContext, signal: AbortSignal): Prom
  * @throws WorkFailure for an agent that demands authentication
  */
 export async function openSession(peer: AcpPeer, options: SessionOptions): Promise<AcpSession> {
-  const earlier = await readSessionId(options.stateFolder);
-  if (earlier === undefined) return newSession(peer, options, undefined);
+  const earlier = await readSession(options.stateFolder);
+  if (!earlier) return newSession(peer, options, { number: 1, lost: undefined });
   try {
     return await continueSession(peer, options, earlier);
   } catch (error) {
     options.signal.throwIfAborted();
     if (isAuthRequired(error)) throw unauthenticated(peer);
     const why = error instanceof RequestError ? error.message : "it offers no way to";
-    return newSession(
-      peer,
-      options,
-      `the agent could not go on with its session, and begins a new one: ${why}`,
-    );
+    return newSession(peer, options, {
+      number: earlier.number + 1,
+      lost: `the agent could not go on with its session, and begins a new one: ${why}`,
+    });
   }
 }
 
 async function continueSession(
   { agent, capabilities }: AcpPeer,
   { folder, mcpServers, signal, onReplay }: SessionOptions,
-  sessionId: string,
+  { id, number }: StoredSession,
 ): Promise<AcpSession> {
-  const request = { sessionId, cwd: folder, mcpServers: [...mcpServers] };
+  const request = { sessionId: id, cwd: folder, mcpServers: [...mcpServers] };
   const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
   if (capabilities.sessionCapabilities?.resume) {
     const { modes, configOptions } = await agent.request<ResumeSessionResponse>(
@@ -112,7 +113,7 @@ async function continueSession(
       request,
       options,
     );
-    return toSession(sessionId, { modes, configOptions }, undefined);
+    return toSession({ id, number, lost: undefined }, { modes, configOptions });
   }
   if (!capabilities.loadSession) throw new Error("the agent cannot load sessions");
   onReplay(true);
@@ -122,7 +123,7 @@ async function continueSession(
       request,
       options,
     );
-    return toSession(sessionId, { modes, configOptions }, undefined);
+    return toSession({ id, number, lost: undefined }, { modes, configOptions });
   } finally {
     onReplay(false);
   }
@@ -131,7 +132,7 @@ async function continueSession(
 async function newSession(
   peer: AcpPeer,
   { folder, mcpServers, stateFolder, signal }: SessionOptions,
-  lost: string | undefined,
+  { number, lost }: Pick<AcpSession, "number" | "lost">,
 ): Promise<AcpSession> {
   try {
     const { sessionId, modes, configOptions } = await peer.agent.request(
@@ -141,8 +142,8 @@ async function newSession(
     );
     if (typeof sessionId !== "string" || sessionId === "")
       throw new WorkFailure("agent_failed", "the agent opened a session without an id");
-    await writeSessionId(stateFolder, sessionId);
-    return toSession(sessionId, { modes, configOptions }, lost);
+    await writeSession(stateFolder, { id: sessionId, number });
+    return toSession({ id: sessionId, number, lost }, { modes, configOptions });
   } catch (error) {
     if (isAuthRequired(error)) throw unauthenticated(peer);
     throw error;
@@ -150,7 +151,7 @@ async function newSession(
 }
 
 function toSession(
-  id: string,
+  session: Pick<AcpSession, "id" | "number" | "lost">,
   {
     modes,
     configOptions,
@@ -158,11 +159,10 @@ function toSession(
     readonly modes?: SessionModeState | null | undefined;
     readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
   },
-  lost: string | undefined,
 ): AcpSession {
   // The library does not check answers.
   const known = Array.isArray(modes?.availableModes) ? (modes ?? undefined) : undefined;
-  return { id, modes: known, configOptions: Array.isArray(configOptions) ? configOptions : [], lost };
+  return { ...session, modes: known, configOptions: Array.isArray(configOptions) ? configOptions : [] };
 }
 
 function isAuthRequired(error: unknown): boolean {
@@ -183,17 +183,19 @@ function unauthenticated({ authMethods }: AcpPeer): WorkFailure {
 
 const FILE = "acp-session.json";
 
-async function readSessionId(folder: string): Promise<string | undefined> {
+type StoredSession = Pick<AcpSession, "id" | "number">;
+
+async function readSession(folder: string): Promise<StoredSession | undefined> {
   try {
-    const { sessionId } = JSON.parse(await readFile(join(folder, FILE), "utf8"));
-    return typeof sessionId === "string" ? sessionId : undefined;
+    const { sessionId: id, number = 1 } = JSON.parse(await readFile(join(folder, FILE), "utf8"));
+    return typeof id === "string" ? { id, number } : undefined;
   } catch {
     return undefined;
   }
 }
 
-async function writeSessionId(folder: string, sessionId: string): Promise<void> {
+async function writeSession(folder: string, { id, number }: StoredSession): Promise<void> {
   const file = join(folder, FILE);
-  await writeFile(`${file}.draft`, JSON.stringify({ sessionId }), { mode: 0o600 });
+  await writeFile(`${file}.draft`, JSON.stringify({ sessionId: id, number }), { mode: 0o600 });
   await rename(`${file}.draft`, file);
 }

@@ -66,6 +66,8 @@ export interface UpdateContext {
   readonly tree: string;
   /** Returns the present output of a terminal; undefined for an unknown one. */
   terminalOutput(terminalId: string): string | undefined;
+  /** Returns which session of the run it is, from 1. */
+  sessionNumber(): number;
 }
 
 /** The kinds of updates that tell of the session itself, and become no block. */
@@ -128,12 +130,15 @@ export function tellUpdate(update: SessionUpdate, context: UpdateContext): Sessi
 /** Returns a tool call, or what has changed of one, as the contract has it. */
 export function toToolCall(
   call: ToolCallUpdate,
-  { tree, terminalOutput }: Pick<UpdateContext, "tree" | "terminalOutput">,
+  { tree, terminalOutput, sessionNumber }: Pick<UpdateContext, "tree" | "terminalOutput" | "sessionNumber">,
 ): ToolCall {
+  const number = sessionNumber();
+  // Agents name calls within a session: those of a later one are others.
+  const prefix = number === 1 || call.toolCallId === "" ? "" : `${number}:`;
   const content = call.content ?? [];
   const texts = content.flatMap((each) => resultText(each, terminalOutput));
   return {
-    id: call.toolCallId.slice(0, MAX_ID_CHARACTERS),
+    id: `${prefix}${call.toolCallId}`.slice(0, MAX_ID_CHARACTERS),
     title: call.title || call.name || "",
     kind: call.kind ? (TOOL_KINDS[call.kind] ?? ToolKind.OTHER) : ToolKind.UNSPECIFIED,
     state: call.status ? (TOOL_STATES[call.status] ?? ToolState.UNSPECIFIED) : ToolState.UNSPECIFIED,
