@@ -146,7 +146,7 @@ describe("what the runner carries out for an agent", () => {
     const token = agent.assignment.work.environmentToken;
     const hidden = "a\u202eb \u{e0041}";
     const path = join(tree(), "link/a.txt");
-    const long = "x".repeat(40_000);
+    const long = `${"x".repeat(32_760)}${token}${"x".repeat(10_000)}`;
     await ask(
       agent,
       call("fs/write_text_file", { path, content: `${hidden} ${token}` }),
@@ -166,7 +166,8 @@ describe("what the runner carries out for an agent", () => {
       { title: "Run echo ***", kind: 6, tool: "terminal/create" },
     ]);
     const [, second, third] = requests.map(inputOf);
-    expect(second).toMatchObject({ bytes: 40_000, sha256: createHash("sha256").update(long).digest("hex") });
+    const sha256 = createHash("sha256").update(long).digest("hex");
+    expect(second).toMatchObject({ bytes: long.length, sha256, start: `${"x".repeat(32_760)}***xxxxx` });
     expect(third).toMatchObject({ command: "echo", args: ["***"], env: [{ name: "A", value: "1" }] });
     expect(new Set(requests.map(({ toolCallId }) => toolCallId)).size).toBe(3);
   });

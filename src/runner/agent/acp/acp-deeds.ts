@@ -19,20 +19,22 @@ const MAX_SHOWN_CHARACTERS = 32_768;
  * @param path where it leads to, as people read it
  */
 export function writing({ content }: WriteTextFileRequest, path: string, secrets: Secrets): Deed {
+  // Masked before it is cut: the rest of a secret is not recognized.
+  const shown = secrets.maskText(content.toWellFormed());
   const input =
     content.length <= MAX_SHOWN_CHARACTERS
-      ? { content }
+      ? { content: shown }
       : {
           bytes: Buffer.byteLength(content),
           sha256: createHash("sha256").update(content).digest("hex"),
-          start: content.slice(0, MAX_SHOWN_CHARACTERS),
+          start: shown.slice(0, MAX_SHOWN_CHARACTERS).toWellFormed(),
         };
   return {
     tool: "fs/write_text_file",
     call: {
       title: `Write ${path}`,
       kind: ToolKind.EDIT,
-      input: legibleJson(input, secrets),
+      input: escapedInJson(JSON.stringify(input)),
       locations: [{ path }],
     },
   };
@@ -56,11 +58,17 @@ export function running(
   folder: string,
   secrets: Secrets,
 ): Deed {
-  const input = { command, args, ...(env.length > 0 && { env }), folder };
+  const masked = (text: string) => secrets.maskText(text.toWellFormed());
+  const input = {
+    command: masked(command),
+    args: args.map(masked),
+    ...(env.length > 0 && { env: env.map(({ name, value }) => ({ name, value: masked(value) })) }),
+    folder,
+  };
   const title = escapedInJson(`Run ${[command, ...args].join(" ")}`);
   return {
     tool: "terminal/create",
-    call: { title, kind: ToolKind.EXECUTE, input: legibleJson(input, secrets), locations: [] },
+    call: { title, kind: ToolKind.EXECUTE, input: escapedInJson(JSON.stringify(input)), locations: [] },
   };
 }
 
@@ -96,8 +104,4 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
   } catch {
     return undefined;
   }
-}
-
-function legibleJson(value: object, secrets: Secrets): string {
-  return escapedInJson(JSON.stringify(secrets.maskJson(JSON.parse(JSON.stringify(value)))));
 }

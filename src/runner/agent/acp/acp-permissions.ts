@@ -61,7 +61,7 @@ export function toApprovalRequest(
     input: shown([input, ...rest].filter((text) => text !== "").join("\n")),
     locations: isShown ? paths : [],
   };
-  return { toolCallId: id, request: { case: "toolCall", value }, options: usableOptions(options) };
+  return { toolCallId: id, request: { case: "toolCall", value }, options: usableOptions(options, shown) };
 }
 
 /** Returns the agent's choice of an answer: that of the decision, or the first that holds once. */
@@ -80,7 +80,7 @@ export function outcomeOf(
 }
 
 /** Leaves out what the contract does not take: nobody can choose it. */
-function usableOptions(options: readonly PermissionOption[]) {
+function usableOptions(options: readonly PermissionOption[], shown: (text: string) => string) {
   return options
     .filter(
       ({ optionId, kind }) =>
@@ -89,7 +89,7 @@ function usableOptions(options: readonly PermissionOption[]) {
     .slice(0, MAX_OPTIONS)
     .map(({ optionId, name, kind }) => ({
       id: optionId,
-      name: name.slice(0, MAX_OPTION_NAME_CHARACTERS).toWellFormed(),
+      name: shown(name).slice(0, MAX_OPTION_NAME_CHARACTERS).toWellFormed(),
       kind: OPTION_KINDS[kind],
     }));
 }
