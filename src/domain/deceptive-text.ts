@@ -9,8 +9,8 @@ import { DomainError } from "./error.ts";
  */
 const DECEPTIVE = /[\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu;
 
-/** Returns JSON with its deceptive characters as escapes, by which people read what is written. */
-export function escapedInJson(json: string): string {
+/** Returns a text, such as JSON, with its deceptive characters as escapes, by which people read what is written. */
+export function withEscapes(json: string): string {
   return json.replace(DECEPTIVE, (character) =>
     character
       .split("")

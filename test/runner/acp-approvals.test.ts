@@ -95,6 +95,26 @@ describe("permissions", () => {
     );
   });
 
+  test("show what is too long by its start and a digest, and what hides as an escape", async () => {
+    const requests: Asked[] = [];
+    const agent = await scripted(
+      {},
+      {
+        onApproval: (request) => {
+          requests.push(request);
+          return { case: "policy", value: { allowed: true } };
+        },
+      },
+    );
+    const text = "x".repeat(100_000);
+    const toolCall = { toolCallId: "a", title: "Edit", kind: "edit", rawInput: text };
+    const hidden = { ...toolCall, toolCallId: "b", rawInput: { hidden: "a\u202eb" } };
+    expect((await ask(agent, asking(toolCall), asking(hidden))).at(-1)).toContain('"optionId":"yes"');
+    expect(requests.pop()?.request.value).toMatchObject({ input: '{"hidden":"a\\u202eb"}' });
+    const sha256 = createHash("sha256").update(text).digest("hex");
+    expect(requests.map(inputOf)).toEqual([{ bytes: 100_000, sha256, start: "x".repeat(32_768) }]);
+  });
+
   test("have no answer where the agent offers none that fits, and none without an id", async () => {
     const agent = await scripted({}, { onApproval: () => ({ case: "policy", value: { allowed: false } }) });
     const told = await ask(

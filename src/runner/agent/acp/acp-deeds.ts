@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import type { CreateTerminalRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk";
 import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
-import { escapedInJson } from "../../../domain/deceptive-text.ts";
+import { withEscapes } from "../../../domain/deceptive-text.ts";
 import type { Secrets } from "../../process/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
+import { startOf } from "./acp-permissions.ts";
 
 /** Something that the runner carries out for an agent: a tool call without an id. */
 export interface Deed {
@@ -11,7 +11,7 @@ export interface Deed {
   readonly call: Omit<ToolCall, "id">;
 }
 
-/** Longest text of a file that is shown as a whole, in characters; of a longer one the start is. */
+/** Longest text of a file that is shown as a whole, in characters. */
 const MAX_SHOWN_CHARACTERS = 32_768;
 
 /**
@@ -19,22 +19,14 @@ const MAX_SHOWN_CHARACTERS = 32_768;
  * @param path where it leads to, as people read it
  */
 export function writing({ content }: WriteTextFileRequest, path: string, secrets: Secrets): Deed {
-  // Masked before it is cut: the rest of a secret is not recognized.
-  const shown = secrets.maskText(content.toWellFormed());
-  const input =
-    content.length <= MAX_SHOWN_CHARACTERS
-      ? { content: shown }
-      : {
-          bytes: Buffer.byteLength(content),
-          sha256: createHash("sha256").update(content).digest("hex"),
-          start: shown.slice(0, MAX_SHOWN_CHARACTERS).toWellFormed(),
-        };
+  const isShown = content.length <= MAX_SHOWN_CHARACTERS;
+  const input = isShown ? { content: secrets.maskText(content.toWellFormed()) } : startOf(content, secrets);
   return {
     tool: "fs/write_text_file",
     call: {
       title: `Write ${path}`,
       kind: ToolKind.EDIT,
-      input: escapedInJson(JSON.stringify(input)),
+      input: JSON.stringify(input),
       locations: [{ path }],
     },
   };
@@ -65,10 +57,10 @@ export function running(
     ...(env.length > 0 && { env: env.map(({ name, value }) => ({ name, value: masked(value) })) }),
     folder,
   };
-  const title = escapedInJson(`Run ${[command, ...args].join(" ")}`);
+  const title = withEscapes(`Run ${[command, ...args].join(" ")}`);
   return {
     tool: "terminal/create",
-    call: { title, kind: ToolKind.EXECUTE, input: escapedInJson(JSON.stringify(input)), locations: [] },
+    call: { title, kind: ToolKind.EXECUTE, input: JSON.stringify(input), locations: [] },
   };
 }
 

@@ -1,9 +1,11 @@
+import { createHash } from "node:crypto";
 import type {
   PermissionOption,
   PermissionOptionKind,
   RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
 import { ApprovalOption_Kind as OptionKind } from "#gen/service/v1/approval_pb.js";
+import { withEscapes } from "../../../domain/deceptive-text.ts";
 import type { Secrets } from "../../process/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
 import type { ApprovalAnswer, ApprovalRequest } from "../approval-requests.ts";
@@ -37,6 +39,9 @@ const MAX_OPTION_ID_CHARACTERS = 128;
 const MAX_OPTION_NAME_CHARACTERS = 256;
 const MAX_TOOL_CHARACTERS = 256;
 const MAX_LOCATIONS = 32;
+/** Longest input that is shown as a whole; of a longer one the start is. */
+const MAX_INPUT_CHARACTERS = 65_536;
+const MAX_START_CHARACTERS = 32_768;
 const MAX_PATH_CHARACTERS = 1_024;
 
 /** Returns what people, or the policy, are asked for a tool call, without the secrets in it. */
@@ -53,15 +58,26 @@ export function toApprovalRequest(
     ...(input === "" ? diffs.map(({ diff = "" }) => diff) : []),
     ...(isShown ? [] : [JSON.stringify({ locations: paths })]),
   ];
+  const asked = [input, ...rest].filter((text) => text !== "").join("\n");
   const value = {
     title: shown(title || tool || id),
     // The contract has the same numbers for both.
     kind: kind as number,
     tool: shown(tool).slice(0, MAX_TOOL_CHARACTERS),
-    input: shown([input, ...rest].filter((text) => text !== "").join("\n")),
+    input: withEscapes(
+      asked.length <= MAX_INPUT_CHARACTERS ? shown(asked) : JSON.stringify(startOf(asked, secrets)),
+    ),
     locations: isShown ? paths : [],
   };
   return { toolCallId: id, request: { case: "toolCall", value }, options: usableOptions(options, shown) };
+}
+
+/** Returns what people are shown of a text that is too long for them; its digest stands for all of it. */
+export function startOf(text: string, secrets: Secrets) {
+  // Masked before it is cut: the rest of a secret is not recognized.
+  const start = secrets.maskText(text.toWellFormed()).slice(0, MAX_START_CHARACTERS).toWellFormed();
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  return { bytes: Buffer.byteLength(text), sha256, start };
 }
 
 /** Returns the agent's choice of an answer: that of the decision, or the first that holds once. */
