@@ -11,6 +11,7 @@ import {
 } from "./commands/definitions/command-line.ts";
 import { declareAccount } from "./commands/definitions/declare-account.ts";
 import { declareAgent } from "./commands/definitions/declare-agent.ts";
+import { declareApproval } from "./commands/definitions/declare-approval.ts";
 import { declareData } from "./commands/definitions/declare-data.ts";
 import { declareLogin } from "./commands/definitions/declare-login.ts";
 import { declareOrganization } from "./commands/definitions/declare-organization.ts";
@@ -122,6 +123,7 @@ declareData(program, terminal);
 declareRunner(program, terminal, runUntilStopped);
 declareLogin(program, terminal);
 declareRun(program, terminal);
+declareApproval(program, terminal);
 // Last: it completes what is declared by now.
 tab(program, { completionCommandName: "completion" });
 

@@ -14,7 +14,7 @@ beforeAll(() => {
   env = { ...terminal, PATH: [programs, PROGRAMS, terminal.PATH].join(delimiter), TERM: "dumb" };
 });
 
-const RUN_COMMANDS = ["help", "list", "send", "start", "stop", "watch"];
+const RUN_COMMANDS = ["approve", "help", "list", "send", "start", "stop", "watch"];
 
 /** What bash's own completion stands on: Debian's package bash-completion. */
 const BASH_COMPLETION = "/usr/share/bash-completion/bash_completion";
@@ -50,6 +50,14 @@ testWith("fish")("fish completes commands, and the values of an option", async (
     "running",
     "stopped",
     "waiting",
+  ]);
+  expect(await completed("chartroom approval ")).toEqual(["approve", "deny", "help", "list", "show"]);
+  expect(await completed("chartroom approval list --state ")).toEqual([
+    "approved",
+    "cancelled",
+    "denied",
+    "expired",
+    "pending",
   ]);
 });
 

@@ -91,10 +91,11 @@ export class ChatView {
   /** Prints the phase of the execution, when it has changed. */
   run({ status }: AgentExecution): void {
     if (!status) return;
-    const { phase, goal, failureMessage, waitingInfo } = status;
+    const { phase, goal, failureMessage, waitingInfo, pendingApprovalIds } = status;
     const parts = [
       `the run ${PHASES[phase] ?? ""}`,
       failureMessage && `it failed: ${failureMessage}`,
+      pendingApprovalIds.length > 0 && `it waits for approval ${pendingApprovalIds.join(", ")}`,
       waitingInfo && `it will be woken by ${waitingInfo.interests.map(({ id }) => id).join(", ")}`,
       goal && `its goal is ${AgentGoalStatus[goal.status].toLowerCase()}`,
     ];

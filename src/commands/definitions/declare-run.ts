@@ -3,6 +3,7 @@ import type { PhaseName, RunFilter, RunStart } from "../client/run.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
 import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
+import { declareRunApprove } from "./declare-approval.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadRunCommands = () => import("../client/run.ts");
@@ -90,6 +91,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
       ),
     CLIENT_SETTINGS,
   );
+  declareRunApprove(run, terminal);
   withSettings(
     run
       .command("stop")
