@@ -22,13 +22,18 @@ export function withEscapes(json: string): string {
 /** Maximum length of the cleaned text in an error (contract, ERROR_REASON_TEXT_DECEPTIVE). */
 const MAX_CLEANED_CHARACTERS = 4_096;
 
+/** Returns a text without the characters that hide or reorder what people read. */
+export function withoutDeceptiveText(text: string): string {
+  return text.replace(DECEPTIVE, "");
+}
+
 /**
  * Requires that a prompt neither hides nor reorders what people read.
  * @param field its JSON path
  * @throws DomainError TEXT_DECEPTIVE with the cleaned text, which is accepted
  */
 export function requireNoDeceptiveText(text: string, field: string): void {
-  const cleaned = text.replace(DECEPTIVE, "");
+  const cleaned = withoutDeceptiveText(text);
   if (cleaned === text) return;
   throw new DomainError(
     ErrorReason.TEXT_DECEPTIVE,

@@ -67,7 +67,7 @@ const LIMITS: readonly Limit[] = [
   [Report, "logs[0].stepIndex", [0, 1, 48, 49], [-1, 50]],
   [Report, "logs[0].offset", ["0", "1", "9223372036854775807"], ["-1"]],
   [Report, "logs[0].data", bytes(0, 65_535, 65_536), bytes(65_537)],
-  [Finish, "outcome", [1, 2, 3, 4], [-1, 0, 5]],
+  [Finish, "outcome", [1, 2, 3, 4, 5], [-1, 0, 6]],
   [Finish, "failure.reason", texts(0, 63, 64), texts(65)],
   [Finish, "failure.message", texts(0, 4095, 4096), texts(4097)],
   [Finish, "warnings", lists({}, 0, 9, 10), lists({}, 11)],

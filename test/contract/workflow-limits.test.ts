@@ -21,6 +21,7 @@ const STEPS = [
   { agent: { prompt: "x" } },
   { pullRequest: { title: "x", branch: "x" } },
   { report: { outputs: [OUTPUT] } },
+  { approval: { message: "Deploy it?", deciders: {} } },
 ];
 const ACTION = { limits: { maxParallel: 1, maxTotal: 1000 }, steps: STEPS };
 const TRIGGERS = [
@@ -110,6 +111,15 @@ const WRITTEN: readonly Limit[] = [
   ["action.steps[3].report.outputs[0].acceptanceCriteria", texts(0, 4095, 4096), texts(4097)],
   ["action.steps[3].report.outputs[0].string.pattern", texts(0, 1023, 1024), texts(1025)],
   ["action.steps[3].report.outputs[0].command", texts(1, 19_999, 20_000), texts(0, 20_001)],
+  ["action.steps[4].approval.message", texts(1, 4095, 4096), texts(0, 4097)],
+  ["action.steps[4].approval.deciders.who", [0, 1, 2, 3], [-1, 4]],
+  ["action.steps[4].approval.deciders.userIds", lists(ID, 0, 49, 50), [...lists(ID, 51), ["x"]]],
+  ["action.steps[4].approval.deciders.required", [0, 1, 9, 10], [-1, 11]],
+  [
+    "action.steps[4].approval.timeout",
+    ["60s", "60.001s", "2591999s", "2592000s"],
+    ["0s", "59.999s", "2592000.000000001s", "2592001s"],
+  ],
   ["parameters", keyLists(0, 1, 9, 10), [...keyLists(11), [{ key: "a" }, { key: "b" }, { key: "a" }]]],
   [
     "parameters[0].key",

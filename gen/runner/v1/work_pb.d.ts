@@ -247,7 +247,9 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
   environment?: Environment | undefined;
 
   /**
-   * The steps, 1 to 50.
+   * The steps, 1 to 50, up to the next approval step: what comes after that is
+   * handed out once it is approved. Carry out those from first_step on; where the
+   * last one is an approval step, finish with OUTCOME_WAITING when it is reached.
    *
    * @generated from field: repeated service.v1.WorkflowStep steps = 5;
    */
@@ -295,6 +297,21 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
    * @generated from field: string prebuild_id = 11;
    */
   prebuildId: string;
+
+  /**
+   * The step to begin with, from 0. Those before it have been done.
+   *
+   * @generated from field: int32 first_step = 12;
+   */
+  firstStep: number;
+
+  /**
+   * Whether the environment holds what the steps before have left: use it as it
+   * is. Otherwise make it first.
+   *
+   * @generated from field: bool has_workspace = 13;
+   */
+  hasWorkspace: boolean;
 };
 
 /**

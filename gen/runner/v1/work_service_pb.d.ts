@@ -696,6 +696,16 @@ export enum FinishWorkRequest_Outcome {
    * @generated from enum value: OUTCOME_RELEASED = 4;
    */
   RELEASED = 4,
+
+  /**
+   * The steps before an approval step of the action are done. Keep the
+   * environment as it is: the steps after it come with another lease once it is
+   * approved, and otherwise the environment is wanted deleted. Refused
+   * (failed_precondition) when the next step is no approval step.
+   *
+   * @generated from enum value: OUTCOME_WAITING = 5;
+   */
+  WAITING = 5,
 }
 
 /**

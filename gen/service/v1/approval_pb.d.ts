@@ -74,7 +74,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   asker?: Approval_Asker | undefined;
 
   /**
-   * Who started the agent run, or whom the workflow's execution runs as.
+   * Who started the agent run or, of a step, the workflow's execution.
    *
    * @generated from field: service.v1.Subject creator = 8;
    */
@@ -151,6 +151,13 @@ export declare type Approval = Message<"service.v1.Approval"> & {
    * @generated from field: string policy_field_path = 18;
    */
   policyFieldPath: string;
+
+  /**
+   * Whom the workflow's execution runs as. Unset where no step asks by itself.
+   *
+   * @generated from field: service.v1.Subject executor = 19;
+   */
+  executor?: Subject | undefined;
 };
 
 /**
@@ -306,6 +313,27 @@ export declare type ApprovalStep = Message<"service.v1.ApprovalStep"> & {
    * @generated from field: string action_name = 2;
    */
   actionName: string;
+
+  /**
+   * The execution of the workflow.
+   *
+   * @generated from field: string workflow_execution_id = 3;
+   */
+  workflowExecutionId: string;
+
+  /**
+   * Its action.
+   *
+   * @generated from field: string workflow_action_id = 4;
+   */
+  workflowActionId: string;
+
+  /**
+   * The step's place in the action, from 0.
+   *
+   * @generated from field: int32 step_index = 5;
+   */
+  stepIndex: number;
 };
 
 /**
@@ -424,7 +452,8 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
   required: number;
 
   /**
-   * Whether whoever started the run or the execution may not decide.
+   * Whether whoever started the run or the execution, and whom the execution runs
+   * as, may not decide.
    *
    * @generated from field: bool excludes_starter = 4;
    */

@@ -564,7 +564,7 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
 export declare const AgentPolicySchema: GenMessage<AgentPolicy>;
 
 /**
- * For which tool calls agents must ask people.
+ * What agents, and steps of workflows, must ask people for.
  *
  * @generated from message service.v1.AgentApprovalPolicy
  */
@@ -576,6 +576,13 @@ export declare type AgentApprovalPolicy = Message<"service.v1.AgentApprovalPolic
    * @generated from field: repeated service.v1.AgentApprovalPolicy.Rule rules = 1;
    */
   rules: AgentApprovalPolicy_Rule[];
+
+  /**
+   * What holds for steps of workflows. Unset: what the steps say.
+   *
+   * @generated from field: service.v1.AgentApprovalPolicy.Steps steps = 2;
+   */
+  steps?: AgentApprovalPolicy_Steps | undefined;
 };
 
 /**
@@ -583,6 +590,36 @@ export declare type AgentApprovalPolicy = Message<"service.v1.AgentApprovalPolic
  * Use `create(AgentApprovalPolicySchema)` to create a new message.
  */
 export declare const AgentApprovalPolicySchema: GenMessage<AgentApprovalPolicy>;
+
+/**
+ * What holds for steps of workflows.
+ *
+ * @generated from message service.v1.AgentApprovalPolicy.Steps
+ */
+export declare type AgentApprovalPolicy_Steps = Message<"service.v1.AgentApprovalPolicy.Steps"> & {
+  /**
+   * Who decides every approval step from now on, in place of what the step says.
+   * Unset: what the step says. Refused (invalid_argument) when the people of the
+   * organization could not satisfy it.
+   *
+   * @generated from field: service.v1.ApprovalDeciders deciders = 1;
+   */
+  deciders?: ApprovalDeciders | undefined;
+
+  /**
+   * Whether a pullRequest step needs an approval step before it: workflows without
+   * one are refused when they are written or started (failed_precondition).
+   *
+   * @generated from field: bool required_before_pull_requests = 2;
+   */
+  requiredBeforePullRequests: boolean;
+};
+
+/**
+ * Describes the message service.v1.AgentApprovalPolicy.Steps.
+ * Use `create(AgentApprovalPolicy_StepsSchema)` to create a new message.
+ */
+export declare const AgentApprovalPolicy_StepsSchema: GenMessage<AgentApprovalPolicy_Steps>;
 
 /**
  * What holds for some tool calls.

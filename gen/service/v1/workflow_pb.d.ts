@@ -8,6 +8,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
 import type { AgentCodeContext, ExtAgentSettings, PullRequest } from "./agent_pb.js";
 import type { WorkflowError } from "./workflow_error_pb.js";
+import type { ApprovalDeciders } from "./approval_pb.js";
 
 /**
  * Describes the file service/v1/workflow.proto.
@@ -349,7 +350,7 @@ export declare const WorkflowAction_LimitsSchema: GenMessage<WorkflowAction_Limi
 export declare type WorkflowAction_Limits_PerExecution = Message<"service.v1.WorkflowAction.Limits.PerExecution"> & {
   /**
    * How long an action may run before it is stopped, counted from its
-   * start. 0s or unset means no limit; at most 2,592,000 s (30 days).
+   * start, without the time in which it waits for approvals. 0s or unset means no limit; at most 2,592,000 s (30 days).
    *
    * @generated from field: google.protobuf.Duration max_time = 1;
    */
@@ -1135,6 +1136,14 @@ export declare type WorkflowStep = Message<"service.v1.WorkflowStep"> & {
      */
     value: WorkflowStep_Report;
     case: "report";
+  } | {
+    /**
+     * Waits until people approve it.
+     *
+     * @generated from field: service.v1.WorkflowStep.Approval approval = 1000;
+     */
+    value: WorkflowStep_Approval;
+    case: "approval";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1455,6 +1464,52 @@ export declare type WorkflowStep_Report_BooleanSchema = Message<"service.v1.Work
 export declare const WorkflowStep_Report_BooleanSchemaSchema: GenMessage<WorkflowStep_Report_BooleanSchema>;
 
 /**
+ * A wait for people. Each action asks by itself, with an Approval of the kind
+ * STEP, once the steps before have been done, and no runner is occupied while
+ * it waits. The steps after it are handed to a runner only once it is approved;
+ * they find the files of those before. A denial, and the end of the time, fail
+ * the step (approval_denied, approval_expired). The time of the wait is not
+ * part of the action's maximum time. Asking for an execution again, with
+ * RetryFailedActions, asks people again.
+ *
+ * @generated from message service.v1.WorkflowStep.Approval
+ */
+export declare type WorkflowStep_Approval = Message<"service.v1.WorkflowStep.Approval"> & {
+  /**
+   * What is approved, 1 to 4,096 characters. Parameter expressions are
+   * substituted.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+
+  /**
+   * Who decides, and how many of them must approve. The starter is who started
+   * the execution; `excludes_starter` leaves out whom it runs as, too. Unset:
+   * one of the starter and the administrators. Refused (invalid_argument) when
+   * the people of the organization could not satisfy it. The policy
+   * `agentPolicy.approvals.steps` goes before it.
+   *
+   * @generated from field: service.v1.ApprovalDeciders deciders = 2;
+   */
+  deciders?: ApprovalDeciders | undefined;
+
+  /**
+   * How long people have, 60 s to 2,592,000 s (30 days); after it the approval
+   * is expired, which counts as denied. Unset: 86,400 s (24 hours).
+   *
+   * @generated from field: google.protobuf.Duration timeout = 3;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message service.v1.WorkflowStep.Approval.
+ * Use `create(WorkflowStep_ApprovalSchema)` to create a new message.
+ */
+export declare const WorkflowStep_ApprovalSchema: GenMessage<WorkflowStep_Approval>;
+
+/**
  * What started an execution, and where it runs.
  *
  * @generated from message service.v1.WorkflowExecutionTrigger
@@ -1767,6 +1822,14 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
    * @generated from field: int32 attempt = 1000;
    */
   attempt: number;
+
+  /**
+   * How long it has waited for approvals since its start, which is not part of
+   * its maximum time. Unset: not at all.
+   *
+   * @generated from field: google.protobuf.Duration waited = 1001;
+   */
+  waited?: Duration | undefined;
 };
 
 /**
@@ -2203,7 +2266,8 @@ export enum WorkflowExecutionActionPhase {
   UNSPECIFIED = 0,
 
   /**
-   * It waits for its turn or for a runner.
+   * It waits for its turn, for a runner, or for an approval that its running step
+   * asks for.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_PENDING = 1;
    */

@@ -78,6 +78,8 @@ export interface ApprovalTemplate extends AskedText {
   readonly digest: string;
   readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
   readonly creator: Subject;
+  /** Of a step alone. */
+  readonly executor?: Subject;
   readonly options: readonly ApprovalOption[];
   readonly deciders: ApprovalDeciders;
   readonly policyFieldPath: string;
@@ -138,10 +140,10 @@ export interface DecisionContext {
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayDecide(
-  { deciders, creator }: Approval,
+  { deciders, creator, executor }: Approval,
   { subject, role }: DecisionContext["caller"],
 ): void {
-  if (deciders && mayDecide(deciders, creator, subject, role === "administrator")) return;
+  if (deciders && mayDecide(deciders, creator, subject, role === "administrator", executor)) return;
   throw permissionDenied("decide_approval", "the approval names others as those who may decide it");
 }
 

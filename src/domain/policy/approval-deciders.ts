@@ -26,16 +26,18 @@ export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
 
 /**
  * Returns whether a subject is one of those who may decide.
- * @param starter the subject that started the run, or is the executor of the workflow
+ * @param starter the subject that started the run or the execution
+ * @param executor the subject that the execution runs as, which is left out like the starter
  */
 export function mayDecide(
   { who, userIds, excludesStarter }: ApprovalDeciders,
   starter: Subject | undefined,
   subject: Pick<Subject, "id" | "principal">,
   isAdministrator: boolean,
+  executor?: Subject,
 ): boolean {
-  const isStarter = starter?.id === subject.id && starter.principal === subject.principal;
-  if (isStarter && excludesStarter) return false;
+  const isStarter = isSame(starter, subject);
+  if (excludesStarter && (isStarter || isSame(executor, subject))) return false;
   switch (who) {
     case Who.USERS:
       return subject.principal === Principal.USER && userIds.includes(subject.id);
@@ -44,6 +46,10 @@ export function mayDecide(
     default:
       return isStarter || isAdministrator;
   }
+}
+
+function isSame(one: Subject | undefined, { id, principal }: Pick<Subject, "id" | "principal">): boolean {
+  return one?.id === id && one.principal === principal;
 }
 
 /**

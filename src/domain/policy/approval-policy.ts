@@ -17,6 +17,9 @@ export { Effect as ApprovalEffect, Origin as RunOrigin };
 /** Path of the policy in OrganizationPolicies. */
 const FIELD_PATH = "agentPolicy.approvals";
 
+/** Path of those who decide the approval steps of workflows. */
+export const STEP_DECIDERS = `${FIELD_PATH}.steps.deciders`;
+
 /** The kinds of tools that agents use without asking where no rule decides. */
 const HARMLESS: ReadonlySet<ToolKind> = new Set([
   ToolKind.READ,
@@ -149,10 +152,11 @@ function pointAt(decision: PolicyDecision, fieldPath: string, rule: Rule): void 
 
 /** The deciders that a policy names, with their paths in the request. */
 export function decidersIn(policy: AgentApprovalPolicy | undefined) {
-  return (policy?.rules ?? []).map(({ deciders }, index) => ({
+  const ofRules = (policy?.rules ?? []).map(({ deciders }, index) => ({
     field: `${pathOf(index)}.deciders`,
     deciders,
   }));
+  return [...ofRules, { field: STEP_DECIDERS, deciders: policy?.steps?.deciders }];
 }
 
 /**

@@ -67,6 +67,7 @@ export function checkAction(action: WorkflowAction, path: "action" | "report"): 
   for (const [index, { step }] of action.steps.entries()) {
     const field = `${path}.steps[${index}]`;
     if (step.case === "agent") requireNoDeceptiveText(step.value.prompt, `${field}.agent.prompt`);
+    if (step.case === "approval") requireNoDeceptiveText(step.value.message, `${field}.approval.message`);
     if (step.case === "report") {
       checkOutputSpecs(step.value.outputs, `${field}.report.outputs`);
       checkPrompts(step.value, `${field}.report`);

@@ -1,4 +1,4 @@
-import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
+import type { WorkflowAction, WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import type { Role } from "../identity/caller.ts";
 import type { Policies } from "../policy/policies.ts";
 import { policyDenied } from "../policy/policy-decision.ts";
@@ -16,4 +16,17 @@ export function requireContextAllowed(
   if (!policies.effective.disableFromScratch || role === "administrator" || context.case !== "agent") return;
   const allowed = "members to run over projects and repositories only";
   throw policyDenied(policies, { fieldPath: "disableFromScratch", allowed });
+}
+
+/**
+ * Requires that people approve something before an action opens a pull request, where the organization's policy says so.
+ * @throws PolicyDenied
+ */
+export function requireStepsAllowed(policies: Policies, action: WorkflowAction | undefined): void {
+  if (!policies.effective.agentPolicy?.approvals?.steps?.requiredBeforePullRequests) return;
+  const cases = (action?.steps ?? []).map(({ step }) => step.case);
+  const pullRequest = cases.indexOf("pullRequest");
+  if (pullRequest < 0 || cases.slice(0, pullRequest).includes("approval")) return;
+  const fieldPath = "agentPolicy.approvals.steps.requiredBeforePullRequests";
+  throw policyDenied(policies, { fieldPath, allowed: "pullRequest steps after an approval step only" });
 }

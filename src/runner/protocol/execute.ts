@@ -73,8 +73,8 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
 async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
   const { lease, tools } = assignment;
   try {
-    await executeWork(assignment);
-    return { outcome: Outcome.DONE, warnings: warningsOf(assignment) };
+    const outcome = (await executeWork(assignment)) ?? Outcome.DONE;
+    return { outcome, warnings: warningsOf(assignment) };
   } catch (error) {
     if (lease.isLost) return undefined;
     // Work that failed by itself has failed, also when it was stopped because of that.
@@ -94,14 +94,20 @@ function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> 
   return warnings.slice(0, MAX_WARNINGS).map(failureReportOf);
 }
 
-async function executeWork(assignment: Assignment): Promise<void> {
+async function executeWork(assignment: Assignment): Promise<Outcome | undefined> {
+  if (assignment.work.work.case === "action") {
+    requireSupportedPolicies(assignment.work.policies);
+    return executeAction(assignment, assignment.work.work.value);
+  }
+  await executeOther(assignment);
+  return undefined;
+}
+
+async function executeOther(assignment: Assignment): Promise<void> {
   const { work, policies } = assignment.work;
   switch (work.case) {
     case "environment":
       return executeEnvironment(assignment, work.value);
-    case "action":
-      requireSupportedPolicies(policies);
-      return executeAction(assignment, work.value);
     case "agent":
       requireSupportedPolicies(policies);
       return executeAgent(assignment, work.value);

@@ -3,13 +3,17 @@ import { join } from "node:path";
 import { create, toJsonString } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ActionWork } from "#gen/runner/v1/work_pb.js";
-import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import {
+  FinishWorkRequest_Outcome as Outcome,
+  ReportProgressRequest_StepProgress_State as State,
+} from "#gen/runner/v1/work_service_pb.js";
 import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
+import type { Checkout } from "../git/git-checkout.ts";
 import { commandEnvironment } from "../process/command.ts";
 import { withTimeLimit } from "../process/deadline.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -22,41 +26,68 @@ import { namedFilesOf } from "./environment-work.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { StepLog } from "./step-log.ts";
 import { environmentWorkspace } from "./work-dirs.ts";
-import { removeWorkspace, type Workspace } from "./workspace.ts";
+import { readCheckouts, removeWorkspace, type Workspace } from "./workspace.ts";
 
 /**
- * Executes an action: prepares its environment, runs the steps in their order,
- * and releases the environment in any case.
+ * Executes an action: prepares its environment unless it is kept from before an
+ * approval, and runs the steps in their order. The environment is removed in any
+ * case but one: a step is reached that people must approve.
  *
+ * @returns how it ended
  * @throws WorkFailure the failure; the step that it occurred in has been reported
  * @throws the reason of the lease's signal when that ended it
  */
-export async function executeAction(assignment: Assignment, action: ActionWork): Promise<void> {
+export async function executeAction(
+  assignment: Assignment,
+  action: ActionWork,
+): Promise<Outcome.DONE | Outcome.WAITING> {
   const { tools, lease } = assignment;
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
+  let isKept = false;
   try {
     await withTimeLimit(timeMs, lease.signal, timeoutError, async (signal) => {
-      const checkouts = await prepareWorkspace(assignment, {
-        workspace,
-        initializer: action.environment?.spec?.content?.initializer,
-        prebuildId: action.prebuildId,
-        namedFiles: action.environment ? namedFilesOf(action.environment) : [],
-        signal,
-      });
+      const checkouts = await checkoutsOf(assignment, action, workspace, signal);
       const folder = join(workspace.tree, checkouts[0]?.location ?? "");
       const environment = await environmentOf(assignment, action, workspace);
       await runSteps({ assignment, action, workspace, checkouts, folder, environment, signal });
+      isKept = action.steps.at(-1)?.step.case === "approval";
     });
+    return isKept ? Outcome.WAITING : Outcome.DONE;
   } finally {
-    await removeWorkspace(tools.programs, workspace).catch((error) =>
-      tools.log.warn(
-        { folder: workspace.folder, problem: error.message },
-        "a workspace could not be removed",
-      ),
-    );
+    if (!isKept)
+      await removeWorkspace(tools.programs, workspace).catch((error) =>
+        tools.log.warn(
+          { folder: workspace.folder, problem: error.message },
+          "a workspace could not be removed",
+        ),
+      );
   }
+}
+
+/** Returns the checkouts of the action's workspace, which is made unless it is kept from before an approval. */
+async function checkoutsOf(
+  assignment: Assignment,
+  action: ActionWork,
+  workspace: Workspace,
+  signal: AbortSignal,
+): Promise<readonly Checkout[]> {
+  if (!action.hasWorkspace) {
+    return prepareWorkspace(assignment, {
+      workspace,
+      initializer: action.environment?.spec?.content?.initializer,
+      prebuildId: action.prebuildId,
+      namedFiles: action.environment ? namedFilesOf(action.environment) : [],
+      signal,
+    });
+  }
+  const kept = await readCheckouts(workspace);
+  if (kept) return kept;
+  throw new WorkFailure(
+    "workspace_missing",
+    "the files that the steps before the approval left are not on this machine any more",
+  );
 }
 
 type StepProgress = NonNullable<Progress["steps"]>[number];
@@ -70,9 +101,12 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
   let agents: readonly string[] = [];
   for (const [stepIndex, step] of action.steps.entries()) {
     signal.throwIfAborted();
+    if (stepIndex < action.firstStep) continue;
+    // People decide it, while no runner waits for them.
+    if (step.step.case === "approval") break;
     const progress = { ...(environment && { environment }), steps: [{ stepIndex, state: State.RUNNING }] };
     if (isReportedFirst(step)) await lease.report(progress);
-    else reports.send(progress, { mayWait: stepIndex > 0 });
+    else reports.send(progress, { mayWait: stepIndex > action.firstStep });
     environment = undefined;
     const log = new StepLog(({ offset, data }) =>
       lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }, { mayWait: true }),

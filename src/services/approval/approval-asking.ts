@@ -9,8 +9,10 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 export interface ApprovalAsk {
   readonly asked: AskedText;
   readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
-  /** The subject that started the agent execution, or is the executor of the workflow. */
+  /** The subject that started the agent execution or the execution of the workflow. */
   readonly creator: Subject;
+  /** The subject that the execution of the workflow runs as, of a step alone. */
+  readonly executor?: Subject | undefined;
   /** Default none. */
   readonly options?: readonly ApprovalOption[];
   /** Undefined for whoever may send to the run. */
@@ -25,13 +27,14 @@ export interface ApprovalAsk {
 
 /** Asks for an approval. The caller of the function has checked that nobody has asked for it before. */
 export function askApproval(tx: WriteTransaction, scope: Scope, ask: ApprovalAsk): Promise<FoundApproval> {
-  const { asked, asker, creator, options = [], policyFieldPath, isShared } = ask;
+  const { asked, asker, creator, executor, options = [], policyFieldPath, isShared } = ask;
   const approval = newApproval({
     ...asked,
     id: tx.newId(),
     digest: digestOf(asked.requestJson),
     asker,
     creator,
+    ...(executor && { executor }),
     options,
     deciders: deciders(ask.deciders),
     policyFieldPath,

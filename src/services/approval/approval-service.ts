@@ -94,13 +94,13 @@ async function mayRead(
 async function findFitIds(
   tx: WriteTransaction,
   caller: Caller,
-  { decisions, deciders, creator }: FoundApproval,
+  { decisions, deciders, creator, executor }: FoundApproval,
 ): Promise<ReadonlySet<string>> {
   const earlier = decisions.flatMap(({ by }) => (by ? [by] : []));
   if (earlier.length === 0 || !deciders) return new Set();
   const ids = earlier.map(({ id }) => id);
   const members = (await findUnblockedMembers(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
-    mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator),
+    mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator, executor),
   );
   const programs = earlier.filter(({ principal }) => principal !== Principal.USER);
   return new Set([...members.map(({ userId }) => userId), ...programs.map(({ id }) => id)]);

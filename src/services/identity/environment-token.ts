@@ -19,10 +19,19 @@ export async function replaceEnvironmentToken(
   keys: Pick<Keys, "mintToken">,
   environment: Environment,
 ): Promise<string> {
-  for (const older of await findTokens(tx.db, scope, "environment", environment.id)) {
-    await removeToken(tx, scope, older);
-  }
+  await removeEnvironmentTokens(tx, scope, environment.id);
   return addEnvironmentToken(tx, scope, keys, environment);
+}
+
+/** Removes the tokens with which processes in an environment act as it, while none runs there. */
+export async function removeEnvironmentTokens(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  for (const token of await findTokens(tx.db, scope, "environment", environmentId)) {
+    await removeToken(tx, scope, token);
+  }
 }
 
 /** An agent execution that works in an environment. */

@@ -20,7 +20,7 @@ import {
   withWebhookUrl,
 } from "../../domain/workflow/workflow.ts";
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
-import { requireContextAllowed } from "../../domain/workflow/workflow-policy.ts";
+import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
@@ -29,6 +29,7 @@ import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { createWebhookSecret } from "./webhook-secret.ts";
+import { requireApprovalsPossible } from "./workflow-approvals.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "now">;
@@ -98,9 +99,11 @@ async function checkContent(
   for (const { context } of after.spec?.triggers ?? []) {
     if (context) requireStepLimit(context, after.spec?.action);
   }
+  await requireApprovalsPossible(tx, caller, req);
   const contexts = req.triggers.flatMap(({ context }) => context ?? []);
   const policies = await findPolicies(tx.db, caller);
   for (const context of contexts) requireContextAllowed(policies, context, caller.role);
+  if (req.action) requireStepsAllowed(policies, req.action);
   requireAgentAllowed(policies, req.agentId ?? "");
   if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
   await checkContextReferences(tx.db, caller, contexts);

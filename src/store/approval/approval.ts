@@ -111,6 +111,27 @@ export async function findApprovalsOfToolCall(
   return (await selectOfToolCall(db, { organizationId, agentExecutionId, toolCallId })).map(approvalOfRow);
 }
 
+const selectOfStep = prepared<{ organizationId: string; actionId: string; stepIndex: number }, ApprovalTable>(
+  (db, { organizationId, actionId, stepIndex }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("action_id", "=", actionId)
+      .where("step_index", "=", stepIndex)
+      .where(unindexed("approval.organization_id"), "=", organizationId),
+);
+
+/** Returns what a step of an action has asked for, in whichever attempt. */
+export async function findApprovalOfStep(
+  db: Reader,
+  { organizationId }: Scope,
+  actionId: string,
+  stepIndex: number,
+): Promise<FoundApproval | undefined> {
+  const [row] = await selectOfStep(db, { organizationId, actionId, stepIndex });
+  return row && approvalOfRow(row);
+}
+
 /** Returns the ids of the pending approvals of agent executions, by the id of the execution, oldest first. */
 export async function findPendingApprovalIds(
   db: Reader,

@@ -21,6 +21,8 @@ export interface NewWork {
   readonly accountId: string | null;
   readonly runnerId: string | null;
   readonly environmentClassId: string | null;
+  /** Number of the attempts at it before; default none. */
+  readonly attempt?: number;
 }
 
 /**
@@ -97,7 +99,7 @@ export async function insertWork(
     environment_class_id: work.environmentClassId,
     turn,
     not_before: 0,
-    attempt: 0,
+    attempt: work.attempt ?? 0,
     fence: 0,
     leased_by: null,
     instance_id: null,

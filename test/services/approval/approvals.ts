@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import {
+  type Approval,
   type ApprovalDecidersSchema,
   ApprovalOptionSchema,
   ApprovalToolCallSchema,
@@ -72,7 +73,7 @@ export function ask(
 
 /** The request of a decision; it approves unless it says otherwise. */
 export const decision = (
-  { id: approvalId, digest }: Pick<FoundApproval, "id" | "digest">,
+  { id: approvalId, digest }: Pick<Approval, "id" | "digest">,
   other: Partial<Omit<DecideApprovalRequest, "$typeName">> = {},
 ) => ({ approvalId, digest, decision: Decision.APPROVE, ...other });
 

@@ -83,12 +83,12 @@ export function withSteps(
 
 /**
  * Returns the end of a started action's maximum time, in milliseconds since 1970 UTC. It is counted
- * from the first attempt. Undefined without such a limit.
+ * from the first attempt, without the waits for approvals. Undefined without such a limit.
  */
-export function deadlineOf({ metadata, spec }: WorkflowExecutionAction): number | undefined {
+export function deadlineOf({ metadata, spec, status }: WorkflowExecutionAction): number | undefined {
   const maxTimeMs = spec?.limits?.maxTime ? durationMs(spec.limits.maxTime) : 0;
   if (maxTimeMs === 0 || !metadata?.startedAt) return undefined;
-  return timestampMs(metadata.startedAt) + maxTimeMs;
+  return timestampMs(metadata.startedAt) + maxTimeMs + (status?.waited ? durationMs(status.waited) : 0);
 }
 
 /** The count of its execution that an action belongs to. */

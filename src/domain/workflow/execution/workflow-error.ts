@@ -55,6 +55,14 @@ export const WORKFLOW_REASONS = {
   /** The runner released it without a request to stop. */
   stopped_by_runner: { code: ENVIRONMENT, retriable: true },
 
+  // Failures of an approval step.
+  /** Somebody denied it. Metadata: `approval_id`. */
+  approval_denied: { code: WORKFLOW, retriable: false },
+  /** Nobody approved it in time. Metadata: `approval_id`. */
+  approval_expired: { code: WORKFLOW, retriable: false },
+  /** What was approved is not what it asks for. Metadata: `approval_id`. */
+  approval_changed: { code: WORKFLOW, retriable: false },
+
   // Failures of a step.
   /** The runner gave no other reason. */
   step_failed: { code: ENVIRONMENT, retriable: false },
@@ -66,6 +74,8 @@ export const WORKFLOW_REASONS = {
   // Warnings of an action.
   /** Metadata: `runner_id`, `attempt`. */
   attempt_lost: { code: ENVIRONMENT, retriable: true },
+  /** Its environment was removed while it waited for an approval: its steps begin again. */
+  workspace_lost: { code: ENVIRONMENT, retriable: true },
   /** The executor has as many environments as a policy allows. */
   waiting_for_environment_limit: { code: ENVIRONMENT, retriable: true },
 } as const satisfies Readonly<Record<string, { code: WorkflowErrorCode; retriable: boolean }>>;

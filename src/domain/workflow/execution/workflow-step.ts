@@ -68,6 +68,10 @@ export function advanceStep(
   if (!status || !step) {
     throw valueUnusable("steps[].stepIndex", `the action has ${statuses.length} steps, numbered from 0`);
   }
+  if (step.step.case === "approval") {
+    const phase = Phase[status.phase] ?? "";
+    throw phaseUnsuitable("step", phase, `step ${transition.stepIndex} is an approval: people decide it`);
+  }
   if (isAlreadyReported(status.phase, transition.state)) return undefined;
   if (transition.state === "running") {
     requireInOrder(statuses, transition.stepIndex);
@@ -143,7 +147,8 @@ function requireInOrder(statuses: readonly StepStatus[], index: number): void {
   throw phaseUnsuitable("step", phase, `step ${before.stepIndex} is ${phase}: steps run in their order`);
 }
 
-function failStep(status: StepStatus, error: WorkflowError, now: number): void {
+/** Fails a step in place. @param now milliseconds since 1970 UTC */
+export function failStep(status: StepStatus, error: WorkflowError, now: number): void {
   status.phase = transitionStep(status.phase, "fail");
   status.finishedAt = timestampFromMs(now);
   status.error = error;

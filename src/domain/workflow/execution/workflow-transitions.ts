@@ -27,19 +27,31 @@ export const EXECUTION_TRANSITIONS: readonly Transition<Execution, ExecutionEven
   [Execution.STOPPING, "stop", Execution.STOPPED],
 ];
 
-export type ActionEvent = "begin" | "finish" | "fail" | "lose" | "cancel" | "expire" | "stop";
+export type ActionEvent =
+  | "begin"
+  | "finish"
+  | "fail"
+  | "lose"
+  | "cancel"
+  | "expire"
+  | "stop"
+  | "wait"
+  | "pass";
 
 /**
  * `lose` is an attempt that ended with its runner, `expire` the end of the maximum time. Both ends
- * of an action are DONE; one with failures has failed.
+ * of an action are DONE; one with failures has failed. With `wait` the runner lets go of it until
+ * people have decided; `pass` is its end by the approval of its last step.
  */
 export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
   [Action.PENDING, "begin", Action.RUNNING],
   [Action.PENDING, "fail", Action.DONE],
+  [Action.PENDING, "pass", Action.DONE],
   [Action.PENDING, "stop", Action.STOPPED],
   [Action.RUNNING, "finish", Action.DONE],
   [Action.RUNNING, "fail", Action.DONE],
   [Action.RUNNING, "lose", Action.PENDING],
+  [Action.RUNNING, "wait", Action.PENDING],
   [Action.RUNNING, "cancel", Action.STOPPING],
   [Action.RUNNING, "expire", Action.STOPPING],
   [Action.RUNNING, "stop", Action.STOPPED],

@@ -1,6 +1,7 @@
 import type { DescField } from "@bufbuild/protobuf";
 import {
   WorkflowStep_AgentSchema,
+  WorkflowStep_ApprovalSchema,
   WorkflowStep_PullRequestSchema,
   WorkflowStep_TaskSchema,
   WorkflowTriggerContext_AgentSchema,
@@ -26,13 +27,14 @@ type ParameterPosition =
 
 const PROMPT: ParameterPosition = { kind: "text", min: 1, max: 20_000 };
 
-/** The six fields that may contain expressions (contract, StartWorkflow), and their limits. */
+/** The seven fields that may contain expressions (contract, StartWorkflow), and their limits. */
 const POSITIONS: ReadonlyMap<DescField, ParameterPosition> = new Map<DescField, ParameterPosition>([
   [WorkflowStep_TaskSchema.field.command, { kind: "command" }],
   [WorkflowStep_AgentSchema.field.prompt, PROMPT],
   [WorkflowStep_PullRequestSchema.field.title, { kind: "text", min: 1, max: 500 }],
   [WorkflowStep_PullRequestSchema.field.description, { kind: "text", min: 0, max: 20_000 }],
   [WorkflowStep_PullRequestSchema.field.branch, { kind: "branch", min: 1, max: 255 }],
+  [WorkflowStep_ApprovalSchema.field.message, { kind: "text", min: 1, max: 4_096 }],
   [WorkflowTriggerContext_AgentSchema.field.prompt, PROMPT],
 ]);
 
@@ -105,7 +107,7 @@ export function requireNoExpressions(text: string, path: string): void {
   throw valueUnusable(
     path,
     `${path} has a parameter expression, which can stand only in task.command, agent.prompt, ` +
-      "pullRequest.title, pullRequest.description, pullRequest.branch and a trigger context's agent.prompt",
+      "pullRequest.title, pullRequest.description, pullRequest.branch, approval.message and a trigger context's agent.prompt",
   );
 }
 

@@ -27,7 +27,7 @@ export interface WrittenWorkflow {
 /**
  * Checks the parameter expressions of a workflow as it is written.
  * @throws DomainError VALUE_UNUSABLE, naming the place (action.steps[0].task.command), for an
- * expression that is malformed, is in none of the six fields, or is in a command where sh could not
+ * expression that is malformed, is in none of the seven fields, or is in a command where sh could not
  * substitute it as data; also for a branch name that git rejects whatever its parameters are
  */
 export function checkWorkflowParameters(written: WrittenWorkflow): void {

@@ -12,6 +12,11 @@ import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
 import { pullRequestOfAction } from "../../../domain/workflow/execution/action-environment.ts";
+import {
+  hasWorkspace,
+  nextStepOf,
+  stepsToHandOut,
+} from "../../../domain/workflow/execution/approval-step.ts";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
 import { deadlineOf, phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
@@ -29,7 +34,15 @@ import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
+import { enterNextStep } from "../execution/approval-entry.ts";
 import { findExecutorAssigner } from "../execution/executor-assigner.ts";
+import {
+  endDecided,
+  findKeptEnvironment,
+  pauseAction,
+  queueAnywhere,
+  rewindAction,
+} from "./action-approval.ts";
 import {
   type ActionEnvironment,
   insertActionEnvironment,
@@ -56,17 +69,19 @@ const QUOTA_POLICIES: readonly string[] = ["maximumEnvironmentsPerUser", "maximu
 /** The handler of the work to run an action of a workflow execution. Each attempt gets a new environment. */
 export const actionWork: WorkHandler<ReportedAction> = {
   async begin(tx, scope, offered) {
-    const found = await findActionToBegin(tx, scope, offered.work);
-    const made = found && (await createEnvironmentForAttempt(tx, scope, offered, found));
-    if (!made) return undefined;
-    await insertActionEnvironment(tx, scope, made);
-    const { environment } = made;
+    const found = await findActionToBegin(tx, scope, offered);
+    if (!found) return undefined;
     const { attempt } = offered;
+    const kept = found.kept;
+    const made = kept ? undefined : await createEnvironmentForAttempt(tx, scope, offered, found);
+    if (made) await insertActionEnvironment(tx, scope, made);
+    const environment = kept ?? made?.environment;
+    if (!environment) return undefined;
     const begun = await beginAction(tx, scope, found, { environmentId: environment.id, attempt });
     return {
-      work: { case: "action", value: await toActionWork(tx, scope, begun, environment) },
+      work: { case: "action", value: await toActionWork(tx, scope, begun, environment, kept !== undefined) },
       environment,
-      isNewEnvironment: true,
+      isNewEnvironment: made !== undefined,
       securityPolicyId: environment.spec?.securityPolicyId ?? "",
     };
   },
@@ -74,16 +89,22 @@ export const actionWork: WorkHandler<ReportedAction> = {
   report: reportAction,
 
   async end(tx, scope, lease, end, reported) {
+    const warnings =
+      end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
+    if (end.kind === "finished" && end.outcome.outcome === Outcome.WAITING)
+      return pauseAction(tx, scope, lease, warnings);
     const action = reported?.action ?? (await findAction(tx.db, scope, lease.subject_id));
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
-    const warnings =
-      end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
     const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
     if (how.kind === "lost") await releaseActionEnvironment(tx, scope, environmentId);
     else await removeActionEnvironment(tx, scope, environmentId, reported?.environment);
-    if (next === "again") await releaseWork(tx, lease.id);
-    else await removeWork(tx, lease.id);
+    if (next === "ended") return removeWork(tx, lease.id);
+    if (lease.runner_id === null) return releaseWork(tx, lease.id);
+    // After an approval only one runner could take it, for the sake of the environment that is lost now.
+    await removeWork(tx, lease.id);
+    const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
+    if (found) await queueAnywhere(tx, scope, found.execution, found.action, lease.attempt);
   },
 
   async credentialUse(tx, scope, lease) {
@@ -103,17 +124,40 @@ export const actionWork: WorkHandler<ReportedAction> = {
   },
 };
 
-/** Returns the action that a piece of work is for; undefined when it has ended, and the work is removed. */
+/** An action that a runner may begin. */
+interface ActionToBegin extends ActionOfExecution {
+  /** What the steps before an approval left, at this runner; undefined where there are none. */
+  readonly kept: Environment | undefined;
+}
+
+/** Returns the action that a piece of work is for; undefined when it has ended or waits for people, and the work is removed. */
 async function findActionToBegin(
   tx: WriteTransaction,
   scope: Scope,
-  work: StoredWork,
-): Promise<ActionOfExecution | undefined> {
+  { work, runnerId }: OfferedWork,
+): Promise<ActionToBegin | undefined> {
   // The work of an action is in the group of its execution.
   const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
   // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
-  if (found && !isFinalAction(phaseOf(found.action)) && !isCancelled(found.execution)) return found;
+  if (!found || isFinalAction(phaseOf(found.action)) || isCancelled(found.execution)) {
+    await removeWork(tx, work.id);
+    return undefined;
+  }
+  const { execution } = found;
+  const steps = stepsOf(execution, found.action);
+  let [before, kept] = [found.action, undefined as Environment | undefined];
+  if (hasWorkspace(before, steps)) {
+    kept = await findKeptEnvironment(tx, scope, before);
+    if (kept?.metadata?.runnerId !== runnerId) {
+      kept = undefined;
+      before = await rewindAction(tx, scope, before);
+    }
+  }
+  // A new attempt passes again what was approved in an earlier one.
+  const { kind, action } = await enterNextStep(tx, scope, execution, before);
+  if (kind === "ready") return { ...found, action, kept };
   await removeWork(tx, work.id);
+  if (kind !== "waiting") await endDecided(tx, scope, kind, action);
   return undefined;
 }
 
@@ -168,7 +212,9 @@ async function toActionWork(
   scope: Scope,
   { action, execution, variables }: ActionOfExecution,
   environment: Environment,
+  isKept: boolean,
 ) {
+  const firstStep = nextStepOf(action);
   const report = action.metadata?.report ?? false;
   const deadline = deadlineOf(action);
   const pullRequest = pullRequestOfAction(execution);
@@ -177,7 +223,9 @@ async function toActionWork(
     workflowExecutionId: execution.id,
     workflowId: execution.metadata?.workflowId ?? "",
     environment,
-    steps: stepsOf(execution, action),
+    steps: stepsToHandOut(stepsOf(execution, action), firstStep),
+    firstStep,
+    hasWorkspace: isKept,
     variables: { ...variables },
     ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
     report,

@@ -23,6 +23,7 @@ import { findExecution, updateExecution } from "../../../store/workflow/workflow
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
 import { findAccountOfExecutor } from "../../identity/executor.ts";
 import { resolveActionPlacement } from "../action/action-placement.ts";
+import { enterNextStep } from "./approval-entry.ts";
 
 /**
  * Advances an execution: queues the work of its next actions, inserts the report action
@@ -67,8 +68,9 @@ export async function endExecution(
 }
 
 /**
- * Queues the work of pending actions, up to the maximum that may run in parallel. An
- * action without a possible placement fails.
+ * Queues the work of pending actions, up to the maximum that may run in parallel. One
+ * whose first step is an approval asks people, and counts as one of them. An action
+ * without a possible placement fails.
  *
  * @param before number of its actions that are queued or leased
  * @returns true when any action is queued or leased
@@ -90,7 +92,13 @@ async function queueActions(
     ]);
     if (waiting.length === 0) break;
     let turn = lastTurn;
+    const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
     for (const action of waiting) {
+      if ((await enterNextStep(tx, scope, whole, action)).kind === "waiting") {
+        await markQueued(tx, scope, action.id);
+        queued += 1;
+        continue;
+      }
       const placement = await resolveActionPlacement(tx, scope, action);
       if ("error" in placement) {
         const failed = endedAction(action, { kind: "failed", error: placement.error }, [], tx.now);

@@ -1,7 +1,7 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
-import { deletedEnvironment } from "../../../domain/environment/environment.ts";
 import { notFound } from "../../../domain/error.ts";
+import { isAsking } from "../../../domain/workflow/execution/approval-step.ts";
 import { countedPhaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import {
   cancelledAction,
@@ -14,7 +14,6 @@ import {
   stoppedExecution,
   stoppingExecution,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
-import { findEnvironment } from "../../../store/environment/environment.ts";
 import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { countQueuedActions, findOpenActions } from "../../../store/workflow/open-actions.ts";
@@ -27,10 +26,11 @@ import {
   setExpanded,
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
+import { cancelApprovals } from "../../approval/approval-end.ts";
 import { isExhausted, newRowBudget, type RowBudget, spend } from "../../call/row-budget.ts";
-import { changeEnvironment } from "../../environment/environment-change.ts";
 import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
+import { requestEnvironmentDeletion } from "./kept-environment.ts";
 
 /** The cost of changing an execution without its actions, in rows of the budget. */
 const EXECUTION_COST = 2;
@@ -197,16 +197,10 @@ async function stopAction(
   after: WorkflowExecutionAction,
 ): Promise<void> {
   await stopWork(tx, scope, WorkKind.ACTION, before.id);
+  if (isAsking(before)) await cancelApprovals(tx, scope, { actionId: before.id }, "the action was stopped");
+  // No runner has it, but one keeps what the steps before the approval left.
+  if (countedPhaseOf(before) === "pending")
+    await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
   await updateAction(tx, scope, before, after);
   await actionChanged.call(tx, scope, after);
-}
-
-async function requestEnvironmentDeletion(
-  tx: WriteTransaction,
-  scope: Scope,
-  environmentId: string,
-): Promise<void> {
-  const environment = await findEnvironment(tx.db, scope, environmentId);
-  const deleted = environment && deletedEnvironment(environment);
-  if (deleted) await changeEnvironment(tx, scope, environment, deleted);
 }

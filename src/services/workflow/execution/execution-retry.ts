@@ -7,7 +7,9 @@ import {
   requireStartable,
   retriableActions,
 } from "../../../domain/workflow/execution/workflow-start.ts";
+import { requireStepsAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { findFailedActions } from "../../../store/workflow/failed-actions.ts";
 import { insertActions } from "../../../store/workflow/workflow-action.ts";
@@ -40,6 +42,7 @@ export async function retryExecution(
   const trigger = retried.spec?.trigger;
   if (!trigger?.context) throw new Error(`the execution ${retried.id} has no context`);
   const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
+  requireStepsAllowed(await findPolicies(tx.db, scope), retried.spec?.action);
   const execution = newExecution({
     ...newExecutionIds(tx, workflow),
     creator,

@@ -24,7 +24,7 @@ import {
   type RenderedWorkflow,
   renderWorkflow,
 } from "../../../domain/workflow/parameter/workflow-parameters.ts";
-import { requireContextAllowed } from "../../../domain/workflow/workflow-policy.ts";
+import { requireContextAllowed, requireStepsAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
 import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
@@ -85,6 +85,7 @@ export async function startExecution(
     start.parameters,
   );
   requireStepLimit(rendered.context, rendered.action);
+  requireStepsAllowed(await findPolicies(tx.db, scope), rendered.action);
   requireWorkflowFits(
     copiedWorkflow(rendered),
     copiedWorkflow({

@@ -1,0 +1,187 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { durationFromMs, durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Approval,
+  type ApprovalDeciders,
+  ApprovalStepSchema,
+  ApprovalState as State,
+} from "#gen/service/v1/approval_pb.js";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import {
+  WorkflowExecutionActionPhase as Phase,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionSchema,
+  type WorkflowStep,
+  type WorkflowStep_Approval,
+} from "#gen/service/v1/workflow_pb.js";
+import { type AskedText, askedText } from "../../approval/approval.ts";
+import { withoutDeceptiveText } from "../../deceptive-text.ts";
+import { phaseUnsuitable } from "../../error.ts";
+import { STEP_DECIDERS } from "../../policy/approval-policy.ts";
+import type { Policies } from "../../policy/policies.ts";
+import { phaseOf } from "./workflow-action.ts";
+import { transitionedAction } from "./workflow-action-transitions.ts";
+import { addWarnings, workflowError } from "./workflow-error.ts";
+import { failStep, lastMoveOf, resetSteps, stepStatusesIn } from "./workflow-step.ts";
+import { transitionStep } from "./workflow-transitions.ts";
+
+type Action = WorkflowExecutionAction;
+
+/** Returns the index of the first step that is not done; the number of steps when all are. */
+export function nextStepOf({ status }: Action): number {
+  const statuses = status?.stepStatuses ?? [];
+  const next = statuses.findIndex(({ phase }) => phase !== StepPhase.DONE);
+  return next < 0 ? statuses.length : next;
+}
+
+/** Returns the approval step with an index; undefined where it is none. */
+export function approvalAt(steps: readonly WorkflowStep[], index: number): WorkflowStep_Approval | undefined {
+  const step = steps[index]?.step;
+  return step?.case === "approval" ? step.value : undefined;
+}
+
+/**
+ * Requires that every server that may hand out an action knows approval steps.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
+export function requireApprovalStepsKnown(areKnown: boolean): void {
+  if (areKnown) return;
+  const message = "approval steps can be written once every server runs this release";
+  throw phaseUnsuitable("installation", "UPGRADING", message);
+}
+
+/** Returns the steps up to the next approval step from `first` on, which is the last one: a runner gets no others. */
+export function stepsToHandOut(steps: readonly WorkflowStep[], first: number): WorkflowStep[] {
+  const next = steps.findIndex(({ step }, index) => index >= first && step.case === "approval");
+  return next < 0 ? [...steps] : steps.slice(0, next + 1);
+}
+
+/** Returns whether a runner has carried out steps that are done: what they left is in the action's environment. */
+export function hasWorkspace({ status }: Action, steps: readonly WorkflowStep[]): boolean {
+  return (status?.stepStatuses ?? []).some(
+    ({ phase, stepIndex }) => phase === StepPhase.DONE && !approvalAt(steps, stepIndex),
+  );
+}
+
+/** Returns whether an action waits for people. */
+export function isAsking(action: Action): boolean {
+  const statuses = action.status?.stepStatuses ?? [];
+  return phaseOf(action) === Phase.PENDING && statuses.some(({ phase }) => phase === StepPhase.RUNNING);
+}
+
+/**
+ * Returns what an approval step asks for, in the form that people decide.
+ * @param message of the step, parameters substituted
+ */
+export function stepRequest(action: Action, stepIndex: number, message: string): AskedText {
+  const value = create(ApprovalStepSchema, {
+    message: withoutDeceptiveText(message),
+    actionName: action.metadata?.actionName ?? "",
+    workflowExecutionId: action.metadata?.workflowExecutionId ?? "",
+    workflowActionId: action.id,
+    stepIndex,
+  });
+  return askedText({ case: "step", value });
+}
+
+/** Who decides an approval step, and the path of the policy that says so; empty where the step does. */
+export interface StepDeciders {
+  readonly deciders: ApprovalDeciders | undefined;
+  readonly policyFieldPath: string;
+}
+
+/** Returns who decides an approval step: whom the policy names, or else the step. */
+export function decidersOfStep({ effective }: Policies, { deciders }: WorkflowStep_Approval): StepDeciders {
+  const chosen = effective.agentPolicy?.approvals?.steps?.deciders;
+  if (chosen) return { deciders: chosen, policyFieldPath: STEP_DECIDERS };
+  return { deciders, policyFieldPath: "" };
+}
+
+/**
+ * Returns the action after its runner has let go of it, since people must approve the next step.
+ * @throws DomainError PHASE_UNSUITABLE when the next step is no approval step
+ */
+export function pausedAction(
+  present: Action,
+  steps: readonly WorkflowStep[],
+  warnings: readonly WorkflowError[],
+): Action {
+  const index = nextStepOf(present);
+  if (!approvalAt(steps, index)) {
+    const phase = StepPhase[present.status?.stepStatuses[index]?.phase ?? 0] ?? "";
+    throw phaseUnsuitable("step", phase, `the action need not wait: step ${index} is no approval`);
+  }
+  return transitionedAction(present, "wait", (_, status) => addWarnings(status, ...warnings));
+}
+
+/** Returns the action while people decide its next step. */
+export function askingAction(present: Action, stepCount: number, now: number): Action {
+  return withStatus(present, (status) => {
+    if (status.stepStatuses.length === 0) status.stepStatuses = stepStatusesIn(StepPhase.PENDING, stepCount);
+    const step = status.stepStatuses[nextStepOf(present)];
+    if (!step || step.phase === StepPhase.RUNNING) return;
+    step.phase = transitionStep(step.phase, "begin");
+    step.startedAt = timestampFromMs(Math.max(now, lastMoveOf(status.stepStatuses)));
+  });
+}
+
+/**
+ * Returns the action after people have decided the step that it waits for: the step is done, or has failed.
+ * @param digest that of what the step asks for now
+ */
+export function decidedAction(present: Action, approval: Approval, digest: string, now: number): Action {
+  return withStatus(present, (status, action) => {
+    const step = status.stepStatuses[nextStepOf(present)];
+    if (!step) return;
+    const error = refusal(approval, digest);
+    if (error) return failStep(step, error, now);
+    step.phase = transitionStep(step.phase, "finish");
+    step.finishedAt = timestampFromMs(now);
+    if (!action.metadata?.startedAt || !step.startedAt) return;
+    const before = status.waited ? durationMs(status.waited) : 0;
+    status.waited = durationFromMs(before + Math.max(0, now - timestampMs(step.startedAt)));
+  });
+}
+
+function refusal(
+  { id, state, reason, digest: decided }: Approval,
+  digest: string,
+): WorkflowError | undefined {
+  const meta = { approval_id: id };
+  if (state === State.APPROVED && decided === digest) return undefined;
+  if (state === State.APPROVED)
+    return workflowError("approval_changed", "what was approved is not what the step asks for", meta);
+  if (state === State.EXPIRED)
+    return workflowError("approval_expired", "nobody approved the step in time", meta);
+  return workflowError("approval_denied", `the step was not approved${reason && `: ${reason}`}`, meta);
+}
+
+/** Returns the action done by the approval of its last step. */
+export function passedAction(present: Action, now: number): Action {
+  return transitionedAction(present, "pass", ({ metadata }) => {
+    if (metadata) metadata.finishedAt = timestampFromMs(now);
+  });
+}
+
+/** Returns an action whose steps begin again, since its environment has gone while it waited. */
+export function rewoundAction(present: Action): Action {
+  return withStatus(present, (status) => {
+    resetSteps(status.stepStatuses);
+    const warning = workflowError(
+      "workspace_lost",
+      "the environment was removed while the action waited for an approval: its steps begin again",
+    );
+    if (!status.warnings.some(({ reason }) => reason === warning.reason)) addWarnings(status, warning);
+  });
+}
+
+function withStatus(
+  present: Action,
+  change: (status: NonNullable<Action["status"]>, action: Action) => void,
+): Action {
+  const action = clone(WorkflowExecutionActionSchema, present);
+  if (!action.status) throw new Error(`the action ${present.id} has no status`);
+  change(action.status, action);
+  return action;
+}

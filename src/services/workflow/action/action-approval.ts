@@ -1,0 +1,173 @@
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import type { Approval } from "#gen/service/v1/approval_pb.js";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import {
+  hasWorkspace,
+  isAsking,
+  nextStepOf,
+  passedAction,
+  pausedAction,
+  rewoundAction,
+} from "../../../domain/workflow/execution/approval-step.ts";
+import { stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import { mustStop } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
+import { isCancelled } from "../../../domain/workflow/execution/workflow-execution.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import { insertWork, removeWork, type StoredWork } from "../../../store/runner/work.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { type FoundAction, updateAction } from "../../../store/workflow/workflow-action.ts";
+import { setOutputs } from "../../../store/workflow/workflow-output.ts";
+import { removeEnvironmentTokens } from "../../identity/environment-token.ts";
+import { findAccountOfExecutor } from "../../identity/executor.ts";
+import { enterNextStep } from "../execution/approval-entry.ts";
+import { advanceExecution } from "../execution/execution-advance.ts";
+import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
+import { resolveActionPlacement } from "./action-placement.ts";
+import { findActionOfExecution, finishAction } from "./action-progress.ts";
+
+/**
+ * Ends the lease of an action that has come to an approval step. The environment stays with its runner, and
+ * nothing may act as it meanwhile. An action that was told to stop ends instead.
+ *
+ * @param known the action as it is in this transaction, if it was read
+ * @throws DomainError PHASE_UNSUITABLE when the next step is no approval step
+ */
+export async function pauseAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  lease: StoredWork,
+  warnings: readonly WorkflowError[],
+): Promise<void> {
+  const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
+  const environmentId = found?.action.status?.environmentId ?? "";
+  if (!found || mustStop(found.action) || lease.stop === 1) {
+    await requestEnvironmentDeletion(tx, scope, environmentId);
+    await finishAction(tx, scope, found?.action, { kind: "stopped" }, warnings);
+    return removeWork(tx, lease.id);
+  }
+  const { action, execution } = found;
+  const paused = pausedAction(action, stepsOf(execution, action), warnings);
+  await removeWork(tx, lease.id);
+  await removeEnvironmentTokens(tx, scope, environmentId);
+  await updateAction(tx, scope, action, paused);
+  await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
+}
+
+/** Goes on with an action after people have decided the step that it waits for, or nobody has in time. */
+export async function applyStepApproval(
+  tx: WriteTransaction,
+  scope: Scope,
+  { asker }: Approval,
+): Promise<void> {
+  const { workflowActionId = "", workflowExecutionId = "", stepIndex } = asker ?? {};
+  const found = await findActionOfExecution(tx, scope, workflowActionId, workflowExecutionId);
+  if (!found || !isAsking(found.action) || nextStepOf(found.action) !== stepIndex) return;
+  // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
+  if (isCancelled(found.execution)) return;
+  await goOn(tx, scope, found.execution, found.action);
+}
+
+async function goOn(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+  before: FoundAction,
+): Promise<void> {
+  const { kind, action } = await enterNextStep(tx, scope, execution, before);
+  if (kind === "waiting") return;
+  if (kind === "ready") return queueAgain(tx, scope, execution, action);
+  await endDecided(tx, scope, kind, action);
+}
+
+/** Ends an action whose last step was approved, or a step of which was refused. */
+export async function endDecided(
+  tx: WriteTransaction,
+  scope: Scope,
+  kind: "refused" | "done",
+  action: FoundAction,
+): Promise<void> {
+  await requestEnvironmentDeletion(tx, scope, action.status?.environmentId ?? "");
+  if (kind === "refused") {
+    const [error] = (action.status?.stepStatuses ?? []).flatMap((step) => step.error ?? []);
+    if (!error) throw new Error(`no step of the action ${action.id} has failed`);
+    await finishAction(tx, scope, action, { kind: "failed", error }, []);
+    return;
+  }
+  await updateAction(tx, scope, action, passedAction(action, tx.now));
+  await advanceExecution(tx, scope, action.metadata?.workflowExecutionId ?? "");
+}
+
+/**
+ * Queues the steps of an action after an approval: for the runner that has its environment, or anew where that has
+ * gone meanwhile.
+ */
+async function queueAgain(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+  action: FoundAction,
+): Promise<void> {
+  const environment = await findKeptEnvironment(tx, scope, action);
+  const attempt = Math.max(0, (action.status?.attempt ?? 0) - 1);
+  if (environment && hasWorkspace(action, stepsOf(execution, action))) {
+    const runnerId = environment.metadata?.runnerId || null;
+    return queue(tx, scope, execution, action.id, { runnerId, environmentClassId: null, attempt });
+  }
+  await queueAnywhere(tx, scope, execution, action, attempt);
+}
+
+/** Queues an action for whichever runner may take it. It fails where none could. @param attempt the attempts before */
+export async function queueAnywhere(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+  action: FoundAction,
+  attempt: number,
+): Promise<void> {
+  const placement = await resolveActionPlacement(tx, scope, action);
+  if (!("error" in placement)) return queue(tx, scope, execution, action.id, { ...placement, attempt });
+  await finishAction(tx, scope, action, { kind: "failed", error: placement.error }, []);
+}
+
+async function queue(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id: groupId, metadata }: WorkflowExecution,
+  subjectId: string,
+  where: {
+    readonly runnerId: string | null;
+    readonly environmentClassId: string | null;
+    readonly attempt: number;
+  },
+): Promise<void> {
+  const { executor } = metadata ?? {};
+  const accountId = executor ? await findAccountOfExecutor(tx, scope, executor) : null;
+  await insertWork(tx, scope, { kind: WorkKind.ACTION, subjectId, groupId, accountId, ...where });
+}
+
+/** Returns the environment that an action has kept while it waited; undefined where it is gone or was told to go. */
+export async function findKeptEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  { id, status }: FoundAction,
+): Promise<Environment | undefined> {
+  const environment = await findEnvironment(tx.db, scope, status?.environmentId ?? "");
+  if (environment?.spec?.workflowActionId !== id) return undefined;
+  const { desiredPhase } = environment.spec;
+  return desiredPhase === EnvironmentPhase.RUNNING ? environment : undefined;
+}
+
+/** Lets the steps of an action begin again, whose environment has gone while it waited. */
+export async function rewindAction(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: FoundAction,
+): Promise<FoundAction> {
+  const after = Object.assign(rewoundAction(before), { id: before.id });
+  await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
+  await updateAction(tx, scope, before, after);
+  await setOutputs(tx, scope, before.id, undefined);
+  return after;
+}

@@ -1,0 +1,98 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type {
+  WorkflowExecution,
+  WorkflowExecutionAction,
+  WorkflowStep_Approval,
+} from "#gen/service/v1/workflow_pb.js";
+import { isPending } from "../../../domain/approval/approval.ts";
+import {
+  approvalAt,
+  askingAction,
+  decidedAction,
+  decidersOfStep,
+  nextStepOf,
+  stepRequest,
+} from "../../../domain/workflow/execution/approval-step.ts";
+import { stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
+import { stepErrors } from "../../../domain/workflow/execution/workflow-step.ts";
+import { digestOf, type FoundApproval, findApprovalOfStep } from "../../../store/approval/approval.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { updateAction } from "../../../store/workflow/workflow-action.ts";
+import { askApproval } from "../../approval/approval-asking.ts";
+
+/** The state of an action before its next step. */
+export interface EnteredStep<T> {
+  /**
+   * `ready`: the next step is one for a runner. `waiting`: people must decide it. `refused`: they have denied it, or not
+   * decided in time. `done`: there is none left.
+   */
+  readonly kind: "ready" | "waiting" | "refused" | "done";
+  readonly action: T;
+}
+
+/**
+ * Passes the approval steps that a pending action has come to, and asks people for the first one that nobody has
+ * decided. What was asked in an earlier attempt is not asked again.
+ *
+ * @param execution with its plan
+ */
+export async function enterNextStep<T extends WorkflowExecutionAction>(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+  before: T,
+): Promise<EnteredStep<WorkflowExecutionAction & Pick<T, "id">>> {
+  const steps = stepsOf(execution, before);
+  let action: WorkflowExecutionAction = before;
+  const entered = async <K>(kind: K) => {
+    if (action !== before) await updateAction(tx, scope, before, action);
+    return { kind, action: Object.assign(action, { id: before.id }) };
+  };
+  for (;;) {
+    const index = nextStepOf(action);
+    if (index >= steps.length) return entered("done");
+    const step = approvalAt(steps, index);
+    if (!step) return entered("ready");
+    const request = stepRequest(before, index, step.message);
+    const approval =
+      (await findApprovalOfStep(tx.db, scope, before.id, index)) ??
+      (await ask(tx, scope, { execution, action: before, index, step, request }));
+    action = askingAction(action, steps.length, tx.now);
+    if (isPending(approval)) return entered("waiting");
+    action = decidedAction(action, approval, digestOf(request.requestJson), tx.now);
+    if (stepErrors(action.status?.stepStatuses ?? []).length > 0) return entered("refused");
+  }
+}
+
+interface StepQuestion {
+  readonly execution: WorkflowExecution;
+  readonly action: WorkflowExecutionAction;
+  readonly index: number;
+  readonly step: WorkflowStep_Approval;
+  readonly request: ReturnType<typeof stepRequest>;
+}
+
+async function ask(
+  tx: WriteTransaction,
+  scope: Scope,
+  { execution, action, index, step, request }: StepQuestion,
+): Promise<FoundApproval> {
+  const { creator, executor } = execution.metadata ?? {};
+  if (!creator) throw new Error(`the execution ${execution.id} has no creator`);
+  return askApproval(tx, scope, {
+    asked: request,
+    asker: {
+      agentExecutionId: "",
+      toolCallId: "",
+      workflowExecutionId: execution.id,
+      workflowActionId: action.id,
+      stepIndex: index,
+    },
+    creator,
+    executor,
+    ...decidersOfStep(await findPolicies(tx.db, scope), step),
+    isShared: true,
+    lifetimeMs: step.timeout && durationMs(step.timeout),
+  });
+}

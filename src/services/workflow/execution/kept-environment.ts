@@ -1,0 +1,16 @@
+import { deletedEnvironment } from "../../../domain/environment/environment.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { changeEnvironment } from "../../environment/environment-change.ts";
+
+/** Requests the deletion of the environment of an action; its runner removes it. Nothing where there is none. */
+export async function requestEnvironmentDeletion(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  if (environmentId === "") return;
+  const environment = await findEnvironment(tx.db, scope, environmentId);
+  const deleted = environment && deletedEnvironment(environment);
+  if (deleted) await changeEnvironment(tx, scope, environment, deleted);
+}
