@@ -154,12 +154,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
         commandDenyList: [],
         approvals: {
           rules: [{ effect: "EFFECT_ASK", deciders: { who: "WHO_USERS", userIds: [world.user] } }],
+          steps: { deciders: { who: "WHO_USERS", userIds: [world.user] } },
         },
       },
     }),
     {
       organizationId: "organization",
       "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
+      "agentPolicy.approvals.steps.deciders.userIds[]": "user",
       securityPolicyId: "securityPolicy",
       "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
     },

@@ -11,12 +11,22 @@ const WRITTEN: Ids = {
   "triggers[].pullRequest.webhookId": "webhook",
   "triggers[].pullRequest.integrationId": "integration",
   ...within("triggers[].context", CONTEXT),
+  "action.steps[].approval.deciders.userIds[]": "user",
+  "report.steps[].approval.deciders.userIds[]": "user",
 };
 
 const repositories = ({ environmentClass }: World) => ({
   repositories: {
     repositoryUrls: { repoUrls: ["git@git.example.org:team/hello.git"] },
     environmentClassId: environmentClass,
+  },
+});
+
+const approval = ({ user }: World) => ({
+  approval: {
+    message: "Go on at level {{ .Parameters.level }}?",
+    deciders: { who: "WHO_USERS", userIds: [user] },
+    timeout: "3600s",
   },
 });
 
@@ -36,6 +46,7 @@ const written = (world: World) => ({
   action: {
     limits: { maxParallel: 2, maxTotal: 10, perExecution: { maxTime: "600s" } },
     steps: [
+      approval(world),
       { task: { command: "make lint LEVEL={{ .Parameters.level }}" } },
       { pullRequest: { title: "Tidy up", branch: "tidy/{{ .Parameters.level }}", draft: true } },
     ],
@@ -43,6 +54,7 @@ const written = (world: World) => ({
   report: {
     limits: { maxParallel: 1, maxTotal: 1 },
     steps: [
+      approval(world),
       {
         report: {
           outputs: [
