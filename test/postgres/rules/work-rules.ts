@@ -1,6 +1,7 @@
 import { expect } from "@jest/globals";
 import { post } from "../../harness/call.ts";
 import { type FakeRunner, type Leased, registerRunner, succeeded } from "../../harness/fake-runner.ts";
+import { addMember } from "../../harness/member.ts";
 import { onCluster } from "../../harness/postgres-store.ts";
 import type { TestServer } from "../../harness/server.ts";
 import { startExecution } from "../../harness/started-execution.ts";
@@ -46,6 +47,41 @@ export const WORK_RULES: readonly Rule[] = [
           return works.length === 1 ? "leased" : "nothing";
         }),
         outcomes: ["leased", ...times(99, "nothing")],
+      };
+    },
+  ],
+  [
+    "an approval has one outcome, by as many people as must, and its action goes on once",
+    async (place) => {
+      const { server, organizationId, url } = place;
+      const people = [];
+      for (const name of ["ann", "ben", "eve"])
+        people.push(
+          await addMember(server, { organizationId, email: `${name}-${organizationId}@example.org` }),
+        );
+      const userIds = people.map(({ userId }) => userId);
+      const deciders = { who: "WHO_USERS", userIds, required: 2 };
+      const steps = [{ approval: { message: "Go on?", deciders } }, { task: { command: "true" } }];
+      await startExecution(server, { steps });
+      const { approvals } = await succeeded(place.call("ApprovalService/ListApprovals"));
+      const [{ id: approvalId, digest }] = approvals;
+      const decision = { approvalId, digest, decision: "DECISION_APPROVE" };
+      return {
+        calls: times(10, people)
+          .flat()
+          .map(
+            ({ token }) =>
+              (at: TestServer) =>
+                post(at, "ApprovalService/DecideApproval", decision, token).then(outcomeOf),
+          ),
+        outcomes: ["done", "done", ...times(28, "PHASE_UNSUITABLE")],
+        async after() {
+          const { approval } = await succeeded(place.call("ApprovalService/GetApproval", { approvalId }));
+          expect(approval.state).toBe("APPROVAL_STATE_APPROVED");
+          expect(new Set(approval.decisions.map(({ by }: { by: { id: string } }) => by.id)).size).toBe(2);
+          const works = `select from work where organization_id = '${organizationId}'`;
+          expect((await onCluster(url, works)).rowCount).toBe(1);
+        },
       };
     },
   ],
