@@ -591,8 +591,9 @@ export declare const EnvironmentService: GenService<{
    * returns without waiting for it; an environment that was archived is so no
    * more. Callable by administrators of the organization and by the
    * environment's creator. Errors: permission_denied for everybody else in it;
-   * not_found; failed_precondition when its deletion is already desired, or
-   * when a policy of the organization forbids it.
+   * not_found; failed_precondition when its deletion is already desired, when
+   * it belongs to an action of a workflow that waits for an approval, or when a
+   * policy of the organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.StartEnvironment
    */

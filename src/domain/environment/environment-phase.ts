@@ -1,4 +1,5 @@
 import { clone, create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Environment,
   EnvironmentPhaseSchema,
@@ -117,6 +118,37 @@ export function orphanedEnvironment(present: Environment): Environment {
   environment.status.phase = Phase.DELETING;
   if (environment.spec && environment.spec.desiredPhase !== Phase.DELETED) {
     environment.spec.desiredPhase = Phase.DELETED;
+    environment.spec.specVersion += 1n;
+  }
+  return environment;
+}
+
+/**
+ * Returns the environment of an action that waits for people: it is stopped, and its runner keeps its files. Nothing
+ * can start in it meanwhile.
+ */
+export function pausedEnvironment(present: Environment): Environment {
+  return inPhase(present, Phase.STOPPED);
+}
+
+/** Returns the environment of an action that goes on after an approval. */
+export function resumedEnvironment(present: Environment): Environment {
+  const environment = inPhase(present, Phase.RUNNING);
+  delete environment.metadata?.archivedAt;
+  return environment;
+}
+
+/** Returns whether the environment of an action is kept for the time after an approval. */
+export function isPaused({ metadata, spec, status }: Environment, now: number): boolean {
+  const isOver = metadata?.lockdownAt !== undefined && timestampMs(metadata.lockdownAt) <= now;
+  return spec?.desiredPhase === Phase.STOPPED && status?.phase === Phase.STOPPED && !isOver;
+}
+
+function inPhase(present: Environment, phase: Phase): Environment {
+  const environment = raiseVersion(clone(EnvironmentSchema, present));
+  environment.status.phase = phase;
+  if (environment.spec) {
+    environment.spec.desiredPhase = phase;
     environment.spec.specVersion += 1n;
   }
   return environment;

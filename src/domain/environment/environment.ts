@@ -148,9 +148,10 @@ export function requireEnvironmentNotPendingDeletion({ spec }: Environment): voi
   if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
 }
 
-/** Requires that no action of a workflow owns an environment. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that no action of a workflow owns an environment that is to start. @throws DomainError PHASE_UNSUITABLE */
 export function requireNotOwnedByAction({ spec }: Environment): void {
-  if (!spec?.workflowActionId) return;
-  const message = "the environment belongs to an action of a workflow and is being let go";
+  if (!spec?.workflowActionId || spec.desiredPhase !== EnvironmentPhase.STOPPED) return;
+  const message =
+    "the environment belongs to an action of a workflow, which waits for an approval or lets go of it";
   throw phaseUnsuitable("environment", "STOPPED", message);
 }

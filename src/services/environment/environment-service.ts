@@ -16,6 +16,7 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import {
   deletedEnvironment,
   type EnvironmentTemplate,
+  requireNotOwnedByAction,
   startedEnvironment,
   stoppedEnvironment,
   wasNeverAssigned,
@@ -100,6 +101,7 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   startEnvironment({ environmentId }: StartEnvironmentRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
+      requireNotOwnedByAction(before);
       const after = startedEnvironment(before, tx.now);
       await requireStartAllowed(tx, caller, before, after);
       await changeEnvironment(tx, caller, before, after);

@@ -138,8 +138,15 @@ describe("an approval step", () => {
     expect(actionOf(work).steps.map(({ step }) => step.case)).toEqual(["task", "approval"]);
     expect(await stateOf(id)).toEqual(["PENDING", "DONE RUNNING PENDING"]);
     expect(await runner.lease()).toEqual([]);
-    expect((await environmentOf(environmentId))?.spec?.desiredPhase).toBe(EnvironmentPhase.RUNNING);
-    // Nothing may act as the environment meanwhile.
+    // Nothing may run in the environment, or act as it, meanwhile.
+    const { STOPPED, RUNNING } = EnvironmentPhase;
+    expect(await environmentOf(environmentId)).toMatchObject({
+      spec: { desiredPhase: STOPPED },
+      status: { phase: STOPPED },
+    });
+    await expect(
+      servicesOf(made, caller).environments.startEnvironment({ environmentId }),
+    ).rejects.toMatchObject({ reason: ErrorReason.PHASE_UNSUITABLE });
     expect(await findTokens(made.store.reader, caller, "environment", environmentId)).toEqual([]);
     const other = await runnerOf(made, caller, "south");
     await decide(await onlyAsked(id));
@@ -150,7 +157,7 @@ describe("an approval step", () => {
     expect(actionOf(rest)).toMatchObject({
       firstStep: 2,
       hasWorkspace: true,
-      environment: { id: environmentId },
+      environment: { id: environmentId, spec: { desiredPhase: RUNNING }, status: { phase: RUNNING } },
     });
     expect(actionOf(rest).steps).toHaveLength(3);
     await move(rest, 2);
@@ -220,6 +227,21 @@ describe("an approval step", () => {
     made.clock.now += 1;
     await expireApprovals(made.store, made.clock.now);
     expect((await onlyAsked(id)).state).toBe(EXPIRED);
+  });
+
+  test("ends when the account is blocked that the execution runs as", async () => {
+    const member = await colleague(made, caller, "ann@example.org");
+    const theirs = workflowsOf(made, member);
+    const { id } = await theirs.start(await theirs.make({ action: action(1, 1, task(), approval()) }));
+    const work = await onlyWork();
+    await move(work, 0);
+    await runner.finish(work, Outcome.WAITING);
+    const accounts = operationsOf(AccountContract, new AccountService(made.deps), caller);
+    await accounts.blockAccount({ accountId: member.accountId, reason: "left" });
+    expect((await onlyAsked(id)).state).toBe(CANCELLED);
+    expect(await stateOf(id)).toEqual(["STOPPED", "DONE CANCELLED"]);
+    const environment = await environmentOf(actionOf(work).environment?.id ?? "");
+    expect(environment?.spec?.desiredPhase).toBe(EnvironmentPhase.DELETED);
   });
 
   test.each(["the execution", "the action"])("ends with %s", async (what) => {

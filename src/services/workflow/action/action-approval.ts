@@ -1,8 +1,13 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
-import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import {
+  isPaused,
+  pausedEnvironment,
+  resumedEnvironment,
+} from "../../../domain/environment/environment-phase.ts";
 import {
   hasWorkspace,
   isAsking,
@@ -19,6 +24,7 @@ import { insertWork, removeWork, type StoredWork } from "../../../store/runner/w
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { type FoundAction, updateAction } from "../../../store/workflow/workflow-action.ts";
 import { setOutputs } from "../../../store/workflow/workflow-output.ts";
+import { changeEnvironment } from "../../environment/environment-change.ts";
 import { removeEnvironmentTokens } from "../../identity/environment-token.ts";
 import { findAccountOfExecutor } from "../../identity/executor.ts";
 import { enterNextStep } from "../execution/approval-entry.ts";
@@ -28,10 +34,9 @@ import { resolveActionPlacement } from "./action-placement.ts";
 import { findActionOfExecution, finishAction } from "./action-progress.ts";
 
 /**
- * Ends the lease of an action that has come to an approval step. The environment stays with its runner, and
- * nothing may act as it meanwhile. An action that was told to stop ends instead.
+ * Ends the lease of an action that has come to an approval step. The environment stays with its runner, stopped:
+ * agents in it end, and nothing may act as it meanwhile. An action that was told to stop ends instead.
  *
- * @param known the action as it is in this transaction, if it was read
  * @throws DomainError PHASE_UNSUITABLE when the next step is no approval step
  */
 export async function pauseAction(
@@ -50,8 +55,10 @@ export async function pauseAction(
   const { action, execution } = found;
   const paused = pausedAction(action, stepsOf(execution, action), warnings);
   await removeWork(tx, lease.id);
-  await removeEnvironmentTokens(tx, scope, environmentId);
   await updateAction(tx, scope, action, paused);
+  const environment = await findEnvironment(tx.db, scope, environmentId);
+  if (environment) await changeEnvironment(tx, scope, environment, pausedEnvironment(environment));
+  await removeEnvironmentTokens(tx, scope, environmentId);
   await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
 }
 
@@ -148,15 +155,28 @@ async function queue(
 }
 
 /** Returns the environment that an action has kept while it waited; undefined where it is gone or was told to go. */
-export async function findKeptEnvironment(
+async function findKeptEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { id, status }: FoundAction,
 ): Promise<Environment | undefined> {
   const environment = await findEnvironment(tx.db, scope, status?.environmentId ?? "");
   if (environment?.spec?.workflowActionId !== id) return undefined;
-  const { desiredPhase } = environment.spec;
-  return desiredPhase === EnvironmentPhase.RUNNING ? environment : undefined;
+  return isPaused(environment, tx.now) ? environment : undefined;
+}
+
+/** Returns the kept environment of an action that a runner begins again; undefined where that runner does not have it. */
+export async function resumeEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: FoundAction,
+  runnerId: string,
+): Promise<Environment | undefined> {
+  const before = await findKeptEnvironment(tx, scope, action);
+  if (before?.metadata?.runnerId !== runnerId) return undefined;
+  const after = resumedEnvironment(before);
+  await changeEnvironment(tx, scope, before, after);
+  return after;
 }
 
 /** Lets the steps of an action begin again, whose environment has gone while it waited. */

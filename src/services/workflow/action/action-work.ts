@@ -38,9 +38,9 @@ import { enterNextStep } from "../execution/approval-entry.ts";
 import { findExecutorAssigner } from "../execution/executor-assigner.ts";
 import {
   endDecided,
-  findKeptEnvironment,
   pauseAction,
   queueAnywhere,
+  resumeEnvironment,
   rewindAction,
 } from "./action-approval.ts";
 import {
@@ -147,11 +147,8 @@ async function findActionToBegin(
   const steps = stepsOf(execution, found.action);
   let [before, kept] = [found.action, undefined as Environment | undefined];
   if (hasWorkspace(before, steps)) {
-    kept = await findKeptEnvironment(tx, scope, before);
-    if (kept?.metadata?.runnerId !== runnerId) {
-      kept = undefined;
-      before = await rewindAction(tx, scope, before);
-    }
+    kept = await resumeEnvironment(tx, scope, before, runnerId);
+    if (!kept) before = await rewindAction(tx, scope, before);
   }
   // A new attempt passes again what was approved in an earlier one.
   const { kind, action } = await enterNextStep(tx, scope, execution, before);
