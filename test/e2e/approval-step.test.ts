@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
@@ -140,6 +140,31 @@ test("server and runner that are killed while an action waits, and after the dec
   const done = await ended(run);
   expect(phases(done)).toBe("DONE DONE DONE");
   expect(await readLog(third, done.id, { stepIndex: 2 })).toBe("one\nmade\n");
+  expect(done.status).toMatchObject({ attempt: 1, failures: [], warnings: [] });
+  await untilNoWorkspace(stateDir);
+  await proxy.stop();
+});
+
+test("a server that is killed while the runner lets go of the action asks once it is back", async () => {
+  const first = await startServer({ args: LONG_LEASES });
+  const { token } = first;
+  const proxy = await startServerProxy(first);
+  const gate = join(temporaryFolder(), "gate");
+  const { stateDir } = await startRegisteredRunner({ ...first, url: proxy.url });
+  const run = await start({ url: proxy.url, token }, [
+    task(`echo begun; while ! [ -e ${gate} ]; do sleep 0.1; done; echo made > made.txt`),
+    { approval: { message: "Deploy it?" } },
+    task("cat made.txt"),
+  ]);
+  const { id } = await only(run);
+  await readLog(first, id, { until: (text) => text.includes("begun") });
+  await first.kill();
+  writeFileSync(gate, "");
+  const second = { ...(await startServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
+  proxy.forwardTo(second);
+  await decide(second, "approve", await waitsFor(second, run));
+  const done = await ended(run);
+  expect(phases(done)).toBe("DONE DONE DONE");
   expect(done.status).toMatchObject({ attempt: 1, failures: [], warnings: [] });
   await untilNoWorkspace(stateDir);
   await proxy.stop();
