@@ -17,6 +17,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findAction } from "../../store/workflow/workflow-action.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { deleteEnvironmentRow } from "../environment/environment-change.ts";
+import { queueElsewhere } from "../workflow/action/action-approval.ts";
 import { finishAction } from "../workflow/action/action-progress.ts";
 import { handlerOf } from "./work-handlers.ts";
 
@@ -33,7 +34,7 @@ const RUNNER_REMOVED = {
  * Removes a runner and everything that depends on it: its environments, the entries of
  * projects for its classes, its prebuilds, classes and tokens, and the host credentials
  * stored for it. Work that it holds goes back to the queue; work that only it could do
- * fails, and so do agent executions in its environments or routed to it. Referring rows
+ * fails, but for actions that it would have gone on with after an approval, and so do agent executions in its environments or routed to it. Referring rows
  * are removed before the rows that they refer to.
  */
 export async function removeRunnerWithDependents(
@@ -107,7 +108,7 @@ async function failWorkOfRunner(
 ): Promise<void> {
   for (const work of await findWorkBoundTo(tx.db, scope, runnerId, classIds)) {
     await removeWork(tx, work.id);
-    if (work.kind !== WorkKind.ACTION) continue;
+    if (work.kind !== WorkKind.ACTION || (await queueElsewhere(tx, scope, work))) continue;
     const error = workflowError("runner_removed", "the runner that could have taken the action was deleted");
     const action = await findAction(tx.db, scope, work.subject_id);
     await finishAction(tx, scope, action, { kind: "failed", error }, []);

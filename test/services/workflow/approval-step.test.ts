@@ -362,13 +362,17 @@ describe("losses", () => {
     expect((await onlyAsked(id)).decisions).toHaveLength(1);
   });
 
-  test("of the environment while it waits let the steps begin again, and nobody is asked again", async () => {
+  test.each([
+    ["while it waits", false],
+    ["after the approval", true],
+  ])("of the environment %s let the steps begin again, and nobody is asked again", async (_, isDecided) => {
     const { id } = await paused();
+    if (isDecided) await decide(await onlyAsked(id));
     await servicesOf(made, caller).runners.deleteRunner({
       runnerId: runner.runnerId,
       force: true,
     });
-    await decide(await onlyAsked(id));
+    if (!isDecided) await decide(await onlyAsked(id));
     const other = await runnerOf(made, caller, "south");
     const work = await onlyWork(other);
     expect(actionOf(work)).toMatchObject({ firstStep: 0, hasWorkspace: false });

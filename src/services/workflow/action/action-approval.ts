@@ -138,6 +138,19 @@ export async function queueAnywhere(
   await finishAction(tx, scope, action, { kind: "failed", error: placement.error }, []);
 }
 
+/**
+ * Queues an action anew whose work only a runner could do that is removed, because it had the environment.
+ *
+ * @param work has left the queue
+ * @returns false for an action that no environment bound to the runner
+ */
+export async function queueElsewhere(tx: WriteTransaction, scope: Scope, work: StoredWork): Promise<boolean> {
+  const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
+  if (!found || !hasWorkspace(found.action, stepsOf(found.execution, found.action))) return false;
+  await queueAnywhere(tx, scope, found.execution, found.action, work.attempt);
+  return true;
+}
+
 async function queue(
   tx: WriteTransaction,
   scope: Scope,
