@@ -23,6 +23,10 @@ export function agent(prompt: string): WorkflowStep {
   return create(WorkflowStepSchema, { step: { case: "agent", value: { prompt } } });
 }
 
+export function approval(message: string): WorkflowStep {
+  return create(WorkflowStepSchema, { step: { case: "approval", value: { message } } });
+}
+
 /** Returns a pull request with these texts; absent ones get valid defaults. */
 export function pullRequest(texts: { title?: string; description?: string; branch?: string }): WorkflowStep {
   return create(WorkflowStepSchema, {

@@ -12,6 +12,7 @@ import {
   action,
   agent,
   agentContext,
+  approval,
   manual,
   noProjects,
   pullRequest,
@@ -33,11 +34,11 @@ const render = (steps: WorkflowStep[], parameters: Record<string, string>) =>
   );
 
 describe("what is written", () => {
-  test("may have expressions in exactly six places", () => {
+  test("may have expressions in exactly seven places", () => {
     checkWorkflowParameters({
       name: "docker ps --format '{{.ID}}'",
       description: "{{ }}",
-      action: action(task(`echo ${expression}`), agent(expression)),
+      action: action(task(`echo ${expression}`), agent(expression), approval(expression)),
       report: action(pullRequest({ title: expression, description: expression, branch: expression })),
       triggers: [manual(agentContext(expression))],
     });
