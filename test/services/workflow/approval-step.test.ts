@@ -1,4 +1,5 @@
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
@@ -9,6 +10,7 @@ import {
   OrganizationService as OrganizationContract,
   UpdateOrganizationPoliciesRequestSchema,
 } from "#gen/service/v1/organization_service_pb.js";
+import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import {
   WorkflowExecutionPhase as ExecutionPhase,
   WorkflowExecutionActionPhase as Phase,
@@ -19,6 +21,7 @@ import { stopTimedOutActions } from "../../../src/jobs/action-timeout.ts";
 import { expireApprovals } from "../../../src/jobs/agent-timers.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";
 import { findTokens } from "../../../src/store/identity/token.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
@@ -326,6 +329,28 @@ describe("an approval step", () => {
     });
     await decide({ ...found, digest: other });
     expect(await stateOf(id)).toEqual(["DONE", "DONE FAILED CANCELLED", "approval_changed"]);
+  });
+
+  test("does not go on once the service account is suspended that the execution runs as", async () => {
+    const accounts = operationsOf(ServiceAccountContract, new ServiceAccountService(made.deps), caller);
+    const { serviceAccount } = await accounts.createServiceAccount({
+      name: "nightly",
+      validUntil: timestampFromMs(made.clock.now + DAY_MS),
+    });
+    const executor = { id: serviceAccount?.id ?? "", principal: "PRINCIPAL_SERVICE_ACCOUNT" };
+    const steps = action(1, 1, task(), approval(), task());
+    const { id } = await workflows.start(await workflows.make({ action: steps, executor }));
+    const work = await onlyWork();
+    await move(work, 0);
+    await runner.finish(work, Outcome.WAITING);
+    await made.store.write(SYSTEM, "test", ({ db }) =>
+      builderOf(db).updateTable("service_account").set({ suspended: 1 }).execute(),
+    );
+    await decide(await onlyAsked(id));
+    expect(await runner.lease()).toEqual([]);
+    expect(await stateOf(id)).toEqual(["DONE", "DONE DONE CANCELLED", "executor_unfit"]);
+    const environment = await environmentOf(actionOf(work).environment?.id ?? "");
+    expect(environment?.spec?.desiredPhase).toBe(EnvironmentPhase.DELETED);
   });
 
   test("is asked again in a retry", async () => {

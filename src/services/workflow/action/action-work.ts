@@ -8,6 +8,7 @@ import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import type { ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError, leaseLost } from "../../../domain/error.ts";
+import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
@@ -31,11 +32,13 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts";
+import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
 import { enterNextStep } from "../execution/approval-entry.ts";
 import { findExecutorAssigner } from "../execution/executor-assigner.ts";
+import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
 import {
   endDecided,
   pauseAction,
@@ -147,6 +150,12 @@ async function findActionToBegin(
   const steps = stepsOf(execution, found.action);
   let [before, kept] = [found.action, undefined as Environment | undefined];
   if (hasWorkspace(before, steps)) {
+    const refusal = await findUnfitness(tx, scope, execution);
+    if (refusal) {
+      await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
+      await postponeOrFail(tx, scope, work, refusal);
+      return undefined;
+    }
     kept = await resumeEnvironment(tx, scope, before, runnerId);
     if (!kept) before = await rewindAction(tx, scope, before);
   }
@@ -156,6 +165,21 @@ async function findActionToBegin(
   await removeWork(tx, work.id);
   if (kind !== "waiting") await endDecided(tx, scope, kind, action);
   return undefined;
+}
+
+/** Returns why the executor can act no longer, if so: people may have taken a long time to decide. */
+async function findUnfitness(
+  tx: WriteTransaction,
+  scope: Scope,
+  { metadata }: WorkflowExecution,
+): Promise<DomainError | undefined> {
+  try {
+    await getExecutorAsCaller(tx, scope, requireExecutor(metadata?.executor));
+    return undefined;
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
 }
 
 /** Returns a new environment for the attempt; undefined when the action is postponed or has failed. */
