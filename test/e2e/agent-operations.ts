@@ -45,6 +45,7 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       runnerId: "runner",
       sessionId: "session",
       workflowActionId: "workflowAction",
+      resumeFrom: "endedAgentExecution",
       ...CODE_CONTEXT,
     },
   ),

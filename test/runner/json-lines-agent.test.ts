@@ -512,9 +512,14 @@ describe("an agent's program", () => {
       {
         work: {
           variables: { EXTRA: "1", CHARTROOM_AGENT_MODE: "none" },
+          conversationId: "01900000-0000-7000-8000-00000000000a",
           agentExecution: {
             id: "01900000-0000-7000-8000-00000000000c",
-            metadata: { sessionId: "s", parentExecutionId: "p" },
+            metadata: {
+              sessionId: "s",
+              parentExecutionId: "p",
+              resumedFrom: "01900000-0000-7000-8000-00000000000b",
+            },
             spec: {
               desiredPhase: 20,
               extAgentSettings: { model: 2, serviceTier: 1 },
@@ -539,6 +544,8 @@ describe("an agent's program", () => {
     expect(line).toEqual({
       type: "start",
       runId: "01900000-0000-7000-8000-00000000000c",
+      resumedFrom: "01900000-0000-7000-8000-00000000000b",
+      conversationId: "01900000-0000-7000-8000-00000000000a",
       sessionId: "s",
       parentRunId: "p",
       subagentRunIds: [],
@@ -550,6 +557,8 @@ describe("an agent's program", () => {
     });
     expect(variables).toMatchObject({
       CHARTROOM_AGENT_EXECUTION_ID: line.runId,
+      CHARTROOM_AGENT_CONVERSATION_ID: line.conversationId,
+      CHARTROOM_AGENT_RESUMED_FROM: line.resumedFrom,
       CHARTROOM_AGENT_MODE: "planning",
       CHARTROOM_AGENT_MODEL: "2",
       CHARTROOM_AGENT_REASONING_EFFORT: "",

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store/agent/agent-conversation.ts";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
 import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
 import { findQueuedInputs } from "../../src/store/agent/agent-input.ts";
@@ -185,7 +186,7 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   await findUnseenInput(db, id, 7);
   await hasUnseenInput(db, id);
   await findLastSeenId(db, id, 1);
-  await findOutput(db, id, 7, 32);
+  await findOutput(db, wholeOutput(id), 7, 32);
   await findInputPage(db, id, { includePast: false, after: undefined, limit: 26 });
   const ofRun =
     /^SEARCH agent_(in|out)put USING ((COVERING )?INDEX agent_input_in_order|PRIMARY KEY) \(execution_id=\?/;
@@ -196,6 +197,24 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   queries = [];
   await findDueTimers(db, made.clock.now, 100);
   expect(plans()[0]?.[0]).toContain("INDEX agent_interest_by_time (fires_at<?)");
+});
+
+test("a conversation is found run by run, and what goes on with a run by its environment", async () => {
+  await findEarlierParts(db, scope, { id: "e", sequence: 7, isFork: false, origins: 0 });
+  await findContinuation(db, scope, "environment", "e" as Handle<"agent_execution">);
+  const reads = plans().map((plan) => plan.filter((step) => step.includes("agent_execution")));
+  expect(reads).toEqual([
+    Array.from({ length: 2 }, () =>
+      expect.stringMatching(
+        /^SEARCH agent_execution USING INDEX sqlite_autoindex_agent_execution_1 \(id=\?\)$/,
+      ),
+    ),
+    [
+      expect.stringMatching(
+        /^SEARCH agent_execution USING INDEX agent_execution_by_environment \(environment_id=\?\)$/,
+      ),
+    ],
+  ]);
 });
 
 test("what a run waits for is found by the run, a list of approvals by its state, and what expires by its time", async () => {

@@ -46,7 +46,7 @@ CREATE TABLE agent_execution (
   stopped_at integer,
   first_turn text,
   progress text not null,
-  body text not null,
+  body text not null, earlier_id text, earlier_sequence integer not null default 0, is_fork integer not null default 0, origins integer not null default 0,
   unique (parent_id, start_key),
   unique (action_id, step_key)
 ) strict;

@@ -471,6 +471,15 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
   prebuildId: string;
 
   /**
+   * The conversation that the run goes on with, by the id of its first run: files
+   * about it are kept under this id, and the agent goes on where the process
+   * before has ended. The id of the run itself where it begins a conversation.
+   *
+   * @generated from field: string conversation_id = 8;
+   */
+  conversationId: string;
+
+  /**
    * The servers of the Model Context Protocol that the agent may use, where the
    * policies do not forbid it. At most 16.
    *

@@ -1312,6 +1312,30 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
    * @generated from field: string parent_execution_id = 1000;
    */
   parentExecutionId: string;
+
+  /**
+   * The run that this one goes on with. Empty for others.
+   *
+   * @generated from field: string resumed_from = 1001;
+   */
+  resumedFrom: string;
+
+  /**
+   * The first run of the conversation that this one goes on with: the files of
+   * the conversation, and the agent's own, are kept under its id. Empty for a
+   * run that goes on with none, which begins a conversation under its own id.
+   *
+   * @generated from field: string conversation_id = 1002;
+   */
+  conversationId: string;
+
+  /**
+   * The last block before this run in its conversation: its own blocks have the
+   * numbers after it. 0 for a run that goes on with none.
+   *
+   * @generated from field: int64 earlier_sequence = 1003;
+   */
+  earlierSequence: bigint;
 };
 
 /**
@@ -2089,7 +2113,8 @@ export declare const AgentSchema: GenMessage<Agent>;
  */
 export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & {
   /**
-   * Place of the block in its run, from 1 without gaps.
+   * Place of the block in its conversation, from 1 without gaps: the blocks of a
+   * run that goes on with another are numbered on from the last of that.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -3460,7 +3485,8 @@ export enum AgentOutputView {
   /**
    * The present picture. Blocks of one tool call are one block, with the sequence
    * of the first and what the later ones have changed; so are those of one
-   * question. Of plans only the latest is there, and of usage.
+   * question. Of plans only the latest is there, and of usage. The runs of a
+   * conversation are folded each by itself.
    *
    * @generated from enum value: AGENT_OUTPUT_VIEW_FOLDED = 2;
    */

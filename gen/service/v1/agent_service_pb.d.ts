@@ -20,7 +20,8 @@ export declare const file_service_v1_agent_service: GenFile;
 export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> & {
   /**
    * The agent to run. Empty means the organization's configured default or,
-   * where none is configured, the default in-environment agent.
+   * where none is configured, the default in-environment agent; with
+   * `resume_from` the agent of that run, and no other is possible.
    *
    * @generated from field: string agent_id = 1;
    */
@@ -36,7 +37,8 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
 
   /**
    * The name of the run that people see, at most 100 characters without control
-   * characters. Need not be unique; may be empty.
+   * characters. Need not be unique; may be empty. With `resume_from`, empty means
+   * the name of that run.
    *
    * @generated from field: string name = 3;
    */
@@ -51,7 +53,8 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
   workflowActionId?: string | undefined;
 
   /**
-   * How the agent works. UNSPECIFIED means EXECUTION.
+   * How the agent works. UNSPECIFIED means EXECUTION or, with `resume_from`, the
+   * mode that the run was in last.
    *
    * @generated from field: service.v1.AgentMode mode = 5;
    */
@@ -85,7 +88,8 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
 
   /**
    * Settings of the alternative agent, kept for the whole run. Agents that do
-   * not take them ignore them; unset leaves the choice to the agent.
+   * not take them ignore them; unset leaves the choice to the agent or, with
+   * `resume_from`, keeps the settings of that run.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
    */
@@ -107,6 +111,18 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
    * @generated from field: service.v1.UserInputBlock user_input = 1000;
    */
   userInput?: UserInputBlock | undefined;
+
+  /**
+   * A run that has stopped, with which the new one goes on: in the same
+   * environment, which is started if it is stopped, and with the same session
+   * and agent, which remembers the conversation. Its blocks come before those of
+   * the new run. Inputs that it has not seen, its goal and its sub-agents are not
+   * carried over. Each run is resumed once: go on with the latest of a
+   * conversation. Empty begins a conversation.
+   *
+   * @generated from field: string resume_from = 1001;
+   */
+  resumeFrom: string;
 };
 
 /**
@@ -757,6 +773,14 @@ export declare const AgentService: GenService<{
    * invalid_argument when the environment class is of another runner than the one
    * that is named, or the first message would be refused as input.
    *
+   * With `resume_from` also: not_found when that run is absent or in another
+   * organization; permission_denied when the caller may not send to it, or may
+   * not start its environment; invalid_argument when another agent is named, or
+   * a code context, runner or session, which are those of that run;
+   * failed_precondition when it has not stopped, was resumed before, belongs to a
+   * step of a workflow, or its environment or agent is gone: the message says
+   * what to do.
+   *
    * @generated from rpc service.v1.AgentService.StartAgent
    */
   startAgent: {
@@ -842,6 +866,9 @@ export declare const AgentService: GenService<{
   /**
    * Streams what the agent answers, each block once and in order, and the run
    * whenever it changes. Whoever kept the last sequence number resumes after it.
+   * The blocks of the runs that this one goes on with come first, as far as the
+   * caller may read those runs and they are not deleted; begin after
+   * `metadata.earlierSequence` to leave them out.
    * The stream ends once the run has stopped and all was sent, when the caller's
    * token no longer holds, or when the server drains (unavailable). Whoever may
    * read the run may call it. Errors: not_found; invalid_argument when
@@ -856,7 +883,8 @@ export declare const AgentService: GenService<{
   },
   /**
    * Lists what the agent answered, by sequence ascending: every block, or the
-   * present picture. Whoever may read the run may call it. Errors: not_found;
+   * present picture, beginning with those of the runs that this one goes on with,
+   * as far as the caller may read those runs and they are not deleted. Whoever may read the run may call it. Errors: not_found;
    * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentOutputBlocks

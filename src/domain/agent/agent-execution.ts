@@ -38,13 +38,25 @@ export interface AgentExecutionTemplate {
   readonly environmentId: string;
   /** True when the environment is created for it. */
   readonly createdEnvironment: boolean;
+  /** The conversation that it goes on with; undefined for none. */
+  readonly earlier?: EarlierRun | undefined;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
 
+/** An earlier execution, whose conversation another goes on with. */
+interface EarlierRun {
+  readonly id: string;
+  /** Number of its last block. */
+  readonly sequence: number;
+  /** Id of the first execution of the conversation. */
+  readonly conversationId: string;
+}
+
 /** Returns a new execution, which waits for its environment and a runner. */
 export function newAgentExecution(template: AgentExecutionTemplate): AgentExecution {
-  const { id, session, environmentId, codeContext, extAgentSettings, workflowActionId, now } = template;
+  const { id, session, environmentId, codeContext, extAgentSettings, workflowActionId, earlier, now } =
+    template;
   const at = timestampFromMs(now);
   return create(AgentExecutionSchema, {
     id,
@@ -58,6 +70,11 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
       sessionId: template.sessionId,
       parentExecutionId: template.parentExecutionId,
       ...(workflowActionId !== undefined && { workflowActionId }),
+      ...(earlier && {
+        resumedFrom: earlier.id,
+        conversationId: earlier.conversationId,
+        earlierSequence: BigInt(earlier.sequence),
+      }),
     },
     spec: {
       specVersion: 1n,

@@ -11,7 +11,8 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/StartAgent": {
     permission: "start_agent",
     grants: MEMBERS,
-    condition: "the organization's policies; an environment that it names is one that the caller could start",
+    condition:
+      "the organization's policies; an environment that it names is one that the caller could start, and a run that it resumes one that the caller could send to as well",
   },
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",

@@ -95,7 +95,7 @@ export function mayReadEveryAgentExecution({ effective }: Policies, role: Role):
 
 /** The subjects that an agent execution belongs to. */
 export interface AgentExecutionOwners {
-  readonly creator: Subject | undefined;
+  readonly creator: Pick<Subject, "id" | "principal"> | undefined;
   /** Id of the runner that the execution is on; empty for none. */
   readonly runnerId: string;
 }

@@ -26,6 +26,10 @@ export interface AgentPolicies {
 /** The facts about its execution that an agent's program gets when it starts. */
 export interface AgentFacts {
   readonly runId: string;
+  /** The run that this one goes on with; empty for none. */
+  readonly resumedFrom: string;
+  /** The first run of the conversation, under whose id the agent keeps it. */
+  readonly conversationId: string;
   readonly sessionId: string;
   readonly parentRunId: string;
   /** The executions of the sub-agents that it started before. */
@@ -36,10 +40,15 @@ export interface AgentFacts {
   readonly policies: AgentPolicies;
 }
 
-export function toAgentFacts({ agentExecution }: AgentWork, policy: AgentPolicy | undefined): AgentFacts {
+export function toAgentFacts(
+  { agentExecution, conversationId }: AgentWork,
+  policy: AgentPolicy | undefined,
+): AgentFacts {
   const { id = "", metadata, spec, status } = agentExecution ?? {};
   return {
     runId: id,
+    resumedFrom: metadata?.resumedFrom ?? "",
+    conversationId: conversationId || id,
     sessionId: metadata?.sessionId ?? "",
     parentRunId: metadata?.parentExecutionId ?? "",
     subagentRunIds: status?.subagents.map((subagent) => subagent.id) ?? [],
@@ -100,6 +109,8 @@ export async function agentEnvironmentOf(
     CHARTROOM_ENVIRONMENT_ID: environment?.id ?? "",
     CHARTROOM_ENVIRONMENT_TOKEN: work.environmentToken,
     CHARTROOM_AGENT_EXECUTION_ID: facts.runId,
+    CHARTROOM_AGENT_RESUMED_FROM: facts.resumedFrom,
+    CHARTROOM_AGENT_CONVERSATION_ID: facts.conversationId,
     CHARTROOM_AGENT_SESSION_ID: facts.sessionId,
     CHARTROOM_AGENT_MODE: facts.mode,
     ...settingVariables(settings),

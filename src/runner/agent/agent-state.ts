@@ -5,12 +5,12 @@ import { type Workspace, workspaceAt } from "../steps/workspace.ts";
 import type { StoreImage } from "./agent-input-encoding.ts";
 
 /**
- * The files about an agent's execution that a runner stores in its environment,
- * so that they survive a lost lease.
+ * The files about an agent's conversation that a runner stores in its environment,
+ * so that they survive a lost lease, and the end of an execution that is resumed.
  */
 export interface AgentState {
   readonly folder: string;
-  /** The number of earlier starts of the program in this environment. */
+  /** The number of earlier starts of the program for the conversation. */
   readonly startedBefore: number;
   /** Counts a start; returns the number of starts including it. */
   countStart(): Promise<number>;
@@ -21,13 +21,12 @@ export interface AgentState {
 const SUFFIXES: Readonly<Record<string, string>> = { "image/png": ".png", "image/jpeg": ".jpg" };
 
 /**
- * Opens the state of an agent's execution; the folder is created if it does not
- * exist.
- * @param agentExecutionId a UUID
+ * Opens the state of a conversation; the folder is created if it does not exist.
+ * @param conversationId a UUID
  */
-export async function openAgentState(workspace: Workspace, agentExecutionId: string): Promise<AgentState> {
+export async function openAgentState(workspace: Workspace, conversationId: string): Promise<AgentState> {
   // The id becomes a path, as the id of an environment does.
-  const { folder } = workspaceAt(join(workspace.folder, "agents"), agentExecutionId);
+  const { folder } = workspaceAt(join(workspace.folder, "agents"), conversationId);
   const images = join(folder, "images");
   await mkdir(images, { recursive: true, mode: 0o700 });
   const counter = join(folder, "starts");

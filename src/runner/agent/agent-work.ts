@@ -44,7 +44,7 @@ export async function executeAgent(
   const checkouts = await prepareCheckouts(workspace, assignment, work);
   if (environment?.status?.phase === EnvironmentPhase.CREATING) report.environmentIsRunning();
   const facts = toAgentFacts(work, assignment.work.policies?.agentPolicy);
-  const state = await openAgentState(workspace, facts.runId);
+  const state = await openAgentState(workspace, facts.conversationId);
   const isStep = agentExecution?.metadata?.role === AgentExecutionRole.WORKFLOW;
   if (isStep && state.startedBefore > 0) throw interrupted();
   const agent: RunningAgent = {

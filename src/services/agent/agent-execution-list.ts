@@ -16,6 +16,7 @@ import { findOutputPage } from "../../store/agent/agent-output-list.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { type ListDependencies, listPage } from "../call/page.ts";
+import { findConversation } from "./agent-conversation.ts";
 import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 
 /**
@@ -93,20 +94,21 @@ export async function listAgentInputs(
   return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
 }
 
-/** Returns one page of the output of an agent execution: every block, or the folded view. */
+/** Returns one page of the output of a conversation: every block, or the folded view. */
 export async function listAgentOutputBlocks(
   deps: ListDependencies,
   caller: Caller,
   { agentExecutionId: id, view, pagination }: ListAgentOutputBlocksRequest,
 ) {
   // Read before the blocks: whoever watches from here on misses nothing.
-  const { execution, lastSequence } = await getReadableAgentExecution(deps.store.reader, caller, id);
+  const stored = await getReadableAgentExecution(deps.store.reader, caller, id);
+  const parts = await findConversation(deps.store.reader, caller, stored);
   const folded = view === AgentOutputView.FOLDED;
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListAgentOutputBlocks",
     parts: [{ id, folded }],
     pagination,
-    find: (db, after, limit) => findOutputPage(db, execution.id, { folded, after: after?.key, limit }),
+    find: (db, after, limit) => findOutputPage(db, parts, { folded, after: after?.key, limit }),
   });
-  return { ...page, blocks: rows, lastSequence: BigInt(lastSequence) };
+  return { ...page, blocks: rows, lastSequence: BigInt(stored.lastSequence) };
 }

@@ -13,9 +13,16 @@ import { canRunAgents } from "../../domain/agent/agent-environment.ts";
 import { newAgentExecution, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { initialProgress } from "../../domain/agent/agent-progress.ts";
 import type { RegisteredAgent } from "../../store/agent/agent.ts";
+import type { EarlierExecution } from "../../store/agent/agent-conversation.ts";
 import { insertAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findWork, insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+
+/** The conversation that a new agent execution goes on with. */
+export interface EarlierConversation extends EarlierExecution {
+  /** Id of the first agent execution of the conversation. */
+  readonly conversationId: string;
+}
 
 /** The parameters of a new agent execution. The caller of the function has checked them against the policies. */
 export interface AgentExecutionStart {
@@ -43,6 +50,8 @@ export interface AgentExecutionStart {
   readonly firstTurn?: TurnOptions | undefined;
   /** The agent execution that starts it as a sub-agent, and the key of that start. */
   readonly parent?: { readonly id: string; readonly startKey: string | null };
+  /** The conversation that it goes on with. */
+  readonly earlier?: EarlierConversation | undefined;
   /** The action that it belongs to, and the key of the step that it carries out; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;
 }
@@ -53,7 +62,7 @@ export async function insertStartedAgentExecution(
   scope: Scope,
   start: AgentExecutionStart,
 ): Promise<StoredAgentExecution> {
-  const { agent, environment, createdEnvironment, parent, action } = start;
+  const { agent, environment, createdEnvironment, parent, action, earlier } = start;
   const { takesSettings } = agent.agent;
   const started = newAgentExecution({
     id: tx.newId(),
@@ -70,6 +79,7 @@ export async function insertStartedAgentExecution(
     extAgentSettings: takesSettings ? start.extAgentSettings : undefined,
     environmentId: environment.id,
     createdEnvironment,
+    earlier,
     now: tx.now,
   });
   const facts = {
@@ -79,6 +89,7 @@ export async function insertStartedAgentExecution(
     createdEnvironment,
     runnerId: start.runnerId || null,
     stepKey: action?.stepKey ?? null,
+    earlier,
   };
   const execution = await insertAgentExecution(tx, scope, started, {
     ...facts,
@@ -86,7 +97,7 @@ export async function insertStartedAgentExecution(
     startKey: parent?.startKey || null,
     firstTurn: start.firstTurn,
   });
-  const stored = { execution, ...facts, queueRevision: 0, lastSequence: 0 };
+  const stored = { execution, ...facts, queueRevision: 0, lastSequence: earlier?.sequence ?? 0 };
   if (canRunAgents(environment)) await queueAgentExecution(tx, scope, stored, environment);
   return stored;
 }

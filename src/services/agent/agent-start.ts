@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
+import { AgentCodeContextSchema, AgentExecutionRole } from "#gen/service/v1/agent_pb.js";
 import { type StartAgentRequest, StartAgentResponseSchema } from "#gen/service/v1/agent_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -22,6 +22,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { insertStartedAgentExecution } from "./agent-execution.ts";
 import { queueFirstMessage } from "./agent-input.ts";
 import { resolvePlacement } from "./agent-placement.ts";
+import { resolveContinuation } from "./agent-resume.ts";
 import { resolveAgent } from "./resolve-agent.ts";
 
 /** Starts an agent execution as the caller. The agent itself starts when a runner leases it. */
@@ -32,16 +33,18 @@ export function startAgent(
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const policies = await findPolicies(tx.db, caller);
-    const agent = await resolveAgent(tx.db, caller, req.agentId);
-    requireAgentAllowed(policies, req.agentId);
-    if (req.extAgentSettings) requireAgentSettingsAllowed(policies, req.extAgentSettings);
-    for (const mode of [req.mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, mode);
-    await requireReferences(tx, caller, policies, req);
-    const { codeContext, runnerId, name } = req;
-    const sessionId = req.sessionId || tx.newId();
+    const resumed = req.resumeFrom === "" ? undefined : await resolveContinuation(tx, caller, req);
+    const { agentId, name, runnerId, mode, extAgentSettings } = resumed ?? req;
+    const agent = await resolveAgent(tx.db, caller, agentId);
+    requireAgentAllowed(policies, agentId);
+    if (extAgentSettings) requireAgentSettingsAllowed(policies, extAgentSettings);
+    for (const each of [mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, each);
+    const { workflowActionId } = req;
+    await requireReferences(tx, caller, policies, { runnerId, sessionId: req.sessionId, workflowActionId });
+    const sessionId = (resumed ?? req).sessionId || tx.newId();
     const environmentName = name || agent.agent.name;
     const placement = await resolvePlacement(tx, caller, {
-      codeContext,
+      codeContext: resumed ? inEnvironment(resumed.stored.environmentId) : req.codeContext,
       runnerId,
       sessionId,
       name: environmentName,
@@ -57,15 +60,20 @@ export function startAgent(
       environment: placement.environment,
       createdEnvironment: placement.created,
       runnerId: runnerId || null,
-      codeContext,
-      mode: req.mode,
-      extAgentSettings: req.extAgentSettings,
+      codeContext: resumed ? resumed.stored.execution.spec?.codeContext : req.codeContext,
+      mode,
+      extAgentSettings,
       firstTurn: req.turnOptions,
-      ...(req.workflowActionId !== undefined && { action: { id: req.workflowActionId, stepKey: null } }),
+      earlier: resumed?.earlier,
+      ...(workflowActionId !== undefined && { action: { id: workflowActionId, stepKey: null } }),
     });
     if (req.userInput) await queueFirstMessage(tx, caller, started, req.userInput);
     return create(StartAgentResponseSchema, { agentExecutionId: started.execution.id });
   });
+}
+
+function inEnvironment(environmentId: string) {
+  return create(AgentCodeContextSchema, { context: { case: "environmentId", value: environmentId } });
 }
 
 /**
@@ -78,7 +86,11 @@ async function requireReferences(
   { db }: WriteTransaction,
   caller: Caller,
   policies: Policies,
-  { runnerId, sessionId, workflowActionId }: StartAgentRequest,
+  {
+    runnerId,
+    sessionId,
+    workflowActionId,
+  }: Pick<StartAgentRequest, "runnerId" | "sessionId" | "workflowActionId">,
 ): Promise<void> {
   if (runnerId !== "") {
     const known = await findStoredRunner(db, caller, runnerId);

@@ -7,11 +7,11 @@ import { requireAgentExecutionStopped } from "../../domain/agent/agent-execution
 import { deletedEnvironment, wasNeverAssigned } from "../../domain/environment/environment.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { setCreatedEnvironment } from "../../store/agent/agent-created-environment.ts";
 import {
   findAgentExecution,
   removeAgentExecution,
   type StoredAgentExecution,
-  setCreatedEnvironment,
 } from "../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import { removeApprovalsOf } from "../../store/approval/approval.ts";

@@ -14,15 +14,17 @@ import { hasStopped } from "../../domain/agent/agent-execution.ts";
 import { requireReachedSequence } from "../../domain/agent/agent-output.ts";
 import { foldBlock, REPLACED_KEYS } from "../../domain/agent/agent-output-fold.ts";
 import { shuttingDown } from "../../domain/error.ts";
+import { type OutputPart, partsAfter } from "../../store/agent/agent-conversation.ts";
 import { findOutput } from "../../store/agent/agent-output.ts";
 import { findChangedOutput, findFolded } from "../../store/agent/agent-output-list.ts";
-import type { Handle, Reader } from "../../store/store.ts";
+import type { Reader } from "../../store/store.ts";
 import { rightsOf } from "../../store/topics.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier, type Subscribe } from "../call/notifier.ts";
 import { streamSignalOf } from "../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
+import { findConversation } from "./agent-conversation.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 
 /** Number of blocks read at a time, each of at most 2 MiB. It bounds the memory of a stream with a slow client. */
@@ -48,6 +50,7 @@ export async function* watchAgentExecution(
 ): AsyncGenerator<{ news: News }> {
   let caller = callerOf(ctx);
   let haveRightsChanged = false;
+  let parts: readonly OutputPart[] | undefined;
   const ended = streamSignalOf(ctx);
   const subscribe: Subscribe = (wake) => {
     const unsubscribe = store.onChange(id, wake);
@@ -72,6 +75,7 @@ export async function* watchAgentExecution(
       if (haveRightsChanged) {
         haveRightsChanged = false;
         caller = await revalidate(store.reader, caller, now());
+        parts = undefined;
       }
       // Read before the blocks, so that the blocks contain all output from before its end.
       const stored = await getReadableAgentExecution(store.reader, caller, id);
@@ -80,7 +84,10 @@ export async function* watchAgentExecution(
       ctx.values.get(streamBegunKey)();
       if (sentState.hasChanged(agentExecution))
         yield { news: { case: "agentExecution", value: agentExecution } };
-      const blocks = await output.find(store.reader, stored.execution.id, after);
+      parts ??= await findConversation(store.reader, caller, stored);
+      const blocks = await findInParts(parts, after, (part, limit) =>
+        output.find(store.reader, part, after, limit),
+      );
       for (const block of blocks) {
         yield { news: { case: "block", value: await block.read() } };
         after = block.sequence;
@@ -100,20 +107,34 @@ interface SentBlock {
   read(): AgentOutputBlock | Promise<AgentOutputBlock>;
 }
 
-/** Finds the next blocks of a view after a number. */
+/** Returns the next blocks of a conversation, up to {@link BLOCKS_PER_READ}. */
+async function findInParts(
+  parts: readonly OutputPart[],
+  after: number,
+  find: (part: OutputPart, limit: number) => Promise<readonly SentBlock[]>,
+): Promise<readonly SentBlock[]> {
+  const blocks: SentBlock[] = [];
+  for (const part of partsAfter(parts, after)) {
+    blocks.push(...(await find(part, BLOCKS_PER_READ - blocks.length)));
+    if (blocks.length === BLOCKS_PER_READ) break;
+  }
+  return blocks;
+}
+
+/** Finds the next blocks of a part after a number, in a view. */
 interface Output {
-  find(db: Reader, executionId: Handle<"agent_execution">, after: number): Promise<readonly SentBlock[]>;
+  find(db: Reader, part: OutputPart, after: number, limit: number): Promise<readonly SentBlock[]>;
 }
 
 const ALL_OUTPUT: Output = {
-  async find(db, executionId, after) {
-    const blocks = await findOutput(db, executionId, after, BLOCKS_PER_READ);
+  async find(db, part, after, limit) {
+    const blocks = await findOutput(db, part, after, limit);
     return blocks.map((block) => ({ sequence: Number(block.sequence), read: () => block }));
   },
 };
 
 function createFoldedOutput(): Output {
-  /** Folded blocks by their keys, the one that changed last at the end. */
+  /** Folded blocks by their executions and keys, the one that changed last at the end. */
   const kept = new Map<string, AgentOutputBlock>();
   const keep = (key: string, block: AgentOutputBlock) => {
     kept.delete(key);
@@ -122,15 +143,17 @@ function createFoldedOutput(): Output {
     if (kept.size > KEPT_BLOCKS && oldest !== undefined) kept.delete(oldest);
   };
   return {
-    async find(db, executionId, after) {
-      const changed = await findChangedOutput(db, executionId, after, BLOCKS_PER_READ);
+    async find(db, part, after, limit) {
+      const { executionId } = part;
+      const changed = await findChangedOutput(db, part, after, limit);
       return changed.map(({ key, block }) => {
         const sequence = Number(block.sequence);
         const read = async () => {
           if (key === null || REPLACED_KEYS.includes(key)) return foldBlock(undefined, block);
-          const start = { key, before: kept.get(key), through: sequence };
+          const name = `${executionId} ${key}`;
+          const start = { key, before: kept.get(name), through: sequence };
           const folded = (await findFolded(db, executionId, start)) ?? foldBlock(undefined, block);
-          keep(key, folded);
+          keep(name, folded);
           return folded;
         };
         return { sequence, read };

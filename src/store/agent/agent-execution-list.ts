@@ -46,6 +46,10 @@ export async function findAgentExecutionPage(
       "step_key",
       "queue_revision",
       "last_sequence",
+      "earlier_id",
+      "earlier_sequence",
+      "is_fork",
+      "origins",
       ...bodyColumns("agent_execution"),
     ])
     // Sub-agents are returned with their parent, in the same size there as here.

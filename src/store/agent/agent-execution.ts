@@ -13,7 +13,13 @@ import type { EventFacts } from "../../domain/event-facts.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
+import {
+  columnsOfEarlier,
+  type EarlierColumns,
+  type EarlierExecution,
+  earlierOfRow,
+} from "./agent-conversation.ts";
 import { progressOf, progressText } from "./agent-progress.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
@@ -44,6 +50,8 @@ export interface StoredAgentExecution {
   readonly queueRevision: number;
   /** Number of the newest output block; 0 before the first. */
   readonly lastSequence: number;
+  /** The conversation that it goes on with; undefined for one that begins a conversation. */
+  readonly earlier: EarlierExecution | undefined;
 }
 
 /** The columns that an execution is read from. */
@@ -56,7 +64,8 @@ type StoredColumns =
   | "runner_id"
   | "step_key"
   | "queue_revision"
-  | "last_sequence";
+  | "last_sequence"
+  | EarlierColumns;
 
 export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): StoredAgentExecution {
   return {
@@ -69,6 +78,7 @@ export function storedOfRow(row: Pick<AgentExecutionTable, StoredColumns>): Stor
     stepKey: row.step_key,
     queueRevision: row.queue_revision,
     lastSequence: row.last_sequence,
+    earlier: earlierOfRow(row),
   };
 }
 
@@ -94,7 +104,7 @@ export async function findAgentExecution(
 export interface NewAgentExecution
   extends Pick<
     StoredAgentExecution,
-    "progress" | "accountId" | "environmentId" | "createdEnvironment" | "runnerId" | "stepKey"
+    "progress" | "accountId" | "environmentId" | "createdEnvironment" | "runnerId" | "stepKey" | "earlier"
   > {
   /** Id of the project of its code context; null for another or none. */
   readonly projectId: string | null;
@@ -131,6 +141,10 @@ const insertRow = prepared<AgentExecutionTable, unknown>((db, row) =>
     stopped_at: row.stopped_at,
     first_turn: row.first_turn,
     progress: row.progress,
+    earlier_id: row.earlier_id,
+    earlier_sequence: row.earlier_sequence,
+    is_fork: row.is_fork,
+    origins: row.origins,
     body: row.body,
   }),
 );
@@ -166,12 +180,13 @@ export async function insertAgentExecution(
     action_id: metadata?.workflowActionId || null,
     step_key: facts.stepKey,
     queue_revision: 0,
-    last_sequence: 0,
+    last_sequence: facts.earlier?.sequence ?? 0,
     created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
     changed_at: tx.now,
     stopped_at: null,
     first_turn: facts.firstTurn ? toJsonString(TurnOptionsSchema, facts.firstTurn) : null,
     progress: progressText(facts.progress),
+    ...columnsOfEarlier(facts.earlier),
   });
   for (const [key, value] of Object.entries(metadata?.annotations ?? {})) {
     const row = { execution_id: execution.id, key, value };
@@ -232,18 +247,6 @@ export async function updateAgentExecution(
     facts: agentExecutionFacts(after),
   });
   return after as FoundAgentExecution;
-}
-
-const updateCreatedEnvironment = prepared<{ id: string }, unknown>((db, { id }) =>
-  db.updateTable("agent_execution").set({ made_environment: 1 }).where("id", "=", id),
-);
-
-/** Marks the environment of an execution as created for it, so that it is deleted with it. */
-export async function setCreatedEnvironment(
-  tx: WriteTransaction,
-  id: Handle<"agent_execution">,
-): Promise<void> {
-  await updateCreatedEnvironment(tx.db, { id });
 }
 
 /** Removes an execution permanently, with its inputs and its output. */

@@ -10,6 +10,7 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import type { Handle, Reader } from "../store.ts";
+import { type OutputPart, partsAfter } from "./agent-conversation.ts";
 
 /** Number of blocks of one tool call that are read at a time. */
 const BLOCKS_PER_READ = 16;
@@ -22,20 +23,39 @@ export interface OutputQuery {
   readonly limit: number;
 }
 
-/** Returns blocks of an execution's output by their numbers: all, or those of the folded view. */
+/**
+ * Returns blocks of a conversation by their numbers: all, or those of the folded view.
+ * @param parts oldest first
+ */
 export async function findOutputPage(
   db: Reader,
-  executionId: Handle<"agent_execution">,
+  parts: readonly OutputPart[],
+  query: OutputQuery,
+): Promise<ListedRow<AgentOutputBlock>[]> {
+  const rows: ListedRow<AgentOutputBlock>[] = [];
+  for (const part of partsAfter(parts, query.after ?? 0)) {
+    rows.push(...(await findPageOfPart(db, part, { ...query, limit: query.limit - rows.length })));
+    if (rows.length === query.limit) break;
+  }
+  return rows;
+}
+
+async function findPageOfPart(
+  db: Reader,
+  { executionId, through }: OutputPart,
   { folded, after, limit }: OutputQuery,
 ): Promise<ListedRow<AgentOutputBlock>[]> {
   const own = builderOf(db)
     .selectFrom("agent_output")
     .select(["sequence", "fold_key"])
     .where(checkDeadline())
-    .where("execution_id", "=", executionId);
+    .where("execution_id", "=", executionId)
+    .where("sequence", "<=", through);
   const [body, bytes] = textColumns("agent_output.body");
   const fitting = folded
-    ? own.where(isShown).select((eb) => [body, foldedBytes(eb).$castTo<number>().as("bytes")])
+    ? own
+        .where((eb) => isShown(eb, through))
+        .select((eb) => [body, foldedBytes(eb, through).$castTo<number>().as("bytes")])
     : own.select([body, bytes]);
   const order = {
     columns: ["agent_output.sequence"],
@@ -50,7 +70,7 @@ export async function findOutputPage(
       return {
         position,
         bytes: row.bytes,
-        read: () => findFolded(db, executionId, { key }),
+        read: () => findFolded(db, executionId, { key, through }),
       };
     const find = async () => (await selectBody(db, { executionId, sequence: row.sequence }))[0]?.body;
     return listedRow(row, position, find, ({ body }) => {
@@ -62,14 +82,15 @@ export async function findOutputPage(
 
 type OutputExpressions = ExpressionBuilder<Schema, "agent_output">;
 
-/** Selects the other blocks of a row's key, before or behind it. */
-const othersOf = (eb: OutputExpressions, operator: "<" | ">") =>
+/** Selects the other blocks of a row's key, before or behind it, up to a number. */
+const othersOf = (eb: OutputExpressions, operator: "<" | ">", through: number) =>
   eb
     .selectFrom("agent_output as other")
     .select(eb.lit(1).as("one"))
     .whereRef("other.execution_id", "=", "agent_output.execution_id")
     .whereRef("other.fold_key", "=", "agent_output.fold_key")
-    .whereRef("other.sequence", operator, "agent_output.sequence");
+    .whereRef("other.sequence", operator, "agent_output.sequence")
+    .where("other.sequence", "<=", through);
 
 const isReplaced = (eb: OutputExpressions) =>
   eb(
@@ -79,15 +100,15 @@ const isReplaced = (eb: OutputExpressions) =>
   );
 
 /** The condition that a row has a place in the folded view: merged blocks have that of the first, others of the last. */
-const isShown = (eb: OutputExpressions) =>
+const isShown = (eb: OutputExpressions, through: number) =>
   eb.or([
     eb("agent_output.fold_key", "is", null),
-    eb.and([isReplaced(eb), eb.not(eb.exists(othersOf(eb, ">")))]),
-    eb.and([eb.not(isReplaced(eb)), eb.not(eb.exists(othersOf(eb, "<")))]),
+    eb.and([isReplaced(eb), eb.not(eb.exists(othersOf(eb, ">", through)))]),
+    eb.and([eb.not(isReplaced(eb)), eb.not(eb.exists(othersOf(eb, "<", through)))]),
   ]);
 
 /** The bytes that a row of the folded view has at most. */
-const foldedBytes = (eb: OutputExpressions) =>
+const foldedBytes = (eb: OutputExpressions, through: number) =>
   eb
     .case()
     .when(eb.or([eb("agent_output.fold_key", "is", null), isReplaced(eb)]))
@@ -97,7 +118,8 @@ const foldedBytes = (eb: OutputExpressions) =>
         .selectFrom("agent_output as other")
         .select(({ fn }) => fn.sum<number>(octets("other.body")).as("bytes"))
         .whereRef("other.execution_id", "=", "agent_output.execution_id")
-        .whereRef("other.fold_key", "=", "agent_output.fold_key"),
+        .whereRef("other.fold_key", "=", "agent_output.fold_key")
+        .where("other.sequence", "<=", through),
     )
     .end();
 
@@ -152,15 +174,16 @@ export async function findFolded(
 }
 
 const selectChanged = prepared<
-  { executionId: string; after: number; limit: number },
+  { executionId: string; after: number; through: number; limit: number },
   { sequence: number; fold_key: string | null; body: string }
->((db, { executionId, after, limit }) =>
+>((db, { executionId, after, through, limit }) =>
   db
     .selectFrom("agent_output")
     .select(["sequence", "fold_key", "body"])
     .where("execution_id", "=", executionId)
     .where("sequence", ">", after)
-    .where((eb) => eb.or([eb("fold_key", "is", null), eb.not(eb.exists(othersOf(eb, ">")))]))
+    .where("sequence", "<=", through)
+    .where((eb) => eb.or([eb("fold_key", "is", null), eb.not(eb.exists(othersOf(eb, ">", through)))]))
     .orderBy("sequence")
     .limit(limit),
 );
@@ -171,13 +194,13 @@ export interface ChangedBlock {
   readonly block: AgentOutputBlock;
 }
 
-/** Returns up to `limit` blocks after a number, without those that a later block has changed. */
+/** Returns up to `limit` blocks of a part after a number, without those that a later block has changed. */
 export async function findChangedOutput(
   db: Reader,
-  executionId: Handle<"agent_execution">,
+  { executionId, through }: OutputPart,
   after: number,
   limit: number,
 ): Promise<ChangedBlock[]> {
-  const rows = await selectChanged(db, { executionId, after, limit });
+  const rows = await selectChanged(db, { executionId, after, through, limit });
   return rows.map(({ fold_key, body }) => ({ key: fold_key, block: fromBody(AgentOutputBlockSchema, body) }));
 }

@@ -3,6 +3,7 @@ import { foldKey } from "../../domain/agent/agent-output-fold.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
+import type { OutputPart } from "./agent-conversation.ts";
 import { setLastSequence } from "./agent-progress.ts";
 import type { AgentOutputTable } from "./agent-schema.ts";
 
@@ -36,27 +37,30 @@ export async function appendOutput(
   tx.touch(executionId);
 }
 
-const selectAfter = prepared<{ executionId: string; after: number; limit: number }, { body: string }>(
-  (db, { executionId, after, limit }) =>
-    db
-      .selectFrom("agent_output")
-      .select("body")
-      .where("execution_id", "=", executionId)
-      .where("sequence", ">", after)
-      .orderBy("sequence")
-      .limit(limit),
+const selectAfter = prepared<
+  { executionId: string; after: number; through: number; limit: number },
+  { body: string }
+>((db, { executionId, after, through, limit }) =>
+  db
+    .selectFrom("agent_output")
+    .select("body")
+    .where("execution_id", "=", executionId)
+    .where("sequence", ">", after)
+    .where("sequence", "<=", through)
+    .orderBy("sequence")
+    .limit(limit),
 );
 
 /**
- * Returns up to `limit` blocks after a number, of an execution that was found in its organization.
+ * Returns up to `limit` blocks of a part after a number, of an execution that was found in its organization.
  */
 export async function findOutput(
   db: Reader,
-  executionId: Handle<"agent_execution">,
+  { executionId, through }: OutputPart,
   after: number,
   limit: number,
 ): Promise<AgentOutputBlock[]> {
-  const rows = await selectAfter(db, { executionId, after, limit });
+  const rows = await selectAfter(db, { executionId, after, through, limit });
   return rows.map(({ body }) => fromBody(AgentOutputBlockSchema, body));
 }
 

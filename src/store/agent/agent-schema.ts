@@ -60,6 +60,14 @@ export interface AgentExecutionTable {
   stopped_at: number | null;
   /** TurnOptions of its first turn, in JSON; null once a turn has taken them. */
   first_turn: string | null;
+  /** Id of the execution whose conversation it goes on with, which may have been removed; null for none. */
+  earlier_id: string | null;
+  /** Number of the last block before it in its conversation; 0 without an earlier execution. */
+  earlier_sequence: number;
+  /** 1 when it is a branch of the conversation, which the earlier execution may go on with, too. */
+  is_fork: number;
+  /** Set of RunOrigin by bits: who started the executions that it descends from; 0 unless it goes on with one. */
+  origins: number;
   /** JSON of usage, mode and activity, which change often; put into the status when it is read. */
   progress: string;
   body: string;

@@ -31,6 +31,7 @@ import * as twentySixth from "./migrations/0026-agent-output-fold.ts";
 import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
 import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
+import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -88,6 +89,7 @@ export const MIGRATIONS: readonly Migration[] = [
   twentyNinth,
   thirtieth,
   thirtyFirst,
+  thirtyThird,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

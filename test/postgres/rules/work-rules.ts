@@ -3,7 +3,7 @@ import { post } from "../../harness/call.ts";
 import { type FakeRunner, type Leased, registerRunner, succeeded } from "../../harness/fake-runner.ts";
 import { addMember } from "../../harness/member.ts";
 import { onCluster } from "../../harness/postgres-store.ts";
-import type { TestServer } from "../../harness/server.ts";
+import { runCommand, type TestServer } from "../../harness/server.ts";
 import { startExecution } from "../../harness/started-execution.ts";
 import { until } from "../../harness/until.ts";
 import {
@@ -35,6 +35,22 @@ const fail = (at: TestServer, { token }: FakeRunner, { leaseId, fence }: Leased)
 
 /** Rules of workflows and of work on runners. */
 export const WORK_RULES: readonly Rule[] = [
+  [
+    "of several that resume the same agent run, one does",
+    async ({ server, organizationId, token, call }) => {
+      const owner = ["--organization", organizationId, "--default", "--data-dir", server.dataDir];
+      const added = await runCommand(["agent", "add", "coder", "--command", "cat", ...owner]);
+      expect([added.code, added.stderr]).toEqual([0, ""]);
+      const { agentExecutionId: resumeFrom } = (await call("AgentService/StartAgent")).body;
+      await call("AgentService/StopAgentExecution", { agentExecutionId: resumeFrom });
+      return {
+        calls: times(6, (at: TestServer) =>
+          post(at, "AgentService/StartAgent", { resumeFrom }, token).then(outcomeOf),
+        ),
+        outcomes: ["done", ...times(5, "PHASE_UNSUITABLE")],
+      };
+    },
+  ],
   [
     "of a hundred that lease the same work, one gets it",
     async (place) => {

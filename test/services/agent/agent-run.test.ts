@@ -11,6 +11,7 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
+import { wholeOutput } from "../../../src/store/agent/agent-conversation.ts";
 import { findOutput } from "../../../src/store/agent/agent-output.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
@@ -188,7 +189,12 @@ describe("a run whose runner is lost", () => {
     });
     await expire();
     expect(await phaseOf(id)).toBe(Phase.PENDING);
-    const [, lost] = await findOutput(made.store.reader, await handleOf(made, caller, id), 0, 10);
+    const [, lost] = await findOutput(
+      made.store.reader,
+      wholeOutput(await handleOf(made, caller, id)),
+      0,
+      10,
+    );
     expect(lost).toMatchObject({
       sequence: 2n,
       inputId: "go on",
@@ -202,7 +208,9 @@ describe("a run whose runner is lost", () => {
   test("has no error in its answers where no turn was going on", async () => {
     const { id } = await runs.running();
     await expire();
-    expect(await findOutput(made.store.reader, await handleOf(made, caller, id), 0, 10)).toEqual([]);
+    expect(await findOutput(made.store.reader, wholeOutput(await handleOf(made, caller, id)), 0, 10)).toEqual(
+      [],
+    );
     expect((await runs.takeOn()).attempt).toBe(2);
   });
 

@@ -5,6 +5,7 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm, type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import type { AgentOutputBlock } from "#gen/service/v1/agent_pb.js";
 import {
   AgentService as AgentContract,
   type StartAgentRequestSchema,
@@ -54,6 +55,31 @@ export function inputsOf(
       await stream.return(undefined);
     },
   };
+}
+
+/** Returns the blocks that a watch sends up to the last that there is, beginning after a number. */
+export async function watchedBlocks(
+  made: TestStore,
+  caller: Caller,
+  request: MessageInitShape<typeof AgentContract.method.watchAgentExecution.input>,
+  isLast: (block: AgentOutputBlock) => boolean,
+): Promise<AgentOutputBlock[]> {
+  const leaving = new AbortController();
+  const method = AgentContract.method.watchAgentExecution;
+  const ctx = contextOf(method, caller, leaving.signal);
+  const stream = new AgentService(workDependencies(made)).watchAgentExecution(
+    create(method.input, request),
+    ctx,
+  );
+  const blocks: AgentOutputBlock[] = [];
+  for await (const { news } of stream) {
+    if (news.case !== "block") continue;
+    const block = news.value as AgentOutputBlock;
+    blocks.push(block);
+    if (isLast(block)) break;
+  }
+  leaving.abort();
+  return blocks;
 }
 
 /** Registers an agent of an organization, or without one of all; its id. */

@@ -105,6 +105,7 @@ export class AcpConversation {
         folder,
         mcpServers: servers,
         stateFolder: state.folder,
+        mustContinue: facts.resumedFrom !== "",
         signal,
         onReplay: (isReplaying) => this.#services.ignoreUpdates(isReplaying),
       });

@@ -44,6 +44,8 @@ export interface SessionOptions {
   readonly mcpServers: readonly McpServer[];
   /** The folder of the run's own files. */
   readonly stateFolder: string;
+  /** True to fail where an earlier session does not go on: the run was started to go on with it. */
+  readonly mustContinue: boolean;
   /** Aborted when the agent took too long, or is to end. */
   readonly signal: AbortSignal;
   /** Called around the replay of an earlier session, of which the updates are known already. */
@@ -82,7 +84,7 @@ export async function introduce(agent: ClientContext, signal: AbortSignal): Prom
 
 /**
  * Opens the session of a run: goes on with the one that an earlier process had, where the agent can, or makes a new one.
- * @throws WorkFailure for an agent that demands authentication
+ * @throws WorkFailure for an agent that demands authentication, and for an earlier session that must go on and does not
  */
 export async function openSession(peer: AcpPeer, options: SessionOptions): Promise<AcpSession> {
   const earlier = await readSession(options.stateFolder);
@@ -93,6 +95,11 @@ export async function openSession(peer: AcpPeer, options: SessionOptions): Promi
     options.signal.throwIfAborted();
     if (isAuthRequired(error)) throw unauthenticated(peer);
     const why = error instanceof RequestError ? error.message : "it offers no way to";
+    if (options.mustContinue)
+      throw new WorkFailure(
+        "agent_failed",
+        `the agent cannot go on with the session of the run that was resumed, start another run in the environment: ${why}`,
+      );
     return newSession(peer, options, {
       number: earlier.number + 1,
       lost: `the agent could not go on with its session, and begins a new one: ${why}`,

@@ -22,7 +22,9 @@ export async function toAgentWork(
   environment: Environment,
   { command, form, mcpServers }: RegisteredAgent,
 ) {
+  const { id, metadata } = stored.execution;
   return create(AgentWorkSchema, {
+    conversationId: metadata?.conversationId || id,
     agentExecution: await presentAgentExecution(tx.db, scope, stored),
     environment,
     command: [...command],

@@ -11,11 +11,8 @@ import { hasStopped } from "../../../domain/agent/agent-execution.ts";
 import { type Asked, approvalOutcome, askedText, isPending } from "../../../domain/approval/approval.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost } from "../../../domain/error.ts";
-import {
-  type ApprovalRuling,
-  ApprovalEffect as Effect,
-  rulingOn,
-} from "../../../domain/policy/approval-policy.ts";
+import { type ApprovalRuling, ApprovalEffect as Effect } from "../../../domain/policy/approval-policy.ts";
+import { rulingOnDescent } from "../../../domain/policy/descent-ruling.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import {
@@ -31,7 +28,7 @@ import { askApproval } from "../../approval/approval-asking.ts";
 import { cancelApproval } from "../../approval/approval-end.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { writeUnderLease } from "../../runner/held-lease.ts";
-import { findOrigin } from "./run-origin.ts";
+import { findOrigins } from "../run-origin.ts";
 
 /** Number of approvals that a run may wait for at the same time. */
 const MAX_PENDING = 32;
@@ -84,9 +81,9 @@ async function request(
   if (same) return asApproval(same);
   for (const each of known.filter(isPending))
     await cancelApproval(tx, scope, each, "the agent asks for something else in its place");
-  const origin = await findOrigin(tx.db, scope, stored);
+  const origins = await findOrigins(tx.db, scope, stored);
   const { kind, tool } = asked.case === "question" ? QUESTION : asked.value;
-  const ruling = rulingOn(await findPolicies(tx.db, scope), { kind, tool, origin });
+  const ruling = rulingOnDescent(await findPolicies(tx.db, scope), { kind, tool }, origins);
   if (ruling.effect !== Effect.ASK) return asPolicy(ruling);
   const pending = await findPendingApprovals(tx.db, scope, { agentExecutionId });
   if (pending.length >= MAX_PENDING)

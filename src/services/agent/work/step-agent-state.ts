@@ -10,6 +10,7 @@ import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-e
 import { appendText } from "../../../domain/agent/agent-output.ts";
 import { notFound } from "../../../domain/error.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { wholeOutput } from "../../../store/agent/agent-conversation.ts";
 import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findQueuedInputs } from "../../../store/agent/agent-input.ts";
@@ -62,7 +63,7 @@ async function lastAnswer(db: Reader, { execution, lastSequence }: StoredAgentEx
   const begin = await findTurnBegin(db, execution.id, lastSequence);
   let answer = "";
   for (let after = begin - 1; after < lastSequence && answer.length < MAX_ANSWER_CHARACTERS; ) {
-    const blocks = await findOutput(db, execution.id, after, BLOCKS_PER_READ);
+    const blocks = await findOutput(db, wholeOutput(execution.id), after, BLOCKS_PER_READ);
     if (blocks.length === 0) break;
     answer = appendText(answer, blocks, MAX_ANSWER_CHARACTERS);
     after += blocks.length;

@@ -28,7 +28,7 @@ import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";
-import { findOrigin } from "./run-origin.ts";
+import { findOrigins } from "../run-origin.ts";
 
 /** Starts a sub-agent of the leased agent execution, in the same environment and with the same creator. */
 export function startSubagent(
@@ -63,7 +63,7 @@ async function start(
     const parentAgent = await findAgent(tx.db, scope, spec?.agentId ?? "");
     // A parent that cannot ask itself does without.
     if (!parentAgent || canAsk(parentAgent.form))
-      requireNothingAsked(policies, await findOrigin(tx.db, scope, parent));
+      for (const origin of await findOrigins(tx.db, scope, parent)) requireNothingAsked(policies, origin);
   }
   // The policy may have changed since the parent was started.
   if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);

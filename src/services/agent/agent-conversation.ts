@@ -1,0 +1,27 @@
+import type { Caller } from "../../domain/identity/caller.ts";
+import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { findEarlierParts, type OutputPart, wholeOutput } from "../../store/agent/agent-conversation.ts";
+import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
+import type { Reader } from "../../store/store.ts";
+
+/**
+ * Returns the parts of the conversation of an agent execution that the caller may read, oldest first: its own output,
+ * and that of the executions that it goes on with, back to the first that the caller may not read.
+ */
+export async function findConversation(
+  db: Reader,
+  caller: Caller,
+  { execution, earlier }: StoredAgentExecution,
+): Promise<readonly OutputPart[]> {
+  const own = wholeOutput(execution.id);
+  if (!earlier) return [own];
+  const policies = await findPolicies(db, caller);
+  // All of a conversation is in one environment, and so on one runner.
+  const runnerId = caller.role === "runner" ? caller.subject.id : "";
+  const parts = await findEarlierParts(db, caller, earlier);
+  const unreadable = parts.findIndex(
+    ({ creator }) => !mayReadAgentExecution(policies, caller, { creator, runnerId }),
+  );
+  return [...parts.slice(0, unreadable < 0 ? parts.length : unreadable).reverse(), own];
+}

@@ -1,0 +1,77 @@
+import type { ExtAgentSettings } from "#gen/service/v1/agent_pb.js";
+import type { StartAgentRequest } from "#gen/service/v1/agent_service_pb.js";
+import {
+  agentUnregistered,
+  environmentGone,
+  requireContinuable,
+  requireNoPlace,
+  requireNotContinued,
+  requireNotOfStep,
+  requireSameAgent,
+} from "../../domain/agent/conversation/agent-continuation.ts";
+import { notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { requireOwnershipFor } from "../../domain/identity/ownership.ts";
+import { RunOrigin as Origin } from "../../domain/policy/approval-policy.ts";
+import { findAgent, findDefaultAgent } from "../../store/agent/agent.ts";
+import { type EarlierExecution, findContinuation } from "../../store/agent/agent-conversation.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import type { Reader, WriteTransaction } from "../../store/store.ts";
+import type { EarlierConversation } from "./agent-execution.ts";
+import { findOrigins, originBits, originOf } from "./run-origin.ts";
+
+/** What a run that goes on with another is started with, besides what the request says itself. */
+export interface Continuation
+  extends Pick<StartAgentRequest, "agentId" | "name" | "runnerId" | "sessionId" | "mode"> {
+  readonly extAgentSettings: ExtAgentSettings | undefined;
+  readonly earlier: EarlierConversation;
+  readonly stored: StoredAgentExecution;
+}
+
+/**
+ * Returns what the run starts with that goes on with the one that a request names.
+ * @throws DomainError NOT_FOUND; PERMISSION_DENIED for a caller that may not send to it; VALUE_UNUSABLE for another
+ *   agent or a place of its own; PHASE_UNSUITABLE for one that cannot be resumed
+ */
+export async function resolveContinuation(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: StartAgentRequest,
+): Promise<Continuation> {
+  const stored = await findAgentExecution(tx.db, caller, req.resumeFrom);
+  if (!stored) throw notFound("agent execution");
+  const { execution, environmentId, lastSequence } = stored;
+  const { creator } = execution.metadata ?? {};
+  requireNoPlace(req);
+  requireOwnershipFor("service.v1.AgentService/SendToAgentExecution", caller, creator);
+  requireContinuable(execution);
+  requireSameAgent(execution, req.agentId);
+  const origins = await findOrigins(tx.db, caller, stored);
+  requireNotOfStep(execution, origins.includes(Origin.WORKFLOW_STEP));
+  requireNotContinued(execution, await findContinuation(tx.db, caller, environmentId, execution.id));
+  if (!(await findEnvironment(tx.db, caller, environmentId))) throw environmentGone();
+  return {
+    stored,
+    agentId: await agentIdOf(tx.db, caller, stored),
+    name: req.name || (execution.metadata?.name ?? ""),
+    runnerId: stored.runnerId ?? "",
+    sessionId: execution.metadata?.sessionId ?? "",
+    mode: req.mode || stored.progress.mode,
+    extAgentSettings: req.extAgentSettings ?? execution.spec?.extAgentSettings,
+    earlier: {
+      id: execution.id,
+      sequence: lastSequence,
+      isFork: false,
+      origins: originBits([...origins, originOf(caller.subject.principal)]),
+      conversationId: execution.metadata?.conversationId || execution.id,
+    } satisfies EarlierExecution & EarlierConversation,
+  };
+}
+
+/** Returns the id of the agent; empty for the default one, which needs no permission by a policy. */
+async function agentIdOf(db: Reader, caller: Caller, { execution }: StoredAgentExecution): Promise<string> {
+  const agentId = execution.spec?.agentId ?? "";
+  if (!(await findAgent(db, caller, agentId))) throw agentUnregistered();
+  return (await findDefaultAgent(db, caller))?.agent.id === agentId ? "" : agentId;
+}

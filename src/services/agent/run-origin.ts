@@ -1,0 +1,38 @@
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import { RunOrigin as Origin } from "../../domain/policy/approval-policy.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import type { Reader, Scope } from "../../store/store.ts";
+
+const ORIGINS: readonly Origin[] = [Origin.PERSON, Origin.SERVICE_ACCOUNT, Origin.WORKFLOW_STEP];
+
+/**
+ * Returns who started the executions that an execution descends from: the first of its tree, and where that goes on
+ * with the conversation of another, those that this one descends from as well. No run may do more than any of them.
+ */
+export async function findOrigins(
+  db: Reader,
+  scope: Scope,
+  stored: StoredAgentExecution,
+): Promise<readonly Origin[]> {
+  let root = stored;
+  for (;;) {
+    const parentId = root.execution.metadata?.parentExecutionId ?? "";
+    const parent = parentId === "" ? undefined : await findAgentExecution(db, scope, parentId);
+    if (!parent) break;
+    root = parent;
+  }
+  const { earlier } = root;
+  if (earlier) return ORIGINS.filter((origin) => (earlier.origins & (1 << origin)) !== 0);
+  if (root.stepKey !== null) return [Origin.WORKFLOW_STEP];
+  return [originOf(root.execution.metadata?.creator?.principal)];
+}
+
+/** Returns what a run that a principal starts counts as. */
+export function originOf(principal: Principal | undefined): Origin {
+  return principal === Principal.SERVICE_ACCOUNT ? Origin.SERVICE_ACCOUNT : Origin.PERSON;
+}
+
+/** Returns origins as the set of bits that is stored. */
+export function originBits(origins: readonly Origin[]): number {
+  return origins.reduce((bits, origin) => bits | (1 << origin), 0);
+}
