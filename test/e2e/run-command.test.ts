@@ -114,6 +114,31 @@ describe("chartroom run", () => {
     expect(await ids("--limit", "1")).toEqual([waiting]);
   });
 
+  test("resumes a run that has stopped, and prints the output of the new one", async () => {
+    const first = await startRun("--prompt", "echo one", "--name", "Try it");
+    await run("watch", first, "--until-waiting");
+    const early = refused(await chartroom(["run", "resume", first]));
+    expect(early).toEqual([1, expect.stringMatching(/has not stopped: send to it, or stop it/)]);
+    await run("stop", first);
+    await run("watch", first);
+    const resumed = await run("resume", first, "echo two", "--watch", "--until-waiting");
+    expect(resumed.slice(0, 37)).toMatch(ID);
+    expect(resumed).toContain("-- echo two\ntwo\n");
+    expect(resumed).not.toContain("one");
+    const second = resumed.slice(0, 36);
+    expect(await run("watch", second, "--until-waiting")).toMatch(/-- echo one\none\n.*-- echo two\ntwo\n/s);
+    expect(refused(await chartroom(["run", "resume", first]))).toEqual([
+      1,
+      `the agent run was resumed as ${second}: go on with that one`,
+    ]);
+    await run("stop", second);
+    await run("watch", second);
+    const fed = await chartroom(["run", "resume", second, "-", "--json"], {}, "echo three\n");
+    expect([fed.code, fed.stderr]).toEqual([0, ""]);
+    const third = JSON.parse(fed.stdout).agentExecutionId;
+    expect(await run("watch", third, "--until-waiting")).toContain("-- echo three\nthree\n");
+  });
+
   test("ends with a code of its own when the run has failed", async () => {
     const id = await startRun("--prompt", "fail badly");
     const { code, stdout } = await chartroom(["run", "watch", id]);
@@ -131,6 +156,7 @@ describe("a command that calls a server says what is wrong, and ends with a code
       ["watch", none],
       ["send", none, "x"],
       ["stop", none],
+      ["resume", none],
     ])
       expect(refused(await chartroom(["run", ...args]))).toEqual([1, expect.stringMatching(/not found/)]);
   });

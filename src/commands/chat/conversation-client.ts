@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type CallOptions, type Client, createClient } from "@connectrpc/connect";
+import { type CallOptions, type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
 import {
   type AgentControlInputSchema,
   type AgentInput,
@@ -26,6 +26,8 @@ export type Notify = (text: string) => void;
 
 export interface ConversationOptions extends ServerAccess {
   readonly agentExecutionId: string;
+  /** Number of the block after which its output is read; undefined to begin with the conversation. */
+  readonly earlierSequence?: bigint | undefined;
   /** Time for which an unreachable server is tried again, in milliseconds. */
   readonly retryForMs: number;
 }
@@ -38,14 +40,16 @@ export class ConversationClient {
 
   readonly #server: string;
   readonly #retryForMs: number;
+  readonly #earlierSequence: bigint;
   isUnreachable = false;
 
-  constructor({ server, token, agentExecutionId, retryForMs }: ConversationOptions) {
+  constructor({ server, token, agentExecutionId, earlierSequence, retryForMs }: ConversationOptions) {
     this.#client = createClient(AgentService, createHttpTransport(server));
     this.#agentExecutionId = agentExecutionId;
     this.#headers = { authorization: `Bearer ${token}` };
     this.#server = server;
     this.#retryForMs = retryForMs;
+    this.#earlierSequence = earlierSequence ?? 0n;
   }
 
   /** Returns whether the last attempt could not reach the server. */
@@ -76,9 +80,30 @@ export class ConversationClient {
    * Lists the queued inputs in the order of delivery; with `all`, all sent inputs
    * in the order of arrival.
    */
-  async inputs(all: boolean): Promise<AgentInput[]> {
+  inputs(all: boolean): Promise<AgentInput[]> {
+    return this.#inputsOf(this.#agentExecutionId, all);
+  }
+
+  /** Lists the inputs of the executions that this one goes on with, the newest execution first. */
+  async earlierInputs(): Promise<AgentInput[]> {
     const inputs: AgentInput[] = [];
-    const asked = { agentExecutionId: this.#agentExecutionId, includePast: all };
+    for (let agentExecutionId = this.#agentExecutionId; ; ) {
+      const { agentExecution } = await this.#client.getAgentExecution({ agentExecutionId }, this.#options());
+      agentExecutionId = agentExecution?.metadata?.resumedFrom ?? "";
+      if (agentExecutionId === "") return inputs;
+      try {
+        inputs.push(...(await this.#inputsOf(agentExecutionId, true)));
+      } catch (error) {
+        // It was deleted, or is not open to the caller.
+        if (ConnectError.from(error).code === Code.NotFound) return inputs;
+        throw error;
+      }
+    }
+  }
+
+  async #inputsOf(agentExecutionId: string, all: boolean): Promise<AgentInput[]> {
+    const inputs: AgentInput[] = [];
+    const asked = { agentExecutionId, includePast: all };
     for (let token = ""; ; ) {
       const pagination = { pageSize: PAGE, token };
       const page = await this.#client.listAgentInputs({ ...asked, pagination }, this.#options());
@@ -128,7 +153,7 @@ export class ConversationClient {
     signal: AbortSignal,
     note: Notify,
   ): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
-    let afterSequence = 0n;
+    let afterSequence = this.#earlierSequence;
     let hasStopped = false;
     let reachedAt = performance.now();
     // The first break of a connection is not reported: the next attempt may succeed at once.

@@ -1,5 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import {
+  type AgentExecution,
+  type AgentInput,
+  AgentExecution_Phase as Phase,
+} from "#gen/service/v1/agent_pb.js";
 import { isTemporary, messageOf } from "../client/call.ts";
 import type { ConversationClient } from "./conversation-client.ts";
 import { HELP, type TypedLine } from "./typed-line.ts";
@@ -71,9 +75,11 @@ export class Screen {
   async #loadInputTexts(inputId: string): Promise<void> {
     if (inputId === "" || this.#inputTexts.has(inputId)) return;
     // While the server cannot be reached, the id is shown instead.
-    const inputs = await this.#conversation.inputs(true).catch(() => []);
+    const inputs = await this.#conversation.inputs(true).catch((): AgentInput[] => []);
+    const isEarlier = !inputs.some(({ id }) => id === inputId);
+    const earlier = isEarlier ? await this.#conversation.earlierInputs().catch(() => []) : [];
     this.#inputTexts.set(inputId, inputId);
-    for (const input of inputs) this.#inputTexts.set(input.id, wordsOf(input));
+    for (const input of [...earlier, ...inputs]) this.#inputTexts.set(input.id, wordsOf(input));
   }
 
   async untilAnswered(signal: AbortSignal): Promise<void> {

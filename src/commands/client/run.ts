@@ -64,6 +64,38 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
   return agentExecutionId;
 }
 
+/** What `chartroom run resume` is given. */
+export interface RunResumption {
+  /** Id of the run that has stopped. */
+  readonly run: string;
+  /** The first message; undefined for none. */
+  readonly prompt: string | undefined;
+}
+
+/** A run that goes on with another. */
+export interface ResumedRun {
+  readonly id: string;
+  /** Number of the last block before its own. */
+  readonly earlierSequence: bigint;
+}
+
+/**
+ * Starts a run that goes on with one that has stopped.
+ * @throws StartError
+ */
+export async function resumeRun(access: ServerAccess, { run, prompt }: RunResumption): Promise<ResumedRun> {
+  const agents = agentsOf(access);
+  const key = randomUUID();
+  const request = { resumeFrom: run, ...(prompt !== undefined && { userInput: message(prompt) }) };
+  const { agentExecutionId: id } = await call(access, (options) =>
+    agents.startAgent(request, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  );
+  const { agentExecution } = await call(access, (options) =>
+    agents.getAgentExecution({ agentExecutionId: id }, options),
+  );
+  return { id, earlierSequence: agentExecution?.metadata?.earlierSequence ?? 0n };
+}
+
 /** @throws StartError for more than one code context */
 function codeContextOf({ project, environment, url, class: environmentClassId }: RunStart): {
   readonly codeContext?: MessageInitShape<typeof AgentCodeContextSchema>;

@@ -93,6 +93,30 @@ export function declareRun(program: Command, terminal: Terminal): void {
   );
   declareRunApprove(run, terminal);
   withSettings(
+    watchOptions(
+      run
+        .command("resume")
+        .description("go on with a run that has stopped, in a new run, and print the id of that")
+        .argument("<run>", "the id of the run that has stopped")
+        .argument("[text]", "the first message; - reads it from standard input")
+        .option("--watch", "print the output of the new run after its id, as `run watch` does"),
+    ).action(
+      async (
+        run: string,
+        given: string | undefined,
+        { watch = false, ...flags }: ClientFlags & Watching & { readonly watch?: boolean },
+      ) => {
+        const access = accessOf(flags, terminal.env);
+        const { resumeRun, textOf } = await loadRunCommands();
+        const prompt = given === undefined ? undefined : await textOf(given, terminal.input);
+        const { id, earlierSequence } = await resumeRun(access, { run, prompt });
+        terminal.print(flags.json ? `${JSON.stringify({ agentExecutionId: id })}\n` : `${id}\n`);
+        if (watch) await follow(terminal, access, id, { ...flags, earlierSequence });
+      },
+    ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
     run
       .command("stop")
       .description("stop a run, and its sub-agents with it")
@@ -116,11 +140,16 @@ async function follow(
   terminal: Terminal,
   access: ServerAccess,
   agentExecutionId: string,
-  { untilWaiting = false, json = false, retryFor }: Watching,
+  {
+    untilWaiting = false,
+    json = false,
+    retryFor,
+    earlierSequence,
+  }: Watching & { readonly earlierSequence?: bigint },
 ): Promise<void> {
   const { watchRun } = await import("../client/watch-run.ts");
   const { print } = terminal;
-  const place = { ...access, agentExecutionId, retryForMs: retryFor * 1_000 };
+  const place = { ...access, agentExecutionId, earlierSequence, retryForMs: retryFor * 1_000 };
   const isWell = await watchRun({ ...place, untilWaiting, json, print });
   terminal.setExitCode(isWell ? 0 : ExitCode.runFailed);
 }
