@@ -6,8 +6,16 @@ import type { LinkState } from "./database-link.ts";
 /** Type of the engine's message that carries a notification (NotificationResponse). */
 const NOTIFICATION = "A".charCodeAt(0);
 
-/** Type of the engine's message that carries statements without values (Query). */
+/** Types of the messages that carry statements, or run one by its name behind that of a portal (Query, Bind). */
 const QUERY = "Q".charCodeAt(0);
+const BIND = "B".charCodeAt(0);
+
+/** Returns the statement of a message, or its name; undefined for other messages. */
+function statementOf(message: Buffer): string | undefined {
+  if (message[0] === QUERY) return message.toString("utf8", 5, message.length - 1);
+  if (message[0] === BIND) return message.toString("utf8", 5).split("\0")[1];
+  return undefined;
+}
 
 /** What one connection's client has sent since its transaction began. */
 class Transaction {
@@ -19,14 +27,14 @@ class Transaction {
 
   /** Notes a whole message of the client. */
   read(message: Buffer, marker: string): void {
-    const text = message[0] === QUERY ? message.toString("utf8", 5, message.length - 1) : "";
-    if (text.startsWith("begin")) this.marked.clear();
+    const statement = statementOf(message);
+    if (statement?.startsWith("begin")) this.marked.clear();
     if (marker !== "" && message.includes(marker)) {
       for (const rest of message.toString("utf8").split(marker).slice(1)) {
         this.marked.add(/^\d*/.exec(rest)?.[0] ?? "");
       }
     }
-    this.isCommitting = text === "commit";
+    if (statement !== undefined) this.isCommitting = statement === "commit";
   }
 }
 

@@ -15,20 +15,46 @@ export const TYPES: pg.CustomTypesConfig = {
 };
 
 /** What the driver calls of a query as its answer arrives; its declarations leave that out. */
-interface DriverQuery extends pg.Submittable {
+export interface DriverQuery extends pg.Submittable {
   name: string | undefined;
+  text: string;
+  values: readonly unknown[];
   callback: (error: Error | null | undefined) => void;
+  submit(connection: pg.Connection): Error | null;
   prepare(connection: pg.Connection): void;
   handleRowDescription(message: { readonly fields: readonly pg.FieldDef[] }): void;
   handleDataRow(message: { readonly fields: readonly (string | null)[] }): void;
-  handleCommandComplete(): void;
+  handleCommandComplete(message: { readonly text: string }): void;
+  handleReadyForQuery(connection: pg.Connection): void;
+  handleError(error: Error, connection: pg.Connection): void;
 }
 
-const DriverQuery = pg.Query as unknown as new (text: string, values?: readonly unknown[]) => DriverQuery;
+export const DriverQuery = pg.Query as unknown as new (
+  text: string,
+  values?: readonly unknown[],
+) => DriverQuery;
 
-interface Column {
+/** A column of an answer. */
+export interface Column {
   readonly name: string;
   readonly parse: (text: string) => unknown;
+}
+
+/** Returns the columns that the engine has described. */
+export const columnsOf = (fields: readonly pg.FieldDef[]): Column[] =>
+  fields.map(({ name, dataTypeID }) => ({ name, parse: TYPES.getTypeParser(dataTypeID, "text") }));
+
+/** Returns a row by its columns. */
+export function rowOf(
+  columns: readonly Column[],
+  fields: readonly (string | null)[],
+): Record<string, unknown> {
+  const row: Record<string, unknown> = {};
+  for (const [index, { name, parse }] of columns.entries()) {
+    const text = fields[index] ?? null;
+    row[name] = text === null ? null : parse(text);
+  }
+  return row;
 }
 
 /** What a connection knows of its prepared statements. */
@@ -79,20 +105,12 @@ export class PreparedRead extends DriverQuery {
   }
 
   override handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
-    this.#columns = fields.map(({ name, dataTypeID }) => ({
-      name,
-      parse: TYPES.getTypeParser(dataTypeID, "text"),
-    }));
+    this.#columns = columnsOf(fields);
     if (this.name) this.#statements.columns.set(this.name, this.#columns);
   }
 
   override handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
-    const row: Record<string, unknown> = {};
-    for (const [index, { name, parse }] of this.#columns.entries()) {
-      const text = fields[index] ?? null;
-      row[name] = text === null ? null : parse(text);
-    }
-    this.#rows.push(row);
+    this.#rows.push(rowOf(this.#columns, fields));
   }
 
   override handleCommandComplete(): void {}

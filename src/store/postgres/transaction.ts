@@ -74,12 +74,10 @@ export class Transaction {
    * @throws the engine's error, also when the locks were not to be had within `waitMs`
    */
   async begin(locks: LockSet | undefined, waitMs: number): Promise<number> {
-    const [, level] = await Promise.all([
-      this.client.query(`begin isolation level read committed; ${this.#limit(waitMs, 0)}`),
-      lockForWrite(this.client, locks ?? []),
-    ]);
-    this.#featureLevel = level;
-    return level;
+    this.client.sendAhead({ name: "begin", text: "begin isolation level read committed" });
+    this.#limit(waitMs, 0);
+    this.#featureLevel = await lockForWrite(this.client, locks ?? []);
+    return this.#featureLevel;
   }
 
   /** The feature level of the data. */
@@ -97,9 +95,8 @@ export class Transaction {
     const mark = group.mark();
     const { deadline } = write;
     const leftMs = deadline === undefined ? 0 : Math.max(1, deadline - performance.now());
-    const limits = this.#limit(leftMs || LOCK_WAIT_MS, leftMs);
-    const savepoint = this.#hasSavepoints ? "savepoint attempt" : "";
-    if (limits !== "" || savepoint !== "") client.sendAhead({ text: `${limits}${savepoint}` });
+    this.#limit(leftMs || LOCK_WAIT_MS, leftMs);
+    if (this.#hasSavepoints) client.sendAhead({ text: "savepoint attempt" });
     this.#attempts += 1;
     this.#hasParts = false;
     const { changes } = client;
@@ -114,7 +111,7 @@ export class Transaction {
       if (isBroken(error) || isRetryable(error)) throw error;
       const settle = () => write.reject(this.#errorOf(error, write));
       if (this.#hasSavepoints) {
-        await client.query("rollback to savepoint attempt; release savepoint attempt");
+        await backTo(client, "attempt");
       } else if (this.#needsSavepoints || client.refusal || client.changes > changes) {
         await client.answered();
         // A part may have counted as done whose change the engine then refused, and the write have failed of that.
@@ -144,7 +141,7 @@ export class Transaction {
       // connection is reported as unavailable.
       if (isRetryable(error)) throw error;
       if (isBroken(error)) throw this.#fail(error);
-      if (this.#hasSavepoints) await client.query("rollback to savepoint part; release savepoint part");
+      if (this.#hasSavepoints) await backTo(client, "part");
       else if (this.#needsSavepoints || client.refusal || client.changes > changes)
         throw this.#restart(error);
       undo();
@@ -174,24 +171,21 @@ export class Transaction {
 
   async #commit(seal: AuditSeal): Promise<void> {
     // Those of the last caller; what follows is for all of them.
-    const limits = this.#limit(LOCK_WAIT_MS, 0);
-    if (limits !== "") this.client.sendAhead({ text: limits });
+    this.#limit(LOCK_WAIT_MS, 0);
     await this.group.writeOut(seal);
     if (this.client.failure) throw this.client.failure;
-    const { command } = await this.client.query("commit");
+    const { command } = await this.client.query({ name: "commit", text: "commit" });
     // The engine takes the commit of a transaction that has failed as the request to end it.
     if (command !== "COMMIT") throw this.client.failure ?? new Error(`the transaction ended with ${command}`);
   }
 
-  /** Returns the statements that set the limits of a statement, in milliseconds, where they are others. */
-  #limit(lockMs: number, statementMs: number): string {
-    let text = "";
+  /** Sets the limits of a statement, in milliseconds, where they are others. */
+  #limit(lockMs: number, statementMs: number): void {
     const lock = Math.min(Math.max(1, Math.ceil(lockMs)), MAX_MS);
-    if (lock !== this.#lockMs) text += `set local lock_timeout = ${lock}; `;
+    if (lock !== this.#lockMs) this.client.sendAhead(setting("lock_timeout", lock));
     const statement = Math.min(Math.ceil(statementMs), MAX_MS);
-    if (statement !== this.#statementMs) text += `set local statement_timeout = ${statement}; `;
+    if (statement !== this.#statementMs) this.client.sendAhead(setting("statement_timeout", statement));
     [this.#lockMs, this.#statementMs] = [lock, statement];
-    return text;
   }
 
   #errorOf(error: unknown, { deadline }: WaitingWrite): unknown {
@@ -203,6 +197,19 @@ export class Transaction {
 
 /** The longest limit that the engine takes. */
 const MAX_MS = 2 ** 31 - 1;
+
+/** Returns the statement that changes a setting for the transaction. */
+const setting = (name: string, value: number): pg.QueryConfig => ({
+  name: `set-${name}`,
+  text: `select set_config('${name}', $1, true)`,
+  values: [value],
+});
+
+/** Takes back what came after a savepoint, and removes it. */
+async function backTo(client: pg.ClientBase, savepoint: string): Promise<void> {
+  await client.query(`rollback to savepoint ${savepoint}`);
+  await client.query(`release savepoint ${savepoint}`);
+}
 
 /** Time by which the engine may find earlier than this process that a limit has passed, in milliseconds. */
 const CLOCK_MS = 10;

@@ -1,20 +1,24 @@
 import pg from "pg";
+import { Batch, type BatchAnswer } from "./batch.ts";
+import type { Column } from "./prepared-read.ts";
 import { isBroken } from "./storage-problem.ts";
 
 /** Number of statements that may be under way without anybody waiting for them. */
 const MAX_AHEAD = 64;
 
 /**
- * A connection that writes. Statements go to the engine as they are asked for, those of one moment in one piece, without
- * waiting for each other's answers; the engine carries them out in their order. What nobody needs an answer of is sent
- * ahead of the next statement, so that a write waits for the engine as often as it reads.
+ * A connection that writes. Statements go to the engine without waiting for each other's answers; those of one moment
+ * are a batch, which the engine answers in one piece. What nobody needs an answer of is sent ahead of the next
+ * statement, so that a write waits for the engine as often as it reads.
  */
 export class WriteClient extends pg.Client {
+  readonly #known = new Map<string, readonly Column[]>();
+  /** The batch of the present turn of the event loop; undefined while it is empty. */
+  #batch: Batch | undefined;
   #ahead = 0;
   #failure: Error | undefined;
   #refusal: Error | undefined;
   #changes = 0;
-  #isHeld = false;
 
   constructor(config?: pg.ClientConfig) {
     super({ ...config, pipeline: true });
@@ -45,18 +49,20 @@ export class WriteClient extends pg.Client {
 
   /** Sends a statement whose answer nobody needs. @param onFailure called with its error */
   sendAhead(query: pg.QueryConfig, onFailure?: (error: Error) => void): void {
-    this.#hold();
     this.#count(query.text);
     this.#ahead += 1;
-    // Not the form that returns a promise: the driver calls this at once where it cannot send the values.
-    const settle = (error?: Error | null) => {
-      this.#ahead -= 1;
-      if (!error) return;
-      this.#failure ??= error;
-      this.#refusal ??= error;
-      onFailure?.(error);
-    };
-    super.query({ ...query }, settle);
+    this.#add(
+      query,
+      () => {
+        this.#ahead -= 1;
+      },
+      (error) => {
+        this.#ahead -= 1;
+        this.#failure ??= error;
+        this.#refusal ??= error;
+        onFailure?.(error);
+      },
+    );
   }
 
   /** Waits for the answers to all that was sent; never rejects, unless the connection breaks. */
@@ -68,40 +74,45 @@ export class WriteClient extends pg.Client {
   }
 
   override query(...args: unknown[]): never {
-    this.#hold();
-    const text = textOf(args[0]);
+    const [first] = args;
+    const query = typeof first === "string" ? { text: first, values: args[1] as unknown[] } : first;
+    const { promise, resolve, reject } = Promise.withResolvers<BatchAnswer>();
+    const { text } = query as pg.QueryConfig;
     this.#count(text);
-    const result = Reflect.apply(super.query, this, args) as Promise<unknown>;
-    const answer = result.then(
-      (value) => {
-        if (text.startsWith("rollback")) this.#failure = this.#refusal = undefined;
-        return value;
+    const isRollback = text.startsWith("rollback");
+    // The engine skips what comes after a statement that fails, but not what comes after the batch.
+    if (isRollback) this.#send();
+    this.#add(
+      query as pg.QueryConfig,
+      (answer) => {
+        if (isRollback) this.#failure = this.#refusal = undefined;
+        resolve(answer);
       },
       (error) => {
         this.#refusal ??= error;
-        throw isBroken(error) ? error : (this.#failure ?? error);
+        reject(isBroken(error) ? error : (this.#failure ?? error));
       },
     );
     // Of the driver's many forms the one that returns a promise is used; `never` fits the declarations of all.
-    return answer as never;
+    return promise as never;
+  }
+
+  /** Adds a statement to the batch, which is sent when the turn of the event loop ends. */
+  #add(query: pg.QueryConfig, resolve: (answer: BatchAnswer) => void, reject: (error: Error) => void): void {
+    if (!this.#batch) {
+      this.#batch = new Batch(this.#known);
+      setImmediate(() => this.#send());
+    }
+    this.#batch.add(query, resolve, reject);
+  }
+
+  #send(): void {
+    const batch = this.#batch;
+    this.#batch = undefined;
+    if (batch) super.query(batch);
   }
 
   #count(text: string): void {
     if (!text.startsWith("select")) this.#changes += 1;
   }
-
-  /** Keeps what is written from being sent until the turn of the event loop ends. */
-  #hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
-    const { stream } = this.connection;
-    stream.cork();
-    setImmediate(() => {
-      this.#isHeld = false;
-      stream.uncork();
-    });
-  }
 }
-
-const textOf = (query: unknown): string =>
-  typeof query === "string" ? query : (query as pg.QueryConfig).text;
