@@ -3,7 +3,7 @@ import type { Kysely } from "kysely";
 import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
 import { Group } from "../group.ts";
-import type { AuditSeal } from "../record/record.ts";
+import { type AuditSeal, readHeadAhead } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import { StoreUnavailable } from "../store.ts";
 import { builderOfClient, guardRows } from "./connection.ts";
@@ -77,6 +77,9 @@ export class Transaction {
     this.client.sendAhead({ name: "begin", text: "begin isolation level read committed" });
     this.#limit(waitMs, 0);
     this.#featureLevel = await lockForWrite(this.client, locks ?? []);
+    // It goes with the first read of the first write; one that is not there fails the change that names it.
+    if (typeof locks === "object" && locks.length === 1 && locks[0])
+      readHeadAhead(this.group, locks[0]).catch(() => {});
     return this.#featureLevel;
   }
 

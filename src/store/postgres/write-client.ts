@@ -65,6 +65,13 @@ export class WriteClient extends pg.Client {
     );
   }
 
+  /** Sends what the present turn of the event loop has asked for so far, so that the engine works meanwhile. */
+  sendNow(): void {
+    const batch = this.#batch;
+    this.#batch = undefined;
+    if (batch) super.query(batch);
+  }
+
   /** Waits for the answers to all that was sent; never rejects, unless the connection breaks. */
   async answered(): Promise<void> {
     const answer: Promise<unknown> = this.query("select");
@@ -81,7 +88,7 @@ export class WriteClient extends pg.Client {
     this.#count(text);
     const isRollback = text.startsWith("rollback");
     // The engine skips what comes after a statement that fails, but not what comes after the batch.
-    if (isRollback) this.#send();
+    if (isRollback) this.sendNow();
     this.#add(
       query as pg.QueryConfig,
       (answer) => {
@@ -101,15 +108,9 @@ export class WriteClient extends pg.Client {
   #add(query: pg.QueryConfig, resolve: (answer: BatchAnswer) => void, reject: (error: Error) => void): void {
     if (!this.#batch) {
       this.#batch = new Batch(this.#known);
-      setImmediate(() => this.#send());
+      setImmediate(() => this.sendNow());
     }
     this.#batch.add(query, resolve, reject);
-  }
-
-  #send(): void {
-    const batch = this.#batch;
-    this.#batch = undefined;
-    if (batch) super.query(batch);
   }
 
   #count(text: string): void {

@@ -86,7 +86,13 @@ export class Writer {
     const run: Run<T> = async (transaction, held) => {
       const { db, group, featureLevel, topics } = transaction;
       if (!held) throw new Error("a write has no locks");
-      const written = await runWrite(actor, operation, fn, this.#options, {
+      const change = async (tx: WriteTransaction) => {
+        const result = await fn(tx);
+        // The engine makes the changes while their records are built.
+        transaction.client.sendNow();
+        return result;
+      };
+      const written = await runWrite(actor, operation, change, this.#options, {
         db,
         group,
         featureLevel,

@@ -46,6 +46,12 @@ const HEAD: WriteBackRow<string | null, Head> = {
       : setOrganizationHead(db, { id: organizationId, sequence, hash }),
 };
 
+/** Reads the head of an organization's chain before a change asks for it. */
+export const readHeadAhead = (
+  held: Pick<WriteTransaction, "readWriteBack">,
+  organizationId: string,
+): Promise<unknown> => held.readWriteBack(HEAD, organizationId);
+
 const insertAuditRows = preparedInsert<AuditLogTable>((db, rows) =>
   db.insertInto("audit_log").values(
     rows.map((row) => ({
