@@ -127,6 +127,7 @@ const OWN_TYPES = [
   "ListWorkflowTriggerEventsRequest.Filter",
   "ListWorkflowTriggerEventsResponse",
   "PolicyDecision",
+  "PullRequest.Origin",
   "RedeliverWorkflowTriggerEventRequest",
   "RedeliverWorkflowTriggerEventResponse",
   "RemoveMemberRequest",

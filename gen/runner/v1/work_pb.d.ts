@@ -116,6 +116,23 @@ export declare type Work = Message<"runner.v1.Work"> & {
     value: AgentWork;
     case: "agent";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The secrets that the work may have, at most 300, by name; the runner mounts
+   * them for every process of the work, masks their values in all that it reports,
+   * and forgets them when the lease ends. Each work of an environment that is to
+   * run, each action and each agent run gets those of the organization, those of
+   * the environment's project, and those of the user or service account that
+   * created the environment; an agent run that somebody else started gets none of
+   * a user. Of one name, or one file path, the nearest counts: that of the user or
+   * service account before that of the project before that of the organization.
+   * Prebuilds get none, nor does work that the event of a pull request from a fork
+   * began, nor that of a creator who may not act. One audit row for each lease with
+   * secrets names them and the runner, on the environment.
+   *
+   * @generated from field: repeated runner.v1.WorkSecret secrets = 1000;
+   */
+  secrets: WorkSecret[];
 };
 
 /**
@@ -123,6 +140,66 @@ export declare type Work = Message<"runner.v1.Work"> & {
  * Use `create(WorkSchema)` to create a new message.
  */
 export declare const WorkSchema: GenMessage<Work>;
+
+/**
+ * A secret that work may have.
+ *
+ * @generated from message runner.v1.WorkSecret
+ */
+export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
+  /**
+   * Id of the secret.
+   *
+   * @generated from field: string secret_id = 1;
+   */
+  secretId: string;
+
+  /**
+   * Its name, unique in the work.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Its value, as it is now; may be empty. A secret.
+   *
+   * @generated from field: string value = 3;
+   */
+  value: string;
+
+  /**
+   * How the work gets it; exactly one.
+   *
+   * @generated from oneof runner.v1.WorkSecret.mount
+   */
+  mount: {
+    /**
+     * As an environment variable with the name; always true.
+     *
+     * @generated from field: bool environment_variable = 4;
+     */
+    value: boolean;
+    case: "environmentVariable";
+  } | {
+    /**
+     * As a file that only the work's user reads, with this absolute path, unique in
+     * the work: in a file system that no other work shares. A runner that has none
+     * puts it into a folder of the work's own, outside the repositories, under the
+     * same path, and names the folder in CHARTROOM_SECRETS.
+     *
+     * @generated from field: string file_path = 5;
+     */
+    value: string;
+    case: "filePath";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.WorkSecret.
+ * Use `create(WorkSecretSchema)` to create a new message.
+ */
+export declare const WorkSecretSchema: GenMessage<WorkSecret>;
 
 /**
  * What the organization forbids or demands of environments and only the runner

@@ -1076,6 +1076,15 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
    * @generated from field: string head_sha = 10;
    */
   headSha: string;
+
+  /**
+   * Whether the branch with the changes is in the repository that they are meant
+   * for, as the source-control host says. Set by the server from the event;
+   * ignored in requests.
+   *
+   * @generated from field: service.v1.PullRequest.Origin origin = 1000;
+   */
+  origin: PullRequest_Origin;
 };
 
 /**
@@ -1125,6 +1134,40 @@ export declare type PullRequest_Repository = Message<"service.v1.PullRequest.Rep
  * Use `create(PullRequest_RepositorySchema)` to create a new message.
  */
 export declare const PullRequest_RepositorySchema: GenMessage<PullRequest_Repository>;
+
+/**
+ * Where the branch with the changes is.
+ *
+ * @generated from enum service.v1.PullRequest.Origin
+ */
+export enum PullRequest_Origin {
+  /**
+   * Unknown: counts as a fork.
+   *
+   * @generated from enum value: ORIGIN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * In the repository that the changes are meant for: whoever pushed them may
+   * write there.
+   *
+   * @generated from enum value: ORIGIN_SAME_REPOSITORY = 1;
+   */
+  SAME_REPOSITORY = 1,
+
+  /**
+   * In another repository, which anybody may have made.
+   *
+   * @generated from enum value: ORIGIN_FORK = 2;
+   */
+  FORK = 2,
+}
+
+/**
+ * Describes the enum service.v1.PullRequest.Origin.
+ */
+export declare const PullRequest_OriginSchema: GenEnum<PullRequest_Origin>;
 
 /**
  * Where a pull request stands.

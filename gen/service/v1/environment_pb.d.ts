@@ -455,6 +455,16 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
    * @generated from field: string session_id = 15;
    */
   sessionId: string;
+
+  /**
+   * Whether no work in the environment gets secrets of SecretService, since the
+   * event of a pull request from a fork began it. Set by the server and never
+   * changed. Unset: false, except for the environment of a workflow's action, which
+   * then is of an earlier release and gets none either.
+   *
+   * @generated from field: optional bool secrets_withheld = 1000;
+   */
+  secretsWithheld?: boolean | undefined;
 };
 
 /**

@@ -6,6 +6,7 @@ import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import type { AgentPolicy } from "#gen/service/v1/organization_pb.js";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { commandEnvironment } from "../process/command.ts";
+import { mountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import { type InputLine, type InputSettings, modeName, settingsOf } from "./agent-input-encoding.ts";
@@ -79,8 +80,8 @@ export function startLine(facts: AgentFacts, starts: number): InputLine {
 }
 
 /**
- * Returns the complete environment of an agent's program: the variables of its
- * registration, and then those that it cannot override.
+ * Returns the complete environment of an agent's program: the secrets, the variables
+ * of its registration, and then those that neither can override.
  */
 export async function agentEnvironmentOf(
   { tools, work }: Assignment,
@@ -100,6 +101,7 @@ export async function agentEnvironmentOf(
     );
   }
   return commandEnvironment(tools.programs, workspace.home, {
+    ...(await mountSecrets(work, state.secretsFolder)),
     ...variables,
     GIT_AUTHOR_NAME: name,
     GIT_AUTHOR_EMAIL: email,

@@ -10,6 +10,8 @@ import type { StoreImage } from "./agent-input-encoding.ts";
  */
 export interface AgentState {
   readonly folder: string;
+  /** The folder of the files of its secrets, which no state survives in. */
+  readonly secretsFolder: string;
   /** The number of earlier starts of the program for the conversation. */
   readonly startedBefore: number;
   /** Counts a start; returns the number of starts including it. */
@@ -34,6 +36,7 @@ export async function openAgentState(workspace: Workspace, conversationId: strin
   let starts = startedBefore;
   return {
     folder,
+    secretsFolder: join(folder, "secrets"),
     startedBefore,
     async countStart() {
       starts++;

@@ -4,6 +4,7 @@ import { AgentForm, type AgentWork } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { Checkout } from "../git/git-checkout.ts";
+import { unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
@@ -70,6 +71,9 @@ export async function executeAgent(
   } finally {
     // The agent's last output is reported however it ended.
     await report.flush().catch(() => undefined);
+    await unmountSecrets(state.secretsFolder).catch((error) =>
+      tools.log.warn({ problem: error.message }, "the files of an agent's secrets could not be removed"),
+    );
   }
 }
 

@@ -45,7 +45,8 @@ export interface Assignment {
 
 export function newAssignment(tools: RunnerTools, work: Work, lease: Lease): Assignment {
   const secrets = new Secrets();
-  secrets.add(work.environmentToken);
+  for (const value of [work.environmentToken, ...work.secrets.map((secret) => secret.value)])
+    secrets.add(value);
   return {
     tools,
     work,

@@ -14,7 +14,7 @@ const workspace = { folder, tree: join(folder, "tree"), home: join(folder, "home
 /** As much of an assignment as is asked here. */
 const assignment = {
   tools: { programs: { path: "/bin" }, serverUrl: "https://chartroom.example.org/rooms" },
-  work: { environmentToken: "cr_env_x" },
+  work: { environmentToken: "cr_env_x", secrets: [] },
 } as unknown as Assignment;
 const facts = (action: MessageInitShape<typeof ActionWorkSchema>) =>
   environmentOf(assignment, create(ActionWorkSchema, action), workspace);

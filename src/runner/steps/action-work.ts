@@ -16,6 +16,7 @@ import { resolveCommitAuthor } from "../git/commit-author.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commandEnvironment } from "../process/command.ts";
 import { withTimeLimit } from "../process/deadline.ts";
+import { mountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Lease } from "../protocol/lease.ts";
@@ -172,9 +173,9 @@ function toStepProgress(stepIndex: number, { pullRequestUrl, outputs }: StepResu
 }
 
 /**
- * Returns the complete environment of an action's commands: the parameters, and
- * then variables that no parameter can override. Long values are in files beside
- * the tree.
+ * Returns the complete environment of an action's commands: the secrets, the
+ * parameters, and then variables that neither can override. Long values are in
+ * files beside the tree.
  */
 export async function environmentOf(
   { tools, work }: Assignment,
@@ -196,6 +197,7 @@ export async function environmentOf(
     await writeFile(files.CHARTROOM_PULL_REQUEST, toJsonString(PullRequestSchema, action.pullRequest, json));
   }
   return commandEnvironment(tools.programs, home, {
+    ...(await mountSecrets(work, join(folder, "secrets"))),
     ...action.variables,
     GIT_AUTHOR_NAME: name,
     GIT_AUTHOR_EMAIL: email,

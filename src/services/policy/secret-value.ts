@@ -65,7 +65,12 @@ export async function reencryptSecrets(store: Store, keys: Keys): Promise<number
   return reencrypted;
 }
 
-function openOrThrow(keys: Keys, id: string, value: SealedValue): string {
+/**
+ * Decrypts the value of a secret, naming the secret in the error.
+ *
+ * @throws DamagedSecret
+ */
+export function openOrThrow(keys: Pick<Keys, "open">, id: string, value: SealedValue): string {
   try {
     return openSecretValue(keys, id, value);
   } catch (error) {

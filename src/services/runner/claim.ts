@@ -18,6 +18,7 @@ import {
 } from "../identity/environment-token.ts";
 import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
 import type { FindHandler, OfferedWork, WorkAssignment } from "./work-handler.ts";
+import { SecretsOfClaim } from "./work-secrets.ts";
 
 /** Maximum number of work items tried in one transaction, which other writes wait for. Some may be rejected. */
 const MAX_CANDIDATES_PER_CLAIM = 64;
@@ -33,7 +34,7 @@ export interface ClaimRequest {
   /** Maximum total size of the leases in binary; the first may be larger. */
   readonly maxBytes: number;
   readonly leaseMs: number;
-  readonly keys: Pick<Keys, "mintToken">;
+  readonly keys: Pick<Keys, "mintToken" | "open">;
   readonly handlerOf: FindHandler;
   readonly onUnusableWork: ReportUnusableWork;
 }
@@ -61,6 +62,7 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
   let candidates = 0;
   let bytes = 0;
   let policies: Policies | undefined;
+  const secrets = new SecretsOfClaim(tx, scope, request.keys);
   for (; candidates < MAX_CANDIDATES_PER_CLAIM && works.length < request.maxLeases; candidates += 1) {
     if (found.length === 0) {
       found = await findClaimable(tx.db, request.claimant, tx.now, request.maxLeases - works.length);
@@ -71,7 +73,7 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
     const offered = { work: next, policies };
     try {
       const work = await tx.attempt(async () => {
-        const assigned = await assign(tx, scope, request, offered);
+        const assigned = await assign(tx, scope, request, offered, secrets);
         // A single lease may have any size.
         if (!assigned || request.maxLeases === 1) return assigned;
         bytes += toBinary(WorkSchema, assigned).length;
@@ -98,11 +100,12 @@ async function assign(
   scope: Scope,
   request: ClaimRequest,
   { work, policies }: Pick<OfferedWork, "work" | "policies">,
+  secrets: SecretsOfClaim,
 ): Promise<Work | undefined> {
   const { runnerId } = request;
   const offer = { work: resolveKind(request.claimant, work), runnerId, attempt: work.attempt + 1, policies };
   const assignment = await request.handlerOf(offer.work.kind).begin(tx, scope, offer);
-  return assignment && createLease(tx, scope, request, offer, assignment);
+  return assignment && createLease(tx, scope, request, offer, assignment, secrets);
 }
 
 /** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
@@ -117,6 +120,7 @@ async function createLease(
   { runnerId, instanceId, leaseMs, keys }: ClaimRequest,
   { work, policies }: OfferedWork,
   { work: content, environment, securityPolicyId, leasedAs, ...assignment }: WorkAssignment,
+  secrets: SecretsOfClaim,
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs });
   const issueToken = (to: Environment) => {
@@ -135,5 +139,14 @@ async function createLease(
     environmentToken: environment ? await issueToken(environment) : "",
     policies: leasePolicies(policies, securityPolicy),
     work: content,
+    secrets: environment
+      ? await secrets.handOut({
+          runnerId,
+          leaseId: leased.id,
+          subjectId: leased.subject_id,
+          content,
+          environment,
+        })
+      : [],
   });
 }

@@ -57,6 +57,59 @@ export async function findSecretsOf(
   return rows.map(storedOfRow);
 }
 
+const selectSecretsForWork = prepared<
+  { organizationId: string; projectId: string; subjectId: string },
+  StoredColumns
+>((db, { organizationId, projectId, subjectId }) =>
+  db
+    .selectFrom("secret")
+    .select(STORED_COLUMNS)
+    .where("owner_id", "in", [organizationId, projectId, subjectId])
+    .where("organization_id", "=", organizationId),
+);
+
+/** The owners besides the organization whose secrets work may have; empty for none. */
+export interface OwnersForWork {
+  readonly projectId: string;
+  /** The user or service account. */
+  readonly subjectId: string;
+}
+
+/** Returns the secrets of the organization and of other owners, in any order. */
+export async function findSecretsForWork(
+  db: Reader,
+  { organizationId }: Scope,
+  owners: OwnersForWork,
+): Promise<StoredSecret[]> {
+  return (await selectSecretsForWork(db, { organizationId, ...owners })).map(storedOfRow);
+}
+
+/** Which work got which secrets. */
+export interface HandedSecrets {
+  readonly environmentId: string;
+  readonly runnerId: string;
+  readonly leaseId: string;
+  /** The kind of the work, as the contract names it in Work. */
+  readonly work: string;
+  /** Id of the environment, action or agent execution that the work is on. */
+  readonly workSubjectId: string;
+  readonly secretIds: readonly string[];
+}
+
+/** Records that a runner gets secrets with a lease: one audit row for all of them, on the environment. */
+export function recordHandedSecrets(tx: WriteTransaction, scope: Scope, handed: HandedSecrets): void {
+  const { environmentId: id, ...after } = handed;
+  const { organizationId } = scope;
+  tx.record({
+    organizationId,
+    type: "environment",
+    id,
+    kind: "read",
+    operation: "secret/handed_out",
+    after: JSON.stringify(after),
+  });
+}
+
 /** The conditions of a list: fields combine with AND, values inside one with OR. */
 export interface SecretFilter {
   /** Secrets of these kinds of owners, and those of these owners, are visible. */

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { PullRequest } from "#gen/service/v1/agent_pb.js";
+import { PullRequest_Origin as Origin, type PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
   type EnvironmentSpec,
   EnvironmentSpec_ContentSchema,
@@ -62,6 +62,15 @@ export function specOfAction({
 export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | undefined {
   const trigger = spec?.trigger?.trigger;
   return trigger?.case === "pullRequest" ? trigger.value : undefined;
+}
+
+/**
+ * Returns whether the event of a pull request from a fork started an execution, or a retry of it;
+ * also where the origin is not known. Its work gets no secrets.
+ */
+export function isBegunByFork(execution: WorkflowExecution): boolean {
+  const pullRequest = pullRequestOfAction(execution);
+  return pullRequest !== undefined && pullRequest.origin !== Origin.SAME_REPOSITORY;
 }
 
 /** Returns the name of the environment of an action, for people. */

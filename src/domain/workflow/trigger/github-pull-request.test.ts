@@ -32,6 +32,7 @@ describe("a pull request of GitHub", () => {
       },
       state: "STATE_OPEN",
       headSha: "5b1f6f3a9c0d4e8271a6b3c95d20e4f78a9b6c1d",
+      origin: "ORIGIN_FORK",
     });
     expect(repositoryUrls).toEqual([
       "https://git.example.org/Lantern-Works/Harbour.git",

@@ -50,6 +50,9 @@ export function gitHubPullRequest(payload: PayloadField): RepositoryPullRequest 
     draft: pullRequest.at("draft").flag(),
     state: stateOf(pullRequest),
     headSha: pullRequest.at("head", "sha"),
+    // GitHub sends null for a fork that was deleted.
+    headRepositoryId: () => pullRequest.at("head", "repo", "id"),
+    baseRepositoryId: () => repository.at("id"),
     repositoryPath: repository.at("full_name"),
     cloneUrl: repository.at("clone_url"),
     otherUrls: [repository.at("html_url"), repository.at("ssh_url"), repository.at("git_url")],

@@ -33,6 +33,7 @@ describe("a merge request of GitLab", () => {
       draft: true,
       state: "STATE_OPEN",
       headSha: "c49d2e7f105b8a6634e1f90273d5c8ab416e07f2",
+      origin: "ORIGIN_SAME_REPOSITORY",
     });
     expect(repositoryUrls).toEqual([
       "https://lab.example.org/lantern/tools/harbour.git",

@@ -70,6 +70,8 @@ export function gitLabMergeRequest(payload: PayloadField): RepositoryPullRequest
     draft: mergeRequest.at("draft").flag() || mergeRequest.at("work_in_progress").flag(),
     state,
     headSha: mergeRequest.at("last_commit", "id"),
+    headRepositoryId: () => mergeRequest.at("source_project_id"),
+    baseRepositoryId: () => mergeRequest.at("target_project_id"),
     repositoryPath: project.at("path_with_namespace"),
     cloneUrl: project.at("git_http_url"),
     otherUrls: [project.at("web_url"), project.at("git_ssh_url")],

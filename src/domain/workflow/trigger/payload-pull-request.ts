@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type PullRequest, type PullRequest_State, PullRequestSchema } from "#gen/service/v1/agent_pb.js";
+import {
+  PullRequest_Origin as Origin,
+  type PullRequest,
+  type PullRequest_State,
+  PullRequestSchema,
+} from "#gen/service/v1/agent_pb.js";
 import { type PayloadField, UnsupportedPayload } from "./payload-field.ts";
 
 /** Limits of the contract's PullRequest and PullRequest.Repository. */
@@ -30,6 +35,9 @@ export interface PullRequestFields {
   readonly draft: boolean;
   readonly state: PullRequest_State;
   readonly headSha: PayloadField;
+  /** Return the host's numbers of the repositories with the changes, and that they are meant for. */
+  readonly headRepositoryId: () => PayloadField;
+  readonly baseRepositoryId: () => PayloadField;
   /** Owner and name: `owner/name`, or `group/subgroup/name`. */
   readonly repositoryPath: PayloadField;
   /** http or https. */
@@ -76,8 +84,20 @@ export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPul
       draft: fields.draft,
       state: fields.state,
       headSha: fields.headSha.commit(),
+      origin: originOf(fields),
       repository: { cloneUrl, host, owner, name },
     }),
     repositoryUrls: [...new Set([cloneUrl, ...others])],
   };
+}
+
+/** Returns where the changes come from. What the payload leaves out or malforms is unknown, and refuses no event. */
+function originOf({ headRepositoryId, baseRepositoryId }: PullRequestFields): Origin {
+  try {
+    const [head, base] = [headRepositoryId().id(), baseRepositoryId().id()];
+    return head === base ? Origin.SAME_REPOSITORY : Origin.FORK;
+  } catch (error) {
+    if (error instanceof UnsupportedPayload) return Origin.UNSPECIFIED;
+    throw error;
+  }
 }

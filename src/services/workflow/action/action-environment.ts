@@ -7,7 +7,11 @@ import type { Caller } from "../../../domain/identity/caller.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
 import type { Policies } from "../../../domain/policy/policies.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
-import { environmentNameOf, specOfAction } from "../../../domain/workflow/execution/action-environment.ts";
+import {
+  environmentNameOf,
+  isBegunByFork,
+  specOfAction,
+} from "../../../domain/workflow/execution/action-environment.ts";
 import { findEnvironment, insertEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters, insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findProject } from "../../../store/project/project.ts";
@@ -66,6 +70,7 @@ export async function newActionEnvironment(
   const made = await newEnvironmentUnderPolicies(tx, creator, template, policies);
   const environment = assignedEnvironment(made, runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
+  if (environment.metadata) environment.metadata.secretsWithheld = isBegunByFork(execution);
   const projectSetters = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
   return { environment, sourceSetBy: uniqueSubjects(contextSetters, projectSetters) };
 }
