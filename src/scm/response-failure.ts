@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { maskSecrets } from "../domain/secrets.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
 import type { HostResponse } from "./host-request.ts";
-import { maskSecrets } from "./mask-secrets.ts";
 
 /** The windows of both hosts are an hour at most; a longer wait means a wrong clock. */
 const MAX_WAIT_MS = 3_600_000;

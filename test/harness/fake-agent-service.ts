@@ -10,7 +10,12 @@ import {
   ReportAgentRequest_State as State,
   StreamInputsResponseSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
-import { AgentForm, AgentWorkSchema, type PoliciesSchema } from "#gen/runner/v1/work_pb.js";
+import {
+  AgentForm,
+  AgentWorkSchema,
+  type PoliciesSchema,
+  type WorkSecretSchema,
+} from "#gen/runner/v1/work_pb.js";
 import {
   AgentExecutionSchema,
   type AgentOutputBlock,
@@ -41,6 +46,7 @@ export interface RunningAgentOptions {
   /** Time limits of an agent of the form ACP; those of the runner when absent. */
   readonly acpLimits?: AcpLimits;
   readonly policies?: MessageInitShape<typeof PoliciesSchema>;
+  readonly secrets?: MessageInitShape<typeof WorkSecretSchema>[];
   /** True to reuse the environment of an earlier run; otherwise a new one is made. */
   readonly keepWorkspace?: boolean;
   /** Throws to reject a report. */
@@ -92,6 +98,7 @@ export async function startRunningAgent(
     form = AgentForm.JSON_LINES,
     work = {},
     policies = {},
+    secrets = [],
     onReport,
     onSubagent,
     onApproval,
@@ -146,7 +153,7 @@ export async function startRunningAgent(
   const renewal = () => ({ expiresAt: timestampFromMs(Date.now() + 60_000) });
   const assignment = leasedAssignment(
     tools,
-    { environmentToken: TOKEN, policies },
+    { environmentToken: TOKEN, policies, secrets },
     { renewLease: renewal },
     service,
   );

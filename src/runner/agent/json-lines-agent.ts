@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import type { JsonValue } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { CommandResult } from "../process/command.ts";
@@ -7,8 +8,11 @@ import { startLine } from "./agent-facts.ts";
 import { answerLine, type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-reporter.ts";
+import { Turns } from "./agent-turns.ts";
 import { type ApprovalRequest, ApprovalRequests } from "./approval-requests.ts";
 import { LineReader, type OutputLine } from "./line-reader.ts";
+import { InvalidAgentLine, isObject } from "./line-values.ts";
+import { MaskedWords } from "./masked-words.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { SubagentManager } from "./subagent-manager.ts";
 
@@ -48,7 +52,8 @@ class JsonConversation {
   readonly #turns = new Turns();
   readonly #subagents: SubagentManager;
   readonly #approvals: ApprovalRequests;
-  readonly #stderr = new StderrTail();
+  readonly #stderr: StderrTail;
+  readonly #words: MaskedWords;
   readonly #lines = new LineReader(MAX_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
   /** Aborted when the agent gets no more input. */
@@ -63,6 +68,8 @@ class JsonConversation {
 
   constructor(agent: RunningAgent) {
     this.#agent = agent;
+    this.#stderr = new StderrTail(agent.assignment.secrets);
+    this.#words = new MaskedWords(agent.assignment.secrets, (block) => this.#report(block));
     this.#approvals = new ApprovalRequests(agent.assignment.lease);
     this.#subagents = new SubagentManager(agent.assignment.lease, agent.facts, (line) =>
       this.#writeLine(line),
@@ -70,7 +77,7 @@ class JsonConversation {
   }
 
   async converse(): Promise<void> {
-    const { report, signal, assignment, isStep } = this.#agent;
+    const { report, signal, isStep } = this.#agent;
     const sending = this.#sendInputs();
     // The failure is reported once the program is gone, by the await below.
     sending.catch(() => this.end());
@@ -82,13 +89,14 @@ class JsonConversation {
     }
     const rest = this.#lines.end();
     if (rest) await this.#handleLine(rest);
+    this.#words.end();
     await report.flush();
     await sending;
     signal.throwIfAborted();
     // A step's agent must have done a turn before its end.
     const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
     if (result.exit === 0 && hasDone) return;
-    throw this.#stderr.failure(result, assignment.secrets, { reason: this.#reason });
+    throw this.#stderr.failure(result, { reason: this.#reason });
   }
 
   /** Asks the agent to end, and ends it by force when it does not. */
@@ -159,7 +167,9 @@ class JsonConversation {
   #parse(text: string): AgentMessage | undefined {
     const { secrets } = this.#agent.assignment;
     try {
-      return parseAgentMessage(secrets.maskJson(JSON.parse(text)));
+      const line = parseJson(text);
+      // Words are masked together with those before them.
+      return parseAgentMessage(isWords(line) ? line : secrets.maskJson(line));
     } catch (error) {
       const shown = truncate(secrets.maskText(text), MAX_SHOWN_CHARACTERS);
       this.#reportUnreadable(`a line was not understood, since ${(error as Error).message}: ${shown}`);
@@ -212,6 +222,7 @@ class JsonConversation {
 
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {
     const { report } = this.#agent;
+    this.#words.end();
     // Only an agent that works can start to wait for something else, such as after a restart.
     if (!this.#turns.isOpen && interests.length > 0) report.setState(State.RUNNING);
     const next = this.#turns.end();
@@ -227,7 +238,29 @@ class JsonConversation {
   }
 
   #addBlock(block: BlockContent): void {
+    if (this.#words.take(block)) return;
+    this.#words.end();
+    this.#report(block);
+  }
+
+  #report(block: BlockContent): void {
     this.#agent.report.block({ block, inputId: this.#turns.inputId });
+  }
+}
+
+/** The types of lines whose words continue those of the lines before. */
+const WORDS: readonly unknown[] = ["text", "thought"];
+
+function isWords(line: JsonValue): boolean {
+  return isObject(line) && WORDS.includes(line.type);
+}
+
+/** Parses JSON. The engine's own error would quote the text. */
+function parseJson(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidAgentLine("it is no JSON");
   }
 }
 
@@ -237,61 +270,4 @@ async function aborted(signal: AbortSignal): Promise<undefined> {
   if (!signal.aborted)
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   return undefined;
-}
-
-/** Tracks the turn of an agent, by the inputs that it was given and has confirmed. */
-export class Turns {
-  /** Given and unconfirmed inputs, in order. */
-  readonly #unconfirmed = new Set<string>();
-  #isOpen = false;
-  #inputId = "";
-
-  /** Returns the input that began the current or the last turn; empty before the first. */
-  get inputId(): string {
-    return this.#inputId;
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  /**
-   * Records that the agent is given an input.
-   * @returns true if it begins a turn; otherwise it joins the current one
-   */
-  addInput(inputId: string): boolean {
-    this.#unconfirmed.add(inputId);
-    return !this.#isOpen && this.#begin(inputId);
-  }
-
-  /**
-   * Records that the agent confirms an input.
-   * @returns true if an input was unconfirmed
-   */
-  confirmInput(inputId: string): boolean {
-    return this.#unconfirmed.delete(inputId);
-  }
-
-  /**
-   * Records that the agent reports the end of its turn. Inputs that it has not
-   * confirmed by then belong to another turn, which begins at once.
-   *
-   * @returns `waits` when no input is left, `goes-on` when another turn begins,
-   *   `unconfirmed` when the agent has not even confirmed the input that began
-   *   this turn, which then is not over
-   */
-  end(): "waits" | "goes-on" | "unconfirmed" {
-    if (this.#isOpen && this.#unconfirmed.has(this.#inputId)) return "unconfirmed";
-    this.#isOpen = false;
-    const [next] = this.#unconfirmed;
-    if (next === undefined) return "waits";
-    this.#begin(next);
-    return "goes-on";
-  }
-
-  #begin(inputId: string): true {
-    this.#isOpen = true;
-    this.#inputId = inputId;
-    return true;
-  }
 }

@@ -1,7 +1,7 @@
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentWork_McpServer as McpServer } from "#gen/runner/v1/work_pb.js";
+import type { SecretMask, Secrets } from "../../domain/secrets.ts";
 import { type CommandResult, describeExit } from "../process/command.ts";
-import type { Secrets } from "../process/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { AgentFacts } from "./agent-facts.ts";
@@ -45,11 +45,16 @@ const MAX_MESSAGE_CHARACTERS = 4_096;
 
 /** The end of a program's standard error. */
 export class StderrTail {
-  /** Twice as much as is reported, so that a secret that is cut at the start is masked too. */
+  readonly #mask: SecretMask;
+  /** Masked before it is cut: the rest of a secret is not recognized. */
   #bytes: Buffer = Buffer.alloc(0);
 
+  constructor(secrets: Pick<Secrets, "stream">) {
+    this.#mask = secrets.stream();
+  }
+
   add(bytes: Buffer): void {
-    this.#bytes = Buffer.concat([this.#bytes, bytes]).subarray(-2 * MAX_STDERR_BYTES);
+    this.#keep(this.#mask.write(bytes));
   }
 
   /**
@@ -61,16 +66,20 @@ export class StderrTail {
    */
   failure(
     result: CommandResult,
-    secrets: Secrets,
     {
       reason = "agent_failed",
       when = "",
     }: { readonly reason?: string | undefined; readonly when?: string } = {},
   ): WorkFailure {
-    const text = secrets.mask(this.#bytes).subarray(-MAX_STDERR_BYTES).toString().trim();
+    this.#keep(this.#mask.end());
+    const text = this.#bytes.toString().trim();
     const head = `the agent's program ${describeExit(result)}${when}`;
     if (text === "") return new WorkFailure(reason, head);
     const remainingCharacters = MAX_MESSAGE_CHARACTERS - head.length - 2;
     return new WorkFailure(reason, `${head}: ${text.slice(-remainingCharacters)}`);
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]).subarray(-MAX_STDERR_BYTES);
   }
 }

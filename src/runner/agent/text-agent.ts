@@ -59,7 +59,7 @@ async function takeTurn(
   const inputId = input.id;
   const prompt = await promptText(input, state.storeImage);
   const starts = await state.countStart();
-  const stderr = new StderrTail();
+  const stderr = new StderrTail(assignment.secrets);
   const mask = assignment.secrets.stream();
   const decoder = new StringDecoder("utf8");
   let hasTaken = false;
@@ -97,10 +97,9 @@ async function takeTurn(
   if (signal.aborted) return;
   // Otherwise the execution would wait for ever: nothing more is delivered to an agent that has not
   // received everything.
-  if (!hasTaken)
-    throw stderr.failure(result, assignment.secrets, { when: " before it had taken its prompt" });
+  if (!hasTaken) throw stderr.failure(result, { when: " before it had taken its prompt" });
   if (result.exit === 0) return;
-  const failure = stderr.failure(result, assignment.secrets);
+  const failure = stderr.failure(result);
   if (agent.isStep) throw failure;
   report.block({ block: errorBlock(failure.message), inputId });
 }

@@ -1,4 +1,4 @@
-import { maskSecrets } from "../../scm/mask-secrets.ts";
+import { maskSecrets } from "../../domain/secrets.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 interface Cause {

@@ -1,4 +1,5 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
+import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";
 import type { RepositoryCache } from "../cache/repository-cache.ts";
@@ -6,7 +7,6 @@ import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import type { Programs } from "../process/command.ts";
 import type { Limiter } from "../process/limiter.ts";
-import { Secrets } from "../process/secrets.ts";
 import type { Lease } from "./lease.ts";
 import type { WorkFailure } from "./work-failure.ts";
 

@@ -5,7 +5,7 @@ import { executeAction } from "../steps/action-work.ts";
 import { executeEnvironment } from "../steps/environment-work.ts";
 import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.ts";
 import { type Assignment, newAssignment, type RunnerTools } from "./assignment.ts";
-import { failureReportOf, isInternalError } from "./failure-report.ts";
+import { failureReportOf, isInternalError, loggedError } from "./failure-report.ts";
 import { type Interruption, type Lease, WorkInterrupted } from "./lease.ts";
 import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
@@ -22,13 +22,15 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
   const facts = logFieldsOf(work);
   tools.log.info(facts, "work taken");
   const startedAt = performance.now();
-  const end = await runToEnd(newAssignment(tools, work, lease), facts);
+  const assignment = newAssignment(tools, work, lease);
+  const end = await runToEnd(assignment, facts);
   const durationMs = Math.round(performance.now() - startedAt);
   try {
-    if (end) await finish(lease, end);
+    if (end) await finish(assignment, end);
   } catch (error) {
     if (!lease.isLost) {
-      tools.log.warn({ ...facts, problem: (error as Error).message }, "the end of work was refused");
+      const problem = assignment.secrets.maskText((error as Error).message);
+      tools.log.warn({ ...facts, problem }, "the end of work was refused");
       lease.giveUp();
       return;
     }
@@ -39,12 +41,12 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
 }
 
 /** Finishes the work; work that the service does not accept as done has failed, for its reason. */
-async function finish(lease: Lease, end: WorkEnd): Promise<void> {
+async function finish({ lease, secrets }: Assignment, end: WorkEnd): Promise<void> {
   try {
     await lease.finish(end);
   } catch (error) {
     if (lease.isLost || end.outcome !== Outcome.DONE) throw error;
-    await lease.finish({ ...end, outcome: Outcome.FAILED, failure: failureReportOf(error) });
+    await lease.finish({ ...end, outcome: Outcome.FAILED, failure: failureReportOf(error, secrets) });
   }
 }
 
@@ -71,7 +73,7 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
 
 /** Executes the work; returns undefined when nothing may be reported any more. */
 async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
-  const { lease, tools } = assignment;
+  const { lease, secrets, tools } = assignment;
   try {
     const outcome = (await executeWork(assignment)) ?? Outcome.DONE;
     return { outcome, warnings: warningsOf(assignment) };
@@ -79,8 +81,13 @@ async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd 
     if (lease.isLost) return undefined;
     // Work that failed by itself has failed, also when it was stopped because of that.
     if (error instanceof WorkInterrupted) return endOfInterrupted(assignment, error.interruption);
-    if (isInternalError(error)) tools.log.error({ ...facts, err: error }, "the runner failed");
-    return { outcome: Outcome.FAILED, failure: failureReportOf(error), warnings: warningsOf(assignment) };
+    if (isInternalError(error))
+      tools.log.error({ ...facts, err: loggedError(error, secrets) }, "the runner failed");
+    return {
+      outcome: Outcome.FAILED,
+      failure: failureReportOf(error, secrets),
+      warnings: warningsOf(assignment),
+    };
   }
 }
 
@@ -90,8 +97,8 @@ function endOfInterrupted(assignment: Assignment, interruption: Interruption): W
   return { outcome: Outcome.RELEASED };
 }
 
-function warningsOf({ warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
-  return warnings.slice(0, MAX_WARNINGS).map(failureReportOf);
+function warningsOf({ secrets, warnings }: Assignment): NonNullable<WorkEnd["warnings"]> {
+  return warnings.slice(0, MAX_WARNINGS).map((warning) => failureReportOf(warning, secrets));
 }
 
 async function executeWork(assignment: Assignment): Promise<Outcome | undefined> {

@@ -1,18 +1,32 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { FailureSchema } from "#gen/runner/v1/work_service_pb.js";
+import type { Secrets } from "../../domain/secrets.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** Maximum of the contract for a message, in characters (Failure.message). */
 const MAX_MESSAGE_CHARACTERS = 4_096;
 
 /**
- * Returns an error in the form in which it is reported. The details of an
- * unexpected one are only in the runner's log.
+ * Returns an error in the form in which it is reported, without secrets. The details
+ * of an unexpected one are only in the runner's log.
  */
-export function failureReportOf(error: unknown): MessageInitShape<typeof FailureSchema> {
+export function failureReportOf(
+  error: unknown,
+  secrets: Pick<Secrets, "maskText">,
+): MessageInitShape<typeof FailureSchema> {
   const { reason, message, retriable } = toWorkFailure(error);
-  return { reason, message: [...message].slice(0, MAX_MESSAGE_CHARACTERS).join(""), retriable };
+  const masked = [...secrets.maskText(message)].slice(0, MAX_MESSAGE_CHARACTERS).join("");
+  return { reason, message: masked, retriable };
+}
+
+/** Returns an error for the runner's log, without secrets. */
+export function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">): Error {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+  const masked = new Error(secrets.maskText(message));
+  masked.name = name;
+  if (stack !== undefined) masked.stack = secrets.maskText(stack);
+  return masked;
 }
 
 /** Returns whether an error is a fault of the runner itself. */

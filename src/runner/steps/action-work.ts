@@ -126,7 +126,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       // The step's last output is reported also when it was stopped.
       await log.close().catch(() => undefined);
       lease.signal.throwIfAborted();
-      const failure = failureReportOf(error);
+      const failure = failureReportOf(error, assignment.secrets);
       reports.send({ steps: [{ stepIndex, state: State.FAILED, failure }] }, { mayWait: true });
       throw error;
     }

@@ -19,7 +19,7 @@ const STOP_MS = 2_000;
 export async function driveAcpAgent(agent: RunningAgent, limits: AcpLimits = {}): Promise<void> {
   const { assignment, program, args, folder, environment, report, signal, isStep } = agent;
   const end = new AbortController();
-  const stderr = new StderrTail();
+  const stderr = new StderrTail(assignment.secrets);
   const stream = new AcpStream({
     onWritten: (message) => conversation.onWritten(message),
     onUnreadable: (why, text) => conversation.onUnreadable(why, text),
@@ -74,5 +74,5 @@ export async function driveAcpAgent(agent: RunningAgent, limits: AcpLimits = {})
   const hasDone = !conversation.isInTurn && (conversation.inputId !== "" || !isStep);
   if (result.exit === 0 && hasDone && !failure) return;
   if (failure && result.stopped) throw failure.cause;
-  throw stderr.failure(result, assignment.secrets);
+  throw stderr.failure(result);
 }

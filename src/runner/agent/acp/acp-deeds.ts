@@ -1,7 +1,7 @@
 import type { CreateTerminalRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk";
 import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
 import { withEscapes } from "../../../domain/deceptive-text.ts";
-import type { Secrets } from "../../process/secrets.ts";
+import type { Secrets } from "../../../domain/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
 import { startOf } from "./acp-permissions.ts";
 

@@ -1,7 +1,7 @@
 import type { McpCapabilities, McpServer } from "@agentclientprotocol/sdk";
 import type { AgentWork_McpServer as RegisteredServer } from "#gen/runner/v1/work_pb.js";
 import { secretNames, withSecrets } from "../../../domain/agent/mcp/mcp-server.ts";
-import type { Secrets } from "../../process/secrets.ts";
+import type { Secrets } from "../../../domain/secrets.ts";
 
 /** The servers of the Model Context Protocol that an agent is told of. */
 export interface ToldServers {

@@ -1,4 +1,4 @@
-import type { SecretMask, Secrets } from "../../process/secrets.ts";
+import type { SecretMask, Secrets } from "../../../domain/secrets.ts";
 import { errorBlock, type ToolCall, textBlocks, thoughtBlocks, toolCallBlock } from "../agent-block.ts";
 import type { AgentUpdate, BlockContent } from "../agent-reporter.ts";
 
@@ -66,6 +66,11 @@ export class AcpOutput {
     this.#tell(block);
   }
 
+  /** Returns a value with its texts masked: before it is cut, since half a secret is not recognized. */
+  mask<T>(value: T): T {
+    return this.#secrets.maskTexts(value);
+  }
+
   error(message: string): void {
     this.block(errorBlock(this.#secrets.maskText(message)));
   }
@@ -120,14 +125,6 @@ export class AcpOutput {
   }
 
   #tell(block: BlockContent): void {
-    this.#sink.block(masked(block, this.#secrets) as BlockContent);
+    this.#sink.block(this.#secrets.maskTexts(block));
   }
-}
-
-/** Returns a value with the secrets in its texts masked. */
-function masked(value: unknown, secrets: Secrets): unknown {
-  if (typeof value === "string") return secrets.maskText(value.toWellFormed());
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((each) => masked(each, secrets));
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, masked(each, secrets)]));
 }

@@ -6,7 +6,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { ApprovalOption_Kind as OptionKind } from "#gen/service/v1/approval_pb.js";
 import { withEscapes } from "../../../domain/deceptive-text.ts";
-import type { Secrets } from "../../process/secrets.ts";
+import type { Secrets } from "../../../domain/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
 import type { ApprovalAnswer, ApprovalRequest } from "../approval-requests.ts";
 

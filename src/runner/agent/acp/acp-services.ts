@@ -59,6 +59,7 @@ export class AcpServices {
       programs: agent.assignment.tools.programs,
       folder: agent.folder,
       environment: agent.environment,
+      secrets: agent.assignment.secrets,
       resolve: (path) => this.#files.resolve(path),
     });
     this.#context = {
@@ -198,7 +199,9 @@ export class AcpServices {
   async #write(params: WriteTextFileRequest): Promise<object> {
     const written = await this.#files.write(params);
     const kind = written === "created" ? FileChangeKind.CREATED : FileChangeKind.MODIFIED;
-    this.#output.block(fileChangeBlock({ path: shownPath(this.#agent.tree, params.path), kind, diff: "" }));
+    this.#output.block(
+      fileChangeBlock({ path: this.#output.mask(shownPath(this.#agent.tree, params.path)), kind, diff: "" }),
+    );
     return {};
   }
 

@@ -4,16 +4,24 @@ import {
   type TerminalExitStatus,
   type TerminalOutputResponse,
 } from "@agentclientprotocol/sdk";
+import type { Secrets } from "../../../domain/secrets.ts";
 import type { CommandResult, Programs } from "../../process/command.ts";
+import type { OutputStream } from "../../process/command-output.ts";
 
 /** Bytes of output that are kept of a terminal, at most and where the agent asks for no fewer. */
 const MAX_OUTPUT_BYTES = 1_048_576;
 /** Terminals that an agent may have at once. */
 const MAX_TERMINALS = 32;
 
-interface Terminal {
+/** The end of an output. */
+interface Kept {
   output: Buffer;
   truncated: boolean;
+}
+
+interface Terminal extends Kept {
+  /** What people see of it: masked before it is cut, since the rest of a secret is not recognized. */
+  readonly shown: Kept;
   exit: TerminalExitStatus | undefined;
   readonly ended: Promise<TerminalExitStatus>;
   readonly end: AbortController;
@@ -25,6 +33,7 @@ export interface TerminalOptions {
   /** The folder of commands that name none. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
+  readonly secrets: Pick<Secrets, "stream">;
   /**
    * Returns the real path of a folder in the workspace.
    * @throws RequestError for one outside
@@ -55,7 +64,7 @@ export class Terminals {
   }: CreateTerminalRequest): Promise<string> {
     if (this.#terminals.size >= MAX_TERMINALS)
       throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
-    const { programs, environment, resolve } = this.#options;
+    const { programs, environment, resolve, secrets } = this.#options;
     const folder = cwd ? await resolve(cwd) : this.#options.folder;
     const maxBytes = Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES);
     // A whole line for a shell comes without arguments.
@@ -66,11 +75,18 @@ export class Terminals {
     const terminal: Terminal = {
       output: Buffer.alloc(0),
       truncated: false,
+      shown: { output: Buffer.alloc(0), truncated: false },
       exit: undefined,
       ended: ended.promise,
       end,
     };
+    const masks = { stdout: secrets.stream(), stderr: secrets.stream() };
+    const keep = (bytes: Buffer, stream: OutputStream) => {
+      keepTail(terminal, bytes, maxBytes);
+      keepTail(terminal.shown, masks[stream].write(bytes), maxBytes);
+    };
     const settle = (exit: TerminalExitStatus) => {
+      for (const mask of Object.values(masks)) keepTail(terminal.shown, mask.end(), maxBytes);
       terminal.exit = exit;
       ended.resolve(exit);
     };
@@ -81,12 +97,12 @@ export class Terminals {
         folder,
         environment: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
         signal: end.signal,
-        onOutput: (bytes) => keepTail(terminal, bytes, maxBytes),
+        onOutput: keep,
       })
       .then(
         (result) => settle(exitStatusOf(result)),
         (error) => {
-          keepTail(terminal, Buffer.from((error as Error).message), maxBytes);
+          keep(Buffer.from((error as Error).message), "stderr");
           settle({ exitCode: 127, signal: null });
         },
       );
@@ -115,9 +131,9 @@ export class Terminals {
     this.#terminals.delete(id);
   }
 
-  /** Returns the output of a terminal; undefined for an unknown one. */
+  /** Returns the output of a terminal as people see it; undefined for an unknown one. */
   outputOf(id: string): string | undefined {
-    return this.#terminals.get(id)?.output.toString();
+    return this.#terminals.get(id)?.shown.output.toString();
   }
 
   /** Ends all commands; resolves when they are gone. */
@@ -135,16 +151,16 @@ export class Terminals {
 }
 
 /** Adds output, of which the end is kept, cut at a character. */
-function keepTail(terminal: Terminal, bytes: Buffer, maxBytes: number): void {
-  const all = Buffer.concat([terminal.output, bytes]);
+function keepTail(kept: Kept, bytes: Buffer, maxBytes: number): void {
+  const all = Buffer.concat([kept.output, bytes]);
   if (all.length <= maxBytes) {
-    terminal.output = all;
+    kept.output = all;
     return;
   }
   let from = all.length - maxBytes;
   while (from < all.length && ((all[from] ?? 0) & 0xc0) === 0x80) from++;
-  terminal.output = all.subarray(from);
-  terminal.truncated = true;
+  kept.output = all.subarray(from);
+  kept.truncated = true;
 }
 
 function exitStatusOf({ exit, signal }: CommandResult): TerminalExitStatus {

@@ -97,7 +97,7 @@ export function tellUpdate(update: SessionUpdate, context: UpdateContext): Sessi
       output.block(
         planBlock({
           entries: update.entries.map(({ content, status, priority }) => ({
-            content,
+            content: output.mask(content),
             state: STEP_STATES[status] ?? StepState.UNSPECIFIED,
             priority: PRIORITIES[priority] ?? Priority.UNSPECIFIED,
           })),
@@ -127,10 +127,14 @@ export function tellUpdate(update: SessionUpdate, context: UpdateContext): Sessi
   }
 }
 
-/** Returns a tool call, or what has changed of one, as the contract has it. */
-export function toToolCall(
+/** Returns a tool call, or what has changed of one, as the contract has it, without secrets. */
+export function toToolCall(call: ToolCallUpdate, context: UpdateContext): ToolCall {
+  return context.output.mask(unmaskedCall(call, context));
+}
+
+function unmaskedCall(
   call: ToolCallUpdate,
-  { tree, terminalOutput, sessionNumber }: Pick<UpdateContext, "tree" | "terminalOutput" | "sessionNumber">,
+  { tree, terminalOutput, sessionNumber }: UpdateContext,
 ): ToolCall {
   const number = sessionNumber();
   // Agents name calls within a session: those of a later one are others.

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { Turns } from "./json-lines-agent.ts";
+import { Turns } from "./agent-turns.ts";
 
 test("an input begins a turn, and what comes before its end joins it", () => {
   const turns = new Turns();

@@ -1,0 +1,117 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { SecretIndex, secretForms } from "./secret-forms.ts";
+
+const MASK = Buffer.from("***");
+
+/** Texts that are masked in everything that leaves a process. */
+export class Secrets {
+  readonly #index = new SecretIndex();
+
+  /**
+   * Masks `value` from now on, in each of its forms. One that has fewer than 4 bytes is not
+   * masked: it would be found in every other text.
+   */
+  add(value: string): void {
+    for (const form of secretForms(value)) this.#index.add(form);
+  }
+
+  /** Returns a whole text with its secrets masked. */
+  mask(bytes: Uint8Array): Buffer {
+    const stream = this.stream();
+    return Buffer.concat([stream.write(bytes), stream.end()]);
+  }
+
+  maskText(text: string): string {
+    return this.#index.isEmpty ? text : this.mask(Buffer.from(text)).toString();
+  }
+
+  /** Returns a value with all of its texts masked, including names. */
+  maskJson(value: JsonValue): JsonValue {
+    if (typeof value === "string") return this.maskText(value);
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map((each) => this.maskJson(each));
+    const entries = Object.entries(value).map(([name, each]) => [this.maskText(name), this.maskJson(each)]);
+    return Object.fromEntries(entries);
+  }
+
+  /** Returns a value with the texts in it masked, but not the names of its fields. */
+  maskTexts<T>(value: T): T {
+    return this.#maskTexts(value) as T;
+  }
+
+  /** Returns a mask for bytes that arrive in pieces, even where a secret is split across them. */
+  stream(): SecretMask {
+    return new SecretMask(this.#index);
+  }
+
+  #maskTexts(value: unknown): unknown {
+    if (typeof value === "string") return this.maskText(value.toWellFormed());
+    if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return value.map((each) => this.#maskTexts(each));
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, this.#maskTexts(each)]));
+  }
+}
+
+/** Returns a text with secrets masked. Mask before cutting: half a secret is not recognized. */
+export function maskSecrets(text: string, values: readonly string[]): string {
+  const secrets = new Secrets();
+  for (const value of values) secrets.add(value);
+  return secrets.maskText(text);
+}
+
+/** Masks one stream of bytes: the same is masked however it is cut into pieces. */
+export class SecretMask {
+  readonly #index: SecretIndex;
+  /** Bytes that may belong to a secret which is not complete. */
+  #pending: Buffer = Buffer.alloc(0);
+
+  constructor(index: SecretIndex) {
+    this.#index = index;
+  }
+
+  /** Returns the masked bytes so far; the end is held back while it may be the start of a secret. */
+  write(bytes: Uint8Array): Buffer {
+    return this.#mask(Buffer.concat([this.#pending, bytes]), false);
+  }
+
+  /** Returns the bytes that were held back, masked: no more input follows. */
+  end(): Buffer {
+    return this.#mask(this.#pending, true);
+  }
+
+  #mask(text: Buffer, isEnd: boolean): Buffer {
+    const index = this.#index;
+    const masked: Buffer[] = [];
+    let from = 0;
+    let at = index.nextCandidate(text, 0);
+    while (at < text.length) {
+      const end = this.#endOfSecrets(text, at, isEnd);
+      if (end === HELD) break;
+      if (end > at) {
+        masked.push(text.subarray(from, at), MASK);
+        from = end;
+      }
+      at = index.nextCandidate(text, Math.max(end, at + 1));
+    }
+    masked.push(text.subarray(from, at));
+    this.#pending = text.subarray(at);
+    return Buffer.concat(masked);
+  }
+
+  /**
+   * Returns the end of the secret that begins at a place, and of those that overlap it: what one of
+   * them leaves over is part of another. The place itself where none begins; HELD where the text
+   * ends too early to tell.
+   */
+  #endOfSecrets(text: Buffer, at: number, isEnd: boolean): number {
+    let end = at;
+    for (let start = at; start === at || start < end; start++) {
+      const found = this.#index.longestAt(text, start);
+      if (found.isOpen && !isEnd) return HELD;
+      end = Math.max(end, found.end);
+    }
+    return end;
+  }
+}
+
+const HELD = -1;
