@@ -10,6 +10,7 @@ import { openHostTokenSecrets, sealHostTokenSecrets } from "../../src/services/r
 import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
 import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
+import { registerRunner } from "../harness/fake-runner.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
 import { letStandStill, tampering, untilForgotten, withRawData } from "../harness/raw-data.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -123,6 +124,10 @@ describe("chartroom keys rotate", () => {
     const running = await startServer({ dataDir });
     const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
     expect(asked.body).toEqual({ secret: webhookSecret });
+    const runner = await registerRunner(running, { token });
+    const spec = { machine: { class: runner.environmentClassId } };
+    expect((await post(running, "EnvironmentService/CreateEnvironment", { spec }, token)).status).toBe(200);
+    expect((await runner.leaseOne()).secrets).toMatchObject([{ value: "a secret value" }]);
   });
 
   test("keeps the keys of tokens that a release before SHA-256 stored, and says how many those are", async () => {

@@ -3,7 +3,7 @@ import { createDuePrebuilds } from "../../src/jobs/prebuilds.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { atTime } from "../harness/at-time.ts";
-import { type Answer, repository } from "../harness/call.ts";
+import { type Answer, post, repository } from "../harness/call.ts";
 import {
   type CredentialFixture,
   type CredentialOwner,
@@ -373,6 +373,31 @@ test("another organization's runner gets none of this one's", async () => {
   expect([work.environment.environment.spec.desiredPhase, namesIn(work)]).toEqual([RUNNING, []]);
 });
 
+test("work whose secret does not open fails, and is not done without it", async () => {
+  const { admin } = world;
+  const damaged = await world.project(admin);
+  const id = await create({ projectId: damaged }, { name: "DAMAGED" });
+  await withServerData(server, (store) =>
+    store.write(SYSTEM, "test", ({ db }) =>
+      builderOf(db)
+        .updateTable("secret")
+        .set({ sealed: Buffer.alloc(64) })
+        .where("id", "=", id)
+        .execute(),
+    ),
+  );
+  const workflowId = await world.workflow(admin, overProject(damaged));
+  const { workflowExecution } = await world.start(workflowId, admin);
+  expect(await world.runner.lease({ kinds: ["WORK_KIND_ACTION"] })).toEqual([]);
+  const workflowExecutionId = workflowExecution.id;
+  const { status } = (
+    await world.call("WorkflowService/GetWorkflowExecution", { workflowExecutionId }, admin)
+  ).workflowExecution;
+  expect(JSON.stringify(status.failures)).toContain("work_unusable");
+  await until(server.logText, (text) => text.includes(`the secret ${id} does not open`));
+  await world.call("SecretService/DeleteSecret", { secretId: id }, admin);
+});
+
 test("the leases of one call have 4 MiB together at most, however large their secrets are", async () => {
   const { admin, runner } = world;
   const large = await world.project(admin);
@@ -394,9 +419,17 @@ test("the leases of one call have 4 MiB together at most, however large their se
   for (const work of body.works) expect(work.secrets).toHaveLength(25 + 3);
 });
 
-test("no value is in the database, in the log, or in what is recorded", async () => {
+test("no value is in the database, in the log, or in what is recorded, also of a lease under an idempotency key", async () => {
+  const { admin, runner } = world;
+  const filter = { kinds: ["WORK_KIND_ENVIRONMENT"] };
+  const environmentId = await environmentFromProject(admin);
+  const lease = { maxLeases: 32, wait: "20s", ...filter };
+  const key = { "idempotency-key": "one" };
+  const { works } = (await post(server, "WorkService/LeaseWork", lease, runner.token, key)).body;
+  const work = works.find(({ environment }: Answer["body"]) => environment.environment.id === environmentId);
+  expect(JSON.stringify(work.secrets)).toContain(MARK);
   for (const [place, text] of await storedTexts(server.dataDir)) {
     expect([place, text.includes(MARK)]).toEqual([place, false]);
   }
-  expect(server.output()).not.toContain(MARK);
+  expect(server.logText()).not.toContain(MARK);
 });

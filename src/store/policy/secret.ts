@@ -57,15 +57,15 @@ export async function findSecretsOf(
   return rows.map(storedOfRow);
 }
 
+/** By owners alone: with the organization in the condition, SQLite reads all of its secrets. */
 const selectSecretsForWork = prepared<
   { organizationId: string; projectId: string; subjectId: string },
-  StoredColumns
+  StoredColumns & { organization_id: string }
 >((db, { organizationId, projectId, subjectId }) =>
   db
     .selectFrom("secret")
-    .select(STORED_COLUMNS)
-    .where("owner_id", "in", [organizationId, projectId, subjectId])
-    .where("organization_id", "=", organizationId),
+    .select([...STORED_COLUMNS, "organization_id"])
+    .where("owner_id", "in", [organizationId, projectId, subjectId]),
 );
 
 /** The owners besides the organization whose secrets work may have; empty for none. */
@@ -81,7 +81,8 @@ export async function findSecretsForWork(
   { organizationId }: Scope,
   owners: OwnersForWork,
 ): Promise<StoredSecret[]> {
-  return (await selectSecretsForWork(db, { organizationId, ...owners })).map(storedOfRow);
+  const rows = await selectSecretsForWork(db, { organizationId, ...owners });
+  return rows.filter((row) => row.organization_id === organizationId).map(storedOfRow);
 }
 
 /** Which work got which secrets. */
