@@ -45,6 +45,7 @@ describe("the page about agents", () => {
     const agent = await start({
       command: ["sh", "-c", "cat > /dev/null; env | cut -d= -f1"],
       form: AgentForm.TEXT,
+      secrets: [{ name: "KEY", value: "of a file", mount: { case: "filePath", value: "/run/key" } }],
       work: {
         agentExecution: {
           id: "01900000-0000-7000-8000-00000000000c",
