@@ -147,6 +147,9 @@ describe("an action over a project", () => {
     const told = JSON.stringify(handed[0]?.diff);
     for (const { secretId } of work.secrets) expect(told).toContain(secretId);
     for (const id of [runner.runnerId, work.leaseId, work.action.actionId]) expect(told).toContain(id);
+    const filter = { subjectIds: [work.action.environment.id], actions: ["secret/handed_out"] };
+    const { entries } = await world.call("EventService/ListAuditLogs", { filter }, admin);
+    expect(entries).toMatchObject([{ actorId: runner.runnerId, action: "secret/handed_out" }]);
     // To hand out changes nothing.
     expect(kinds).toEqual(["created", "deleted"]);
   });

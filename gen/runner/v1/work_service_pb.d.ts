@@ -1130,8 +1130,9 @@ export declare const WorkService: GenService<{
    * Leases work that the runner can serve, waiting for some when there is none.
    * Work of different executions is given out in turn, so that none starves
    * another. The answer is empty when the wait is over, when the server drains,
-   * and to a local runner while the organization's policy forbids those. Callable
-   * by runners.
+   * and to a local runner while the organization's policy forbids those. A lease
+   * brings the secrets that its work may have (Work.secrets), which is kept in the
+   * audit trail, one row for each lease. Callable by runners.
    *
    * @generated from rpc runner.v1.WorkService.LeaseWork
    */
