@@ -53,6 +53,21 @@ async function together<T>(scope: TestScope, start: () => Promise<T>[]): Promise
 }
 
 describe("a change that the engine refuses", () => {
+  test("leaves what it kept from being prepared to a later write of the connection", async () => {
+    const scope = await makeOrganization(store);
+    const selectNever = prepared<{ name: string }, { name: string }>((db, { name }) =>
+      db.selectFrom("fact").select("name").where("name", "=", name).where("value", "!=", ""),
+    );
+    await write(scope, ({ db }) => insertFact(db, { name: "prepared", value: "first" }));
+    const refused = write(scope, async ({ db }) => {
+      await insertFact(db, { name: "prepared", value: "second" });
+      await selectNever(db, { name: "prepared" });
+    });
+    await expect(refused).rejects.toThrow("duplicate key");
+    const found = await write(scope, ({ db }) => selectNever(db, { name: "prepared" }));
+    expect(found).toEqual([{ name: "prepared" }]);
+  });
+
   test("fails its write with the engine's error, though nothing came after it", async () => {
     const scope = await makeOrganization(store);
     await write(scope, ({ db }) => insertFact(db, { name: "taken", value: "first" }));
