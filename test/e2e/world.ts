@@ -120,6 +120,9 @@ export function nowhere(): World {
   };
 }
 
+/** How many worlds each organization has; the names of its secrets differ. */
+const worldsOf = new Map<string, number>();
+
 /**
  * Fills the organization of a token with two projects, two environments of one
  * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two secrets, two service accounts, two
@@ -197,8 +200,11 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     securityPolicies.push(made.securityPolicy.id);
   }
   const secrets: string[] = [];
+  const worlds = (worldsOf.get(identity.organizationId) ?? 0) + 1;
+  worldsOf.set(identity.organizationId, worlds);
+  const secretName = worlds === 1 ? "REGISTRY_TOKEN" : `REGISTRY_TOKEN_${worlds}`;
   for (const scope of [{ projectId: project }, { organizationId: identity.organizationId }]) {
-    const request = { name: "REGISTRY_TOKEN", value: "a secret value", environmentVariable: true, scope };
+    const request = { name: secretName, value: "a secret value", environmentVariable: true, scope };
     secrets.push((await call("SecretService/CreateSecret", request)).secret.id);
   }
   const validUntil = "2999-12-31T00:00:00Z";

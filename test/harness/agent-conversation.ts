@@ -107,8 +107,12 @@ export function conversationOf(place: Place, id: string): Conversation {
     },
     async untilIdle() {
       await until(
-        async () => [(await get()).status.phase, ...(await inputs()).map(({ receipt }) => receipt)],
-        ([phase, ...receipts]) =>
+        // The inputs first: between two turns the run waits, and the next of them may be seen right after.
+        async () => ({
+          receipts: (await inputs()).map(({ receipt }) => receipt),
+          phase: (await get()).status.phase,
+        }),
+        ({ receipts, phase }) =>
           phase === "PHASE_WAITING_FOR_INPUT" && receipts.every((receipt) => /SEEN|DELETED/.test(receipt)),
       );
     },

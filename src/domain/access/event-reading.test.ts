@@ -30,7 +30,9 @@ const event = (resourceType: ResourceType, more: Partial<EventDescription> = {})
   ...more,
 });
 
-const RECORDED = [7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 1001] as const;
+const RECORDED = [
+  7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 1001, 16, 23, 25, 44, 1002,
+] as const;
 const types = RECORDED.map((number) => number as ResourceType);
 
 /** Kinds of resources whose events a role receives when others made them. */
@@ -46,9 +48,11 @@ describe("the events of resources that others made", () => {
     "ENVIRONMENT_CLASS",
     "ORGANIZATION",
     "ORGANIZATION_POLICY",
+    "ORGANIZATION_SECRET",
     "PREBUILD",
     "PROJECT",
     "RUNNER",
+    "SECRET",
     "SECURITY_POLICY",
     "SERVICE_ACCOUNT",
     "USER",
@@ -63,7 +67,9 @@ describe("the events of resources that others made", () => {
 
   test.each<[Role]>([["member"], ["service_account"]])("are for a %s as far as they are shared", (role) => {
     expect(received(role).toSorted()).toEqual(everybody);
-    expect(received(role, SHARED).toSorted()).toEqual([...everybody, "AGENT_EXECUTION"].toSorted());
+    expect(received(role, SHARED).toSorted()).toEqual(
+      [...everybody, "AGENT_EXECUTION", "APPROVAL"].toSorted(),
+    );
   });
 
   test.each<[Role]>([["runner"], ["environment"], ["exchange"]])("are none for a %s", (role) => {
@@ -71,7 +77,7 @@ describe("the events of resources that others made", () => {
   });
 
   test("of a type that nobody has decided about are for administrators alone", () => {
-    expect(mayReadEvent(SHARED, caller("member"), event(ResourceType.SECRET))).toBe(false);
+    expect(mayReadEvent(SHARED, caller("member"), event(ResourceType.WEBHOOK))).toBe(false);
   });
 });
 

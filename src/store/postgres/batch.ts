@@ -113,8 +113,8 @@ export class Batch extends DriverQuery {
 
   override handleCommandComplete({ text }: { readonly text: string }): void {
     if (this.name !== undefined) this.#known.set(this.name, this.#columns);
-    const [command = "", ...numbers] = text.split(" ");
-    const count = numbers.at(-1);
+    // Such as SELECT 3 and INSERT 0 1, but also SET CONSTRAINTS.
+    const [, command = text, count] = /^(\w+) (?:\d+ )?(\d+)$/.exec(text) ?? [];
     const answer = { rows: this.#rows, rowCount: count === undefined ? null : Number(count), command };
     const statement = this.#statements[this.#place];
     this.#expect(this.#place + 1);

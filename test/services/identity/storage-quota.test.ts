@@ -179,6 +179,7 @@ describe("each operation that writes", () => {
       "CreateProjects",
       "CreateRunner",
       "CreateRunnerToken",
+      "CreateSecret",
       "CreateSecurityPolicy",
       "CreateServiceAccount",
       "CreateServiceAccountToken",
