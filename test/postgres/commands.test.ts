@@ -151,7 +151,9 @@ test("keys rotate, after which every server needs the new key file", async () =>
   const keyFile = join(dataDir, "key.json");
   const another = temporaryFolder();
   copyFileSync(keyFile, join(another, "key.json"));
-  expect(await printed("keys rotate")).toContain("1 host authentication token, 0 webhook secrets and 0 secrets");
+  expect(await printed("keys rotate")).toContain(
+    "1 host authentication token, 0 webhook secrets and 0 secrets",
+  );
   const onAnother = () => startServer({ dataDir: another, env: { CHARTROOM_DATABASE_URL: url } });
   await expect(onAnother()).rejects.toThrow("is not the one that the data in");
   copyFileSync(keyFile, join(another, "key.json"));
