@@ -7,9 +7,9 @@ import { unscopedCount } from "./scopes.ts";
 const root = join(import.meta.dirname, "..");
 const SMALL_LINES = 60;
 
-/** Names and words that docs and code left for the field's terms. */
+/** Names and words that docs and code left for the field's terms; `answerJson` is a field of the contract. */
 const OLD_WORDS =
-  /\b(refuse[A-Z]\w*|answer[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
+  /\b(refuse[A-Z]\w*|answer(?!Json)[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
 
 interface Source {
   readonly path: string;
@@ -36,14 +36,24 @@ for (const source of own) {
     importers.set(target, [...(importers.get(target) ?? []), source]);
   }
 }
+const importedLater = new Set(
+  own.flatMap(({ path, text }) =>
+    [...text.matchAll(/import\("(\.{1,2}\/[^"]+\.ts)"\)/g)].map(([, target = ""]) =>
+      join(dirname(path), target),
+    ),
+  ),
+);
 const perFolder = Map.groupBy(sources, ({ path }) => dirname(path));
 const counts = [...perFolder.values()].map(({ length }) => length).sort((a, b) => a - b);
 const withOne = own.filter(({ path }) => importers.get(path)?.length === 1);
-// A job is a file by itself, a worker is started by its name, and the folder's list imports each.
+// A job is a file by itself, a worker is started by its name, and the folder's list imports each; a file that is
+// imported when it is needed has to be one.
 const fragments = withOne.filter(({ path, lines }) => {
   const [importer] = importers.get(path) ?? [];
   const isOfFolder = importer !== undefined && dirname(importer.path) === dirname(path);
-  return lines <= SMALL_LINES && isOfFolder && !/^src\/jobs\/|-worker\.ts$/.test(path);
+  return (
+    lines <= SMALL_LINES && isOfFolder && !/^src\/jobs\/|-worker\.ts$/.test(path) && !importedLater.has(path)
+  );
 });
 const docstrings = own.flatMap(({ text }) => [...text.matchAll(/\/\*\*\s*\n?\s*\*?\s*(\w+)/g)]);
 const starting = (word: RegExp) => docstrings.filter(([, first = ""]) => word.test(first)).length;

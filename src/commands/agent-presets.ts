@@ -1,14 +1,14 @@
-/** What is known of a program that people use, to register it by a name. */
+/** A program that people use, with what registers it by a name. */
 export interface AgentPreset {
   readonly name: string;
   /** Program and arguments, as `agent add` takes them. */
   readonly command: string;
   readonly form: "acp";
-  /** What must be installed on the runner's machine. */
+  /** Programs that must be installed on the runner's machine. */
   readonly install: string;
   /** The variable with the key of its model, which the program reads. */
   readonly secret: string;
-  /** Whether it opens a session without a key, an account or a network; otherwise it demands authentication. */
+  /** True when it opens a session without a key, an account or a network; otherwise it demands authentication. */
   readonly opensWithoutKey: boolean;
 }
 

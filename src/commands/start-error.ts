@@ -1,6 +1,6 @@
 /** Exit codes of commands, for scripts; docs/command-line.md lists them. */
 export const ExitCode = {
-  /** What was asked for is wrong, or was refused. */
+  /** The command is wrong, or was refused. */
   refused: 1,
   /** The agent run has failed. */
   runFailed: 2,

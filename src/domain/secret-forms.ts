@@ -44,7 +44,7 @@ function base64Forms(text: string): string[] {
   return [...forms, ...forms.map((form) => form.replaceAll("+", "-").replaceAll("/", "_"))];
 }
 
-/** What is found at one place of a text. */
+/** A match at one place of a text. */
 export interface FoundSecret {
   /** The end of the longest form that begins there; the place itself for none. */
   readonly end: number;

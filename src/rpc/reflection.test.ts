@@ -151,9 +151,9 @@ describe("a client that asks the server for its contract", () => {
   test.each<Question>([
     { case: "fileByFilename", value: "service/v1/project" },
     { case: "fileByFilename", value: "" },
-    { case: "fileContainingSymbol", value: "service.v1.Secret" },
+    { case: "fileContainingSymbol", value: "service.v1.Absent" },
     { case: "fileContainingSymbol", value: "service.v1" },
-    { case: "allExtensionNumbersOfType", value: "service.v1.Secret" },
+    { case: "allExtensionNumbersOfType", value: "service.v1.Absent" },
     extension("google.protobuf.FieldOptions", 1),
     extension("service.v1.Project", 1159),
   ])("is told not found, in the codes of gRPC, for %j", async (question) => {

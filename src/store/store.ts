@@ -63,7 +63,7 @@ export interface Change {
   readonly before?: JsonSource;
   readonly after?: JsonSource;
   readonly reason?: string;
-  /** What was done, where the operation of the write does not tell, such as `approval/denied`. */
+  /** Name for the audit log, where the operation of the write does not tell what was done, such as `approval/denied`. */
   readonly operation?: string;
   /** Facts of the resource for the event that its body does not contain. */
   readonly facts?: Partial<EventFacts>;

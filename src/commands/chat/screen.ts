@@ -15,7 +15,7 @@ import { type ChatView, wordsOf } from "./view.ts";
  */
 const QUIET_MS = 500;
 
-/** What a screen shows on: {@link ChatView} in words for people. */
+/** The surface of a screen: {@link ChatView} in words for people. */
 export type RunView = Pick<ChatView, "note" | "block" | "run" | "inputs" | "endLine">;
 
 /** The shown execution, and the actions on it. */

@@ -70,7 +70,7 @@ export async function getApproval(access: ServerAccess, approvalId: string): Pro
   return present(approval);
 }
 
-/** What is decided, and of what. */
+/** A decision, and the approval that it is about. */
 export interface GivenDecision {
   readonly approved: boolean;
   /** Digest of what was looked at; undefined reads the approval and decides what it says. */

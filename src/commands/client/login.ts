@@ -12,7 +12,7 @@ export interface LoginOptions {
   readonly server: string;
   /** Path of the credentials file. */
   readonly file: string;
-  /** Where the token is pasted: a terminal, which does not show it, or a pipe. */
+  /** The input of the token: a terminal, which does not show it, or a pipe. */
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
 }

@@ -29,7 +29,7 @@ export const PHASES = {
 } as const;
 export type PhaseName = keyof typeof PHASES;
 
-/** What `chartroom run start` is given. */
+/** Arguments of `chartroom run start`. */
 export interface RunStart {
   /** Name or id of the agent; undefined for the default. */
   readonly agent: string | undefined;
@@ -64,7 +64,7 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
   return agentExecutionId;
 }
 
-/** What `chartroom run resume` is given. */
+/** Arguments of `chartroom run resume`. */
 export interface RunResumption {
   /** Id of the run that has stopped. */
   readonly run: string;

@@ -118,7 +118,7 @@ function decisionOptions(command: Command, approved: boolean): Command {
   command
     .option("--digest <digest>", "decide only if this is asked for: the digest that `approval show` prints")
     .option("--option <id>", "the option that is chosen, where there are some")
-    .option("--reason <text>", "why, for whoever asked and for people")
+    .option("--reason <text>", "why, for the asker and for people")
     .option("--json", "print the approval after it as JSON: a service.v1.Approval");
   return approved ? command.option("--answer <json>", "the answer to a question: a JSON object") : command;
 }

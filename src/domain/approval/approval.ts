@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import { clone, create, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -26,7 +27,6 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { approvalChanged, permissionDenied, phaseUnsuitable, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 import { mayDecide } from "../policy/approval-deciders.ts";
-import { canonicalJson } from "./canonical-json.ts";
 
 /** Time after which an approval is denied, where nobody chose another: 24 hours. */
 export const DEFAULT_LIFETIME_MS = 86_400_000;
@@ -34,13 +34,13 @@ export const DEFAULT_LIFETIME_MS = 86_400_000;
 /** Characters of a question that are its title (contract, ApprovalToolCall.title has as many). */
 const MAX_TITLE_CHARACTERS = 512;
 
-/** What is asked for. */
+/** The request. */
 export type Asked =
   | { readonly case: "toolCall"; readonly value: ApprovalToolCall }
   | { readonly case: "question"; readonly value: ApprovalQuestion }
   | { readonly case: "step"; readonly value: ApprovalStep };
 
-/** What is asked for, in the form that is stored and decided. */
+/** The request, in the form that is stored and decided. */
 export interface AskedText {
   readonly kind: Kind;
   readonly title: string;
@@ -104,7 +104,7 @@ export function isPending({ state }: Approval): boolean {
   return state === State.PENDING;
 }
 
-/** Returns a pending approval with another state. @param reason why, for whoever asked */
+/** Returns a pending approval with another state. @param reason why, for the asker */
 export function endedApproval(before: Approval, state: State, reason: string, now: number): Approval {
   const after = clone(ApprovalSchema, before);
   after.state = state;
@@ -228,4 +228,17 @@ function checkedAnswer({ kind }: Approval, approved: boolean, text: string): str
     // Told below.
   }
   throw valueUnusable("answerJson", "answerJson must be a JSON object, such as {}");
+}
+
+/**
+ * Returns the canonical text of JSON (RFC 8785): keys sorted by their UTF-16 code units, nothing
+ * between the tokens, and strings and numbers as ECMAScript writes them.
+ */
+function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
+  return `{${members.join(",")}}`;
 }

@@ -13,7 +13,7 @@ export interface Decider {
   readonly isAdministrator: boolean;
 }
 
-/** Returns who decides where nobody chose: whoever may send to the run. */
+/** Returns who decides where nobody chose: those who may send to the run. */
 export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
   const { who = 0, userIds = [], required = 0, excludesStarter = false } = chosen ?? {};
   return create(ApprovalDecidersSchema, {
@@ -54,7 +54,7 @@ function isSame(one: Subject | undefined, { id, principal }: Pick<Subject, "id" 
 
 /**
  * Requires of deciders that are written into a policy or a workflow that the members of the
- * organization can satisfy them, whoever starts the run.
+ * organization can satisfy them, no matter who starts the run.
  * @param field path of the deciders in the request, in JSON names
  * @param members those whose accounts are not blocked
  * @throws DomainError VALUE_UNUSABLE
@@ -81,6 +81,6 @@ export function requireSatisfiable(
   const whom = who === Who.USERS ? "the users that it names" : "the administrators of the organization";
   throw valueUnusable(
     field,
-    `${field} needs ${needed} of ${whom}, so that an approval is possible whoever starts the run, and ${fit.length} can decide`,
+    `${field} needs ${needed} of ${whom}, so that an approval is possible no matter who starts the run, and ${fit.length} can decide`,
   );
 }

@@ -34,17 +34,17 @@ export interface ToolUse {
   readonly kind: ToolKind;
   /** Name of the tool; empty where the agent tells none. */
   readonly tool: string;
-  /** Who started the first run of the tree. */
+  /** The subject that started the first run of the tree. */
   readonly origin: Origin;
 }
 
-/** What the policy says of a tool call. */
+/** The policy's ruling on a tool call. */
 export interface ApprovalRuling {
   readonly effect: Effect;
   /** Path of the field that decided, in JSON names. */
   readonly fieldPath: string;
   readonly reason: string;
-  /** Who decides; undefined for whoever may send to the run. */
+  /** The deciders; undefined for those who may send to the run. */
   readonly deciders: ApprovalDeciders | undefined;
   /** The decision as errors tell it; undefined unless it is denied. */
   readonly decision: PolicyDecision | undefined;
@@ -64,7 +64,7 @@ export function rulingOn(policies: Policies, asked: ToolUse): ApprovalRuling {
 
 const pathOf = (index: number) => `${FIELD_PATH}.rules[${index}]`;
 
-/** What holds without a policy: only runs that descend from a person's ask anybody. */
+/** The ruling without a policy: only runs that descend from a person's ask anybody. */
 function defaultFor({ kind, origin }: ToolUse): Pick<Rule, "effect" | "reason"> {
   if (origin === Origin.PERSON) return { effect: HARMLESS.has(kind) ? Effect.ALLOW : Effect.ASK, reason: "" };
   if (kind !== ToolKind.QUESTION) return { effect: Effect.ALLOW, reason: "" };

@@ -226,7 +226,7 @@ function filePathOf({ mount }: Pick<Secret, "mount">): string | undefined {
   return mount.case === "filePath" ? mount.value : undefined;
 }
 
-/** Returns the kinds of owners whose secrets a caller may see, whoever the owner is. */
+/** Returns the kinds of owners whose secrets a caller may see, no matter who the owner is. */
 export function visibleKinds({ role }: Pick<Caller, "role">): readonly SecretOwnerKind[] {
   return role === "administrator"
     ? ["organization", "project", "service_account"]

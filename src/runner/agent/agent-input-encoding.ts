@@ -51,7 +51,7 @@ export async function inputLine(
 }
 
 /** Encodes what became of a tool call or question that the agent has asked for. */
-export function answerLine(
+export function approvalAnswerLine(
   { toolCallId: id = "", request }: ApprovalRequest,
   { allowed, optionId, answerJson, reason }: ApprovalAnswer,
 ): InputLine {

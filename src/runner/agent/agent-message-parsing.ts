@@ -9,7 +9,7 @@ import {
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
-import { parseAnswerRequest, parsePermissionRequest } from "./agent-approval-parsing.ts";
+import { ApprovalOption_Kind as OptionKind, ToolKind } from "#gen/service/v1/approval_pb.js";
 import { fileChangeBlock, textBlocks, thoughtBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
 import { parsePlan, parseQuestion, parseToolCall, parseUsage } from "./agent-block-parsing.ts";
 import type { AgentUpdate, BlockContent, Interest } from "./agent-reporter.ts";
@@ -19,6 +19,7 @@ import {
   isObject,
   parseContractMessage,
   parseEnumMember,
+  requireObjects,
   requireText,
 } from "./line-values.ts";
 
@@ -145,5 +146,48 @@ function interests(line: JsonObject): Interest[] {
       throw new InvalidAgentLine("an interest lacks its id, or what is waited for");
     }
     return interest;
+  });
+}
+
+/** Parses a line of the type `permission_request`. */
+function parsePermissionRequest(line: JsonObject): ApprovalRequest {
+  const value = {
+    title: requireText(line, "title"),
+    kind: parseEnumMember(ToolKind, line, "kind", ToolKind.OTHER),
+    tool: requireText(line, "tool", ""),
+    input: textOrJson(line.input),
+    locations: texts(line, "locations"),
+  };
+  const options = requireObjects(line, "options").map((option) => ({
+    id: requireText(option, "id"),
+    name: requireText(option, "name", ""),
+    kind: parseEnumMember(OptionKind, option, "kind"),
+  }));
+  return { toolCallId: requireId(line), request: { case: "toolCall", value }, options };
+}
+
+/** Parses a line of the type `answer_request`. */
+function parseAnswerRequest(line: JsonObject): ApprovalRequest {
+  const value = { message: requireText(line, "message"), schemaJson: textOrJson(line.schema) };
+  return { toolCallId: requireId(line), request: { case: "question", value } };
+}
+
+function requireId(line: JsonObject): string {
+  const id = requireText(line, "id");
+  if (id === "") throw new InvalidAgentLine("its id is empty");
+  return id;
+}
+
+function textOrJson(value: JsonValue | undefined): string {
+  if (value === undefined) return "";
+  return (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed();
+}
+
+function texts(line: JsonObject, name: string): string[] {
+  const value = line[name] ?? [];
+  if (!Array.isArray(value)) throw new InvalidAgentLine(`its ${name} are no list`);
+  return value.map((each) => {
+    if (typeof each !== "string") throw new InvalidAgentLine(`its ${name} are no list of texts`);
+    return each.toWellFormed();
   });
 }

@@ -13,13 +13,13 @@ import { askedText, optionFor } from "../../domain/approval/approval.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { truncate } from "./agent-block.ts";
 
-/** What an agent asks for; `options` must be complete. */
+/** A request of an agent for an approval; `options` must be complete. */
 export type ApprovalRequest = Pick<
   MessageInitShape<typeof RequestApprovalRequestSchema>,
   "toolCallId" | "request" | "options"
 >;
 
-/** What became of a request. */
+/** The decision on a request. */
 export interface ApprovalAnswer {
   readonly allowed: boolean;
   /** Id of the option that was chosen, or that goes with the answer of a policy; empty without one. */
@@ -32,9 +32,9 @@ export interface ApprovalAnswer {
   readonly digest: string;
 }
 
-/** How somebody waits for an answer. */
+/** Options of a wait for an answer. */
 export interface AskOptions {
-  /** Aborted when whoever asks waits no longer. */
+  /** Aborted when the asker waits no longer. */
   readonly signal?: AbortSignal;
   /** Called once people are asked. */
   readonly onPending?: () => void;

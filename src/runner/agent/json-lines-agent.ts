@@ -5,7 +5,7 @@ import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_ser
 import type { CommandResult } from "../process/command.ts";
 import { errorBlock, truncate } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
-import { answerLine, type InputLine, inputLine } from "./agent-input-encoding.ts";
+import { approvalAnswerLine, type InputLine, inputLine } from "./agent-input-encoding.ts";
 import { type AgentMessage, type OutgoingMessage, parseAgentMessage } from "./agent-message-parsing.ts";
 import type { BlockContent } from "./agent-reporter.ts";
 import { Turns } from "./agent-turns.ts";
@@ -217,7 +217,7 @@ class JsonConversation {
 
   async #ask(request: ApprovalRequest): Promise<void> {
     const answer = await this.#approvals.ask(request);
-    await this.#writeLine(answerLine(request, answer));
+    await this.#writeLine(approvalAnswerLine(request, answer));
   }
 
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {

@@ -56,7 +56,7 @@ async function writeSecret(file: string, secret: WorkSecret): Promise<void> {
 
 const BELOW_ANOTHER = "the path of one secret lies below that of another";
 
-/** What the system's errors mean here; its own texts would name the folders of the runner. */
+/** Messages for the system's errors; its own texts would name the folders of the runner. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   EEXIST: BELOW_ANOTHER,
   EISDIR: BELOW_ANOTHER,

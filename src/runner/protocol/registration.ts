@@ -24,7 +24,7 @@ export interface RegistrationOptions {
 
 const CALL_MS = 10_000;
 
-/** How long another instance is waited for: it may have been stopped, which the server notices after 45 seconds. */
+/** Longest wait for another instance: it may have been stopped, which the server notices after 45 seconds. */
 const OTHER_INSTANCE_MS = 60_000;
 const OTHER_INSTANCE_PAUSE_MS = 5_000;
 const ANOTHER_INSTANCE =

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { createFetchProgress } from "./fetch-progress.ts";
+import { createFetchProgress } from "./preparation.ts";
 
 test("a fetch shows its progress once in ten seconds, and none if it is quick", () => {
   const lines: object[] = [];

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import type { Log } from "../../log.ts";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
-import { createFetchProgress } from "./fetch-progress.ts";
 import { prebuildWorkspace } from "./work-dirs.ts";
 import { createWorkspace, readCheckouts, type Workspace } from "./workspace.ts";
 
@@ -40,4 +40,27 @@ export async function prepareWorkspace(
     return checkouts;
   };
   return createWorkspace(programs, workspace, fill, copied && prebuild);
+}
+
+/** A fetch that takes longer is shown in the log, and again after this time. */
+const INTERVAL_MS = 10_000;
+
+/**
+ * Returns the function that writes git's lines of progress to the log: now and
+ * then one, and none for a fetch that is quick.
+ *
+ * @param workspace the folder that is filled
+ * @param now the time in milliseconds
+ */
+export function createFetchProgress(
+  log: Pick<Log, "info">,
+  workspace: string,
+  now = () => performance.now(),
+): (progress: string) => void {
+  let writtenAt = now();
+  return (progress) => {
+    if (now() - writtenAt < INTERVAL_MS) return;
+    writtenAt = now();
+    log.info({ workspace, progress }, "a repository is being fetched");
+  };
 }

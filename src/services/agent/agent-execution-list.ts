@@ -100,7 +100,7 @@ export async function listAgentOutputBlocks(
   caller: Caller,
   { agentExecutionId: id, view, pagination }: ListAgentOutputBlocksRequest,
 ) {
-  // Read before the blocks: whoever watches from here on misses nothing.
+  // Read before the blocks: a caller that watches from here on misses nothing.
   const stored = await getReadableAgentExecution(deps.store.reader, caller, id);
   const parts = await findConversation(deps.store.reader, caller, stored);
   const folded = view === AgentOutputView.FOLDED;

@@ -21,7 +21,7 @@ import type { Reader, WriteTransaction } from "../../store/store.ts";
 import type { EarlierConversation } from "./agent-execution.ts";
 import { findOrigins, originBits, originOf } from "./run-origin.ts";
 
-/** What a run that goes on with another is started with, besides what the request says itself. */
+/** Values from the earlier run for one that goes on with it, besides those of the request. */
 export interface Continuation
   extends Pick<StartAgentRequest, "agentId" | "name" | "runnerId" | "sessionId" | "mode"> {
   readonly extAgentSettings: ExtAgentSettings | undefined;

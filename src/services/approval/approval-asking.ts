@@ -5,7 +5,7 @@ import { deciders } from "../../domain/policy/approval-deciders.ts";
 import { digestOf, type FoundApproval, insertApproval } from "../../store/approval/approval.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** What is asked for, by whom, and who decides. */
+/** A request for an approval, with who asks and who decides. */
 export interface ApprovalAsk {
   readonly asked: AskedText;
   readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
@@ -15,7 +15,7 @@ export interface ApprovalAsk {
   readonly executor?: Subject | undefined;
   /** Default none. */
   readonly options?: readonly ApprovalOption[];
-  /** Undefined for whoever may send to the run. */
+  /** Undefined for those who may send to the run. */
   readonly deciders?: ApprovalDeciders | undefined;
   /** Path of the policy that has it asked; empty for none. */
   readonly policyFieldPath: string;

@@ -31,7 +31,7 @@ export async function expireApproval(tx: WriteTransaction, scope: Scope, id: str
   return true;
 }
 
-/** Cancels what somebody asks for and nobody has decided, without telling whoever asked. */
+/** Cancels what somebody asks for and nobody has decided, without telling the asker. */
 export async function cancelApprovals(
   tx: WriteTransaction,
   scope: Scope,
@@ -43,7 +43,7 @@ export async function cancelApprovals(
   }
 }
 
-/** Cancels a pending approval, without telling whoever asked. */
+/** Cancels a pending approval, without telling the asker. */
 export async function cancelApproval(
   tx: WriteTransaction,
   scope: Scope,

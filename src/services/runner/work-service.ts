@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type BeginInstanceRequest,
+  BeginInstanceResponseSchema,
   type WorkService as Contract,
   type FinishWorkRequest,
   type GetHostCredentialRequest,
@@ -16,17 +17,18 @@ import {
   type ReportProgressRequest,
   type ReportWorksRequest,
 } from "#gen/runner/v1/work_service_pb.js";
-import { notFound } from "../../domain/error.ts";
+import { notFound, unauthenticated } from "../../domain/error.ts";
 import { requireHostOfWork } from "../../domain/runner/lease.ts";
-import { renewLease } from "../../store/runner/work-lease.ts";
-import { callerOf } from "../call/call.ts";
+import { requireNoOtherInstance } from "../../domain/runner/runner-heartbeat.ts";
+import { beginRunnerInstance, findStoredRunner } from "../../store/runner/runner-life.ts";
+import { expireLeases, renewLease } from "../../store/runner/work-lease.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
 import { writeUnderLease } from "./held-lease.ts";
 import { readHostCredential } from "./host-token-secret.ts";
-import { beginInstance } from "./instance.ts";
 import { applyEnd, applyReport, type ReportDependencies, renewLeases, reportWorks } from "./report-works.ts";
 import { registerRunner } from "./runner-registration.ts";
 import type { ReportUnusableWork } from "./unusable-work.ts";
@@ -120,5 +122,26 @@ export function getHostCredential(
       ...(token.expiresAt && { expiresAt: token.expiresAt }),
       hostAuthenticationTokenId: token.id,
     });
+  });
+}
+
+/**
+ * Begins an instance of a runner. The leases that it held before expire now: the job that ends expired leases gives
+ * their work back within a second.
+ */
+function beginInstance(
+  { store }: Pick<ServiceDependencies, "store">,
+  { instanceId }: BeginInstanceRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const runnerId = caller.subject.id;
+    const known = await findStoredRunner(tx.db, caller, runnerId);
+    // It was deleted meanwhile, and its token with it.
+    if (!known) throw unauthenticated();
+    requireNoOtherInstance(known, instanceId, tx.now);
+    await beginRunnerInstance(tx, caller, runnerId, instanceId);
+    const lostLeases = await expireLeases(tx, caller, runnerId, instanceId);
+    return create(BeginInstanceResponseSchema, { lostLeases });
   });
 }

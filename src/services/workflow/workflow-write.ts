@@ -1,9 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import type { Workflow, WorkflowAction } from "#gen/service/v1/workflow_pb.js";
 import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../domain/policy/agent-policy.ts";
+import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
+import { approvalAt, requireApprovalStepsKnown } from "../../domain/workflow/execution/approval-step.ts";
 import { requireStepLimit } from "../../domain/workflow/execution/workflow-expansion.ts";
 import {
   checkWorkflowParameters,
@@ -22,14 +24,15 @@ import {
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
+import { APPROVAL_STEPS_LEVEL, mayStore } from "../../store/feature-level.ts";
+import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { createWebhookSecret } from "./webhook-secret.ts";
-import { requireApprovalsPossible } from "./workflow-approvals.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "now">;
@@ -109,4 +112,30 @@ async function checkContent(
   await checkContextReferences(tx.db, caller, contexts);
   const executor = requestedExecutor(req, before);
   if (executor) await checkExecutor(tx, caller, executor);
+}
+
+/**
+ * Requires that the members of the organization could satisfy the approval steps that a request writes.
+ *
+ * @throws DomainError VALUE_UNUSABLE; PHASE_UNSUITABLE while servers run that do not know such steps
+ */
+async function requireApprovalsPossible(
+  tx: WriteTransaction,
+  scope: Scope,
+  {
+    action,
+    report,
+  }: { readonly action?: WorkflowAction | undefined; readonly report?: WorkflowAction | undefined },
+): Promise<void> {
+  const steps = Object.entries({ action, report }).flatMap(([name, part]) =>
+    (part?.steps ?? []).flatMap((_, index) => {
+      const approval = approvalAt(part?.steps ?? [], index);
+      return approval ? [{ approval, field: `${name}.steps[${index}].approval.deciders` }] : [];
+    }),
+  );
+  if (steps.length === 0) return;
+  requireApprovalStepsKnown(mayStore(tx, APPROVAL_STEPS_LEVEL));
+  const userIds = new Set(steps.flatMap(({ approval }) => approval.deciders?.userIds ?? []));
+  const members = await findUnblockedMembers(tx.db, scope, [...userIds]);
+  for (const { approval, field } of steps) requireSatisfiable(approval.deciders, members, field);
 }

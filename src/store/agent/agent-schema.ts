@@ -110,7 +110,7 @@ export interface AgentInputImageTable {
 export interface AgentOutputTable {
   execution_id: string;
   sequence: number;
-  /** What it folds with, see src/domain/agent/agent-output-fold.ts; null for a block that folds with no other. */
+  /** The key of the blocks that it folds with, see src/domain/agent/agent-output-fold.ts; null for a block that folds with no other. */
   fold_key: string | null;
   /** AgentOutputBlock. */
   body: string;

@@ -37,7 +37,7 @@ export async function findApproval(db: Reader, scope: Scope, id: string): Promis
   return row && approvalOfRow(row);
 }
 
-/** Who asks: an agent execution, or a step of an action that asks by itself. */
+/** The asker: an agent execution, or a step of an action that asks by itself. */
 export type AskerKey = { readonly agentExecutionId: string } | { readonly actionId: string };
 
 interface AskedKey {
@@ -196,7 +196,7 @@ export async function insertApproval(
   return approval as FoundApproval;
 }
 
-/** What became of an approval, by its state, as the audit log names it. */
+/** Names of decisions in the audit log, by the state of the approval. */
 const OPERATIONS: Readonly<Partial<Record<State, string>>> = {
   [State.APPROVED]: "approval/approved",
   [State.DENIED]: "approval/denied",

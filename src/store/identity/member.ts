@@ -26,7 +26,7 @@ export async function findMember(db: Reader, scope: Scope, id: string): Promise<
   return row;
 }
 
-/** What decides whether a member may act, and in which role. */
+/** The state of a membership that decides whether the member may act, and in which role. */
 export interface MemberAtWork {
   readonly role: number;
   readonly account_id: string;

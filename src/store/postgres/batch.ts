@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { type Column, columnsOf, DriverQuery, rowOf } from "./prepared-read.ts";
 
-/** What a statement of a batch has found or changed. */
+/** The result of a statement of a batch. */
 export interface BatchAnswer {
   readonly rows: Readonly<Record<string, unknown>>[];
   /** Number of rows that were found or changed. */

@@ -8,13 +8,13 @@ const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
   [pg.types.builtins.TEXT]: fromStored,
 };
 
-/** How the values of columns arrive. */
+/** The columns of a result, with their parsers. */
 export const TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     PARSERS[oid] ?? pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
-/** What the driver calls of a query as its answer arrives; its declarations leave that out. */
+/** The methods of a query that the driver calls as its answer arrives; its declarations leave them out. */
 export interface DriverQuery extends pg.Submittable {
   name: string | undefined;
   text: string;
@@ -57,7 +57,7 @@ export function rowOf(
   return row;
 }
 
-/** What a connection knows of its prepared statements. */
+/** The prepared statements of a connection. */
 export class KnownStatements {
   readonly columns = new Map<string, readonly Column[]>();
   /** The connection, without the message that asks the engine for the columns. */
@@ -68,7 +68,7 @@ export class KnownStatements {
   }
 }
 
-/** What a read found. */
+/** The result of a read. */
 export interface Answer {
   readonly rows: Readonly<Record<string, unknown>>[];
   readonly rowCount: number;

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, test } from "@jest/globals";
-import { DICTIONARY } from "./diff-dictionary.ts";
-import { diffOf, packDiff } from "./packed-diff.ts";
+import { DICTIONARY, diffOf, packDiff } from "./packed-diff.ts";
 
 const diffOfLength = (length: number) => `{"name":[null,"${"ab".repeat(length)}"]}`.slice(0, length);
 

@@ -85,7 +85,7 @@ export function stepRequest(action: Action, stepIndex: number, message: string):
   return askedText({ case: "step", value });
 }
 
-/** Who decides an approval step, and the path of the policy that says so; empty where the step does. */
+/** The deciders of an approval step, and the path of the policy that says so; empty where the step does. */
 export interface StepDeciders {
   readonly deciders: ApprovalDeciders | undefined;
   readonly policyFieldPath: string;

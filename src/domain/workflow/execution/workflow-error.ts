@@ -60,7 +60,7 @@ export const WORKFLOW_REASONS = {
   approval_denied: { code: WORKFLOW, retriable: false },
   /** Nobody approved it in time. Metadata: `approval_id`. */
   approval_expired: { code: WORKFLOW, retriable: false },
-  /** What was approved is not what it asks for. Metadata: `approval_id`. */
+  /** The step asks for something else than was approved. Metadata: `approval_id`. */
   approval_changed: { code: WORKFLOW, retriable: false },
 
   // Failures of a step.

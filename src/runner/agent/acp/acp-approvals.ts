@@ -23,13 +23,13 @@ import type { RunningAgent } from "../running-agent.ts";
 import { type Deed, namesCommand } from "./acp-deeds.ts";
 import type { AcpOutput } from "./acp-output.ts";
 import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
-import { answerOf, questionOf } from "./acp-questions.ts";
+import { elicitationAnswer, questionOf } from "./acp-questions.ts";
 
 /** A tool call that was allowed, and not carried out by the runner so far. */
 interface Allowed {
   readonly asked: ApprovalRequest;
   readonly digest: string;
-  /** What the tool is asked, as the agent told it. */
+  /** The input of the tool, as the agent told it. */
   readonly input: string;
 }
 
@@ -40,7 +40,7 @@ export class AcpApprovals {
   readonly #requests: ApprovalRequests;
   /** Commands that were allowed in the turn. */
   readonly #commands = new Set<Allowed>();
-  /** How often the same was asked for in the turn, by its digest. */
+  /** Number of requests for the same in the turn, by its digest. */
   readonly #repeats = new Map<string, number>();
   #inputId = "";
   #hasLeft = false;
@@ -136,9 +136,10 @@ export class AcpApprovals {
       const tell = (state: QuestionState) => this.#output.block(questionBlock({ ...told, state }));
       const answer =
         question && !signal.aborted
-          ? await this.#answerOf({ ...asked, toolCallId: id }, signal, () => tell(QuestionState.OPEN))
+          ? await this.#waitForAnswer({ ...asked, toolCallId: id }, signal, () => tell(QuestionState.OPEN))
           : undefined;
-      const response = question && answer?.allowed ? answerOf(question, answer.answerJson) : undefined;
+      const response =
+        question && answer?.allowed ? elicitationAnswer(question, answer.answerJson) : undefined;
       tell(response ? QuestionState.ANSWERED : QuestionState.DECLINED);
       if (response) return response;
       if (!answer?.allowed) return { action: signal.aborted ? "cancel" : "decline" };
@@ -155,7 +156,7 @@ export class AcpApprovals {
     let wasPending = false;
     const id = asked.toolCallId ?? "";
     const { title = "", kind } = callOf(asked);
-    const answer = await this.#answerOf(asked, signal, () => {
+    const answer = await this.#waitForAnswer(asked, signal, () => {
       wasPending = true;
       this.#output.call({ id, title, kind: kind as number, state: ToolState.WAITING_FOR_APPROVAL });
     });
@@ -165,7 +166,7 @@ export class AcpApprovals {
     return answer;
   }
 
-  async #answerOf(
+  async #waitForAnswer(
     asked: ApprovalRequest,
     signal: AbortSignal,
     onPending: () => void,

@@ -278,7 +278,7 @@ export class AcpConversation {
   }
 }
 
-/** What people are told of a turn that ended otherwise than well. */
+/** Returns the message to people about a turn that ended otherwise than well. */
 const STOP_REASONS: Readonly<Record<string, string | undefined>> = {
   max_tokens: "the agent ended its turn: it has reached the most tokens of one",
   max_turn_requests: "the agent ended its turn: it has reached the most requests to its model of one",

@@ -11,7 +11,7 @@ import {
 /** Largest file that is read at once, in bytes. */
 const MAX_FILE_BYTES = 16_777_216;
 
-/** Whether a file was there before it was written. */
+/** True when a file existed before it was written. */
 export type Written = "created" | "modified";
 
 /** Serves an agent's requests for files of its working tree; a path that leads out of it is refused. */

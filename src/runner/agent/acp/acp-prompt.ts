@@ -4,7 +4,7 @@ import type { AgentInput } from "#gen/service/v1/agent_pb.js";
 import { partsOf, type StoreImage } from "../agent-input-encoding.ts";
 import { promptText } from "../agent-prompt.ts";
 
-/** What an agent can be told. */
+/** The kinds of content that an agent takes in a prompt. */
 export interface PromptAbilities {
   readonly capabilities: PromptCapabilities;
   /** Names of the commands that it has told of, such as `compact`. */

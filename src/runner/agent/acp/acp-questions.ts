@@ -22,7 +22,10 @@ export function questionOf(request: CreateElicitationRequest): PersonQuestion | 
  * Returns the answer to a question from the JSON object that a person gave.
  * @returns undefined for one that is not of the form of the schema
  */
-export function answerOf({ schema }: PersonQuestion, json: string): CreateElicitationResponse | undefined {
+export function elicitationAnswer(
+  { schema }: PersonQuestion,
+  json: string,
+): CreateElicitationResponse | undefined {
   const properties = schema.properties ?? {};
   const given = parseObject(json);
   if (!given) return undefined;

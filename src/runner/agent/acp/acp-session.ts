@@ -15,7 +15,7 @@ import {
 } from "@agentclientprotocol/sdk";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 
-/** What this client serves. */
+/** Capabilities of this client. */
 export const CLIENT_CAPABILITIES: ClientCapabilities = {
   fs: { readTextFile: true, writeTextFile: true },
   terminal: true,
@@ -37,7 +37,7 @@ export interface AcpSession {
   readonly lost: string | undefined;
 }
 
-/** What a session is opened with. */
+/** Options of a session. */
 export interface SessionOptions {
   /** The folder that the agent works in. */
   readonly folder: string;
@@ -52,7 +52,7 @@ export interface SessionOptions {
   readonly onReplay: (isReplaying: boolean) => void;
 }
 
-/** What an agent has told of itself. */
+/** The agent's answer to `initialize`. */
 export interface AcpPeer {
   readonly agent: ClientContext;
   readonly capabilities: AgentCapabilities;

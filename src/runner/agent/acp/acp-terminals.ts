@@ -20,14 +20,14 @@ interface Kept {
 }
 
 interface Terminal extends Kept {
-  /** What people see of it: masked before it is cut, since the rest of a secret is not recognized. */
+  /** The command as people see it: masked before it is cut, since the rest of a secret is not recognized. */
   readonly shown: Kept;
   exit: TerminalExitStatus | undefined;
   readonly ended: Promise<TerminalExitStatus>;
   readonly end: AbortController;
 }
 
-/** What the commands of terminals run with. */
+/** The surroundings of commands in terminals. */
 export interface TerminalOptions {
   readonly programs: Programs;
   /** The folder of commands that name none. */

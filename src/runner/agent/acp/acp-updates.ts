@@ -59,7 +59,7 @@ const DIFF_MS = 200;
 /** Longest text that is compared, in characters. */
 const MAX_COMPARED_CHARACTERS = 1_048_576;
 
-/** What an update is read with. */
+/** The context in which an update is read. */
 export interface UpdateContext {
   readonly output: AcpOutput;
   /** The folder that paths are told relative to. */

@@ -107,7 +107,7 @@ export async function endDecided(
 }
 
 /**
- * Queues the steps of an action after an approval: for the runner that has its environment, or anew where that has
+ * Queues the steps of an action after an approval: for the runner that has its environment, or again where that has
  * gone meanwhile.
  */
 async function queueAgain(
@@ -139,7 +139,7 @@ export async function queueAnywhere(
 }
 
 /**
- * Queues an action anew whose work only a runner could do that is removed, because it had the environment.
+ * Queues an action again whose work only a runner could do that is removed, because it had the environment.
  *
  * @param work has left the queue
  * @returns false for an action that no environment bound to the runner

@@ -129,7 +129,7 @@ export const actionWork: WorkHandler<ReportedAction> = {
 
 /** An action that a runner may begin. */
 interface ActionToBegin extends ActionOfExecution {
-  /** What the steps before an approval left, at this runner; undefined where there are none. */
+  /** The workspace that the steps before an approval left, at this runner; undefined where there are none. */
   readonly kept: Environment | undefined;
 }
 
