@@ -7,11 +7,13 @@ export default {
   transform: {},
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
-  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for servers that end and change.
+  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for servers that end, change or
+  // are loaded.
   testPathIgnorePatterns: [
     "/node_modules/",
     "<rootDir>/test/clients/",
     "<rootDir>/test/crash/",
+    "<rootDir>/test/load/",
     "<rootDir>/test/postgres/",
     "<rootDir>/test/proxy/",
   ],

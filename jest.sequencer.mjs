@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 /** Folders whose tests start servers and wait for them, the longest first; all others last for seconds. */
 const LONG = [
   "test/crash/",
+  "test/load/",
   "test/postgres/",
   "test/proxy/",
   "test/e2e/",

@@ -2,10 +2,11 @@ import base from "./jest.config.mjs";
 
 /**
  * `npm run test:servers`: servers and runners that are killed at each moment, several servers over one PostgreSQL,
- * upgrades, faults of the database and the network, and reverse proxies before servers.
+ * upgrades, faults of the database and the network, reverse proxies before servers, and the most that callers may send
+ * at once.
  */
 export default {
   ...base,
-  roots: ["<rootDir>/test/crash", "<rootDir>/test/postgres", "<rootDir>/test/proxy"],
+  roots: ["crash", "load", "postgres", "proxy"].map((folder) => `<rootDir>/test/${folder}`),
   testPathIgnorePatterns: ["/node_modules/"],
 };

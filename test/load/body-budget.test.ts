@@ -13,8 +13,8 @@ import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { connectHttp2, open } from "../http/http2-client.ts";
-import { expectError } from "./expected-error.ts";
-import { envelope } from "./raw-call.ts";
+import { expectError } from "../rpc/expected-error.ts";
+import { envelope } from "../rpc/raw-call.ts";
 
 const MIB = 1024 * 1024;
 /** The least that the setting takes. */
