@@ -298,6 +298,8 @@ describe("files", () => {
       join(tree(), "link/secret.txt"),
       join(tree(), "link/new.txt"),
       join(tree(), "dangling.txt"),
+      `${tree()}/absent/../link/secret.txt`,
+      `${tree()}/absent/../link/new.txt`,
       `${tree()}/folder/../../../../../${outside}/secret.txt`,
       "relative.txt",
       tree(),

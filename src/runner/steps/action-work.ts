@@ -16,7 +16,7 @@ import { resolveCommitAuthor } from "../git/commit-author.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commandEnvironment } from "../process/command.ts";
 import { withTimeLimit } from "../process/deadline.ts";
-import { mountSecrets } from "../process/work-secrets.ts";
+import { mountSecrets, unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Lease } from "../protocol/lease.ts";
@@ -57,7 +57,9 @@ export async function executeAction(
     });
     return isKept ? Outcome.WAITING : Outcome.DONE;
   } finally {
-    if (!isKept)
+    // Secrets come with a lease, and go with it.
+    if (isKept) await unmountSecrets(secretsFolderOf(workspace));
+    else
       await removeWorkspace(tools.programs, workspace).catch((error) =>
         tools.log.warn(
           { folder: workspace.folder, problem: error.message },
@@ -197,7 +199,7 @@ export async function environmentOf(
     await writeFile(files.CHARTROOM_PULL_REQUEST, toJsonString(PullRequestSchema, action.pullRequest, json));
   }
   return commandEnvironment(tools.programs, home, {
-    ...(await mountSecrets(work, join(folder, "secrets"))),
+    ...(await mountSecrets(work, secretsFolderOf({ folder }))),
     ...action.variables,
     GIT_AUTHOR_NAME: name,
     GIT_AUTHOR_EMAIL: email,
@@ -211,4 +213,8 @@ export async function environmentOf(
     CHARTROOM_ACTION_ID: action.actionId,
     ...files,
   });
+}
+
+function secretsFolderOf({ folder }: Pick<Workspace, "folder">): string {
+  return join(folder, "secrets");
 }

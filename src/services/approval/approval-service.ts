@@ -11,11 +11,13 @@ import { Principal } from "#gen/service/v1/identity_pb.js";
 import { decidedApproval, isPending, requireMayDecide } from "../../domain/approval/approval.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { isActiveServiceAccount } from "../../domain/identity/executor.ts";
 import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
 import { mayDecide } from "../../domain/policy/approval-deciders.ts";
 import { type FoundApproval, findApproval, updateApproval } from "../../store/approval/approval.ts";
 import { findApprovalPage, isSharedApproval } from "../../store/approval/approval-list.ts";
 import { findUnblockedMembers } from "../../store/identity/member.ts";
+import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
@@ -102,6 +104,11 @@ async function findFitIds(
   const members = (await findUnblockedMembers(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
     mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator, executor),
   );
-  const programs = earlier.filter(({ principal }) => principal !== Principal.USER);
-  return new Set([...members.map(({ userId }) => userId), ...programs.map(({ id }) => id)]);
+  const fit = new Set(members.map(({ userId }) => userId));
+  for (const by of earlier.filter(({ principal }) => principal === Principal.SERVICE_ACCOUNT)) {
+    const account = await findServiceAccount(tx.db, caller, by.id);
+    if (isActiveServiceAccount(account, tx.now) && mayDecide(deciders, creator, by, false, executor))
+      fit.add(by.id);
+  }
+  return fit;
 }

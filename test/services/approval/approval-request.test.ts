@@ -125,6 +125,31 @@ describe("a request of an agent", () => {
     expect(await asked()).toMatchObject({ approvalId: first.approvalId, state: ApprovalState.CANCELLED });
   });
 
+  test("is denied once the policy says so, also where people had approved it, and takes back what waits", async () => {
+    const first = await asked();
+    const other = await asked({ input: "make install" }, { toolCallId: "other" });
+    await own().decideApproval(
+      decision((await pending()).find((each) => each.id === first.approvalId) as never),
+    );
+    await setRules({ kinds: [ToolKind.EXECUTE], effect: Effect.DENY });
+    expect(await ask()).toMatchObject({ case: "policy", value: { allowed: false } });
+    expect((await pending()).map((each) => each.id)).toEqual([other.approvalId]);
+    expect(await ask({ input: "make install" }, { toolCallId: "other" })).toMatchObject({ case: "policy" });
+    expect(await pending()).toEqual([]);
+  });
+
+  test("is denied after sixteen others under its id", async () => {
+    for (let at = 1; at <= 16; at++) await asked({ input: `make ${at}` });
+    expect(await ask({ input: "make 17" })).toMatchObject({
+      case: "policy",
+      value: { allowed: false, reason: "the agent has asked 16 times under this id, which is the most" },
+    });
+    expect(await pending()).toEqual([]);
+    expect(await asked({ input: "make 17" }, { toolCallId: "another" })).toMatchObject({
+      toolCallId: "another",
+    });
+  });
+
   test("is refused with a text that reads differently from how it is written", async () => {
     for (const more of [{ title: "a\u202eb" }, { input: "a\u202eb" }, { locations: ["a\u202eb"] }])
       await expect(ask(more)).rejects.toMatchObject({ reason: ErrorReason.TEXT_DECEPTIVE });

@@ -1,3 +1,4 @@
+import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { Work } from "#gen/runner/v1/work_pb.js";
@@ -6,12 +7,15 @@ import { AccountService as AccountContract } from "#gen/service/v1/account_servi
 import { ApprovalState, ApprovalDeciders_Who as Who } from "#gen/service/v1/approval_pb.js";
 import { DecideApprovalRequest_Decision as Decision } from "#gen/service/v1/approval_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { ConversationSharingPolicy } from "#gen/service/v1/organization_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
+import { ServiceAccountService as ServiceAccountContract } from "#gen/service/v1/service_account_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { expireApprovals } from "../../../src/jobs/agent-timers.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";
 import { DAY_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, inputsOf, type Runs, runsOn } from "../agent/agents.ts";
 import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
@@ -237,6 +241,27 @@ describe("who may decide", () => {
     await approvalsOf(made, eve).decideApproval(decision(asked));
     expect(await stateOf(asked.id)).toBe(APPROVED);
     expect(await outcomesOf(id)).toHaveLength(1);
+  });
+
+  test("can be two, of whom a service account counts only as long as it may act", async () => {
+    const accounts = operationsOf(ServiceAccountContract, new ServiceAccountService(made.deps), caller);
+    const validUntil = { seconds: BigInt(made.clock.now / 1000 + 3600) };
+    const { serviceAccount } = await accounts.createServiceAccount({ name: "Nightly", validUntil });
+    const subject = create(SubjectSchema, {
+      id: serviceAccount?.id ?? "",
+      principal: Principal.SERVICE_ACCOUNT,
+    });
+    const itself = { ...caller, subject, role: "service_account", accountId: "" } as const;
+    const askedBy = (toolCallId: string) => ask(made, itself, id, { toolCallId, deciders: { required: 2 } });
+    const inTime = await askedBy("in time");
+    await approvalsOf(made, itself).decideApproval(decision(inTime));
+    await own().decideApproval(decision(inTime));
+    expect(await stateOf(inTime.id)).toBe(APPROVED);
+    const late = await askedBy("late");
+    await approvalsOf(made, itself).decideApproval(decision(late));
+    made.clock.now += 3_601_000;
+    await own().decideApproval(decision(late));
+    expect(await stateOf(late.id)).toBe(PENDING);
   });
 
   test("denies alone, where two must approve", async () => {

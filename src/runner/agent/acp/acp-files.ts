@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, realpath } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, relative } from "node:path";
+import { basename, dirname, isAbsolute, join, normalize, relative } from "node:path";
 import {
   type ReadTextFileRequest,
   type ReadTextFileResponse,
@@ -57,7 +57,8 @@ export class WorkspaceFiles {
     if (!isAbsolute(path)) throw refused(path, "it is not absolute");
     if (path.includes("\0")) throw refused(path, "it has a zero character");
     const tree = await realpath(this.#tree);
-    const real = await realPathOf(path);
+    // Without `..`: a folder that does not exist would cancel it, and with it a link that nobody has resolved.
+    const real = await realPathOf(normalize(path));
     const inside = relative(tree, real);
     if (inside === ".." || inside.startsWith("../") || isAbsolute(inside))
       throw refused(path, "it leads out of the workspace");

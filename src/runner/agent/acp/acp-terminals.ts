@@ -45,6 +45,8 @@ export interface TerminalOptions {
 export class Terminals {
   readonly #options: TerminalOptions;
   readonly #terminals = new Map<string, Terminal>();
+  /** Those of released ids whose commands have not ended yet. */
+  readonly #released = new Set<Terminal>();
   #made = 0;
 
   constructor(options: TerminalOptions) {
@@ -62,10 +64,10 @@ export class Terminals {
     cwd,
     outputByteLimit,
   }: CreateTerminalRequest): Promise<string> {
-    if (this.#terminals.size >= MAX_TERMINALS)
-      throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
     const { programs, environment, resolve, secrets } = this.#options;
     const folder = cwd ? await resolve(cwd) : this.#options.folder;
+    if (this.#terminals.size + this.#released.size >= MAX_TERMINALS)
+      throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
     const maxBytes = Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES);
     // A whole line for a shell comes without arguments.
     const isLine = args.length === 0 && /\s/.test(command.trim());
@@ -127,8 +129,11 @@ export class Terminals {
   }
 
   release(id: string): void {
-    this.kill(id);
+    const terminal = this.#find(id);
+    terminal.end.abort();
     this.#terminals.delete(id);
+    this.#released.add(terminal);
+    terminal.ended.finally(() => this.#released.delete(terminal));
   }
 
   /** Returns the output of a terminal as people see it; undefined for an unknown one. */
@@ -138,7 +143,7 @@ export class Terminals {
 
   /** Ends all commands; resolves when they are gone. */
   async end(): Promise<void> {
-    const terminals = [...this.#terminals.values()];
+    const terminals = [...this.#terminals.values(), ...this.#released];
     for (const { end } of terminals) end.abort();
     await Promise.all(terminals.map(({ ended }) => ended));
   }

@@ -33,6 +33,9 @@ import { findOrigins } from "../run-origin.ts";
 /** Number of approvals that a run may wait for at the same time. */
 const MAX_PENDING = 32;
 
+/** Number of approvals that an agent run may ask for under one id of a tool call. */
+const MAX_OF_TOOL_CALL = 16;
+
 /** A question, as the policy sees it. */
 const QUESTION = { kind: ToolKind.QUESTION, tool: "" };
 
@@ -78,13 +81,16 @@ async function request(
   const digest = digestOf(text.requestJson);
   const known = await findApprovalsOfToolCall(tx.db, scope, agentExecutionId, toolCallId);
   const same = known.find((each) => each.digest === digest);
-  if (same) return asApproval(same);
-  for (const each of known.filter(isPending))
-    await cancelApproval(tx, scope, each, "the agent asks for something else in its place");
   const origins = await findOrigins(tx.db, scope, stored);
   const { kind, tool } = asked.case === "question" ? QUESTION : asked.value;
   const ruling = rulingOnDescent(await findPolicies(tx.db, scope), { kind, tool }, origins);
+  // The answer of before, unless the policy has come to deny it.
+  if (same && ruling.effect !== Effect.DENY) return asApproval(same);
+  for (const each of known.filter(isPending))
+    await cancelApproval(tx, scope, each, "the agent asks for something else in its place");
   if (ruling.effect !== Effect.ASK) return asPolicy(ruling);
+  if (known.length >= MAX_OF_TOOL_CALL)
+    return denied(ruling, `the agent has asked ${MAX_OF_TOOL_CALL} times under this id, which is the most`);
   const pending = await findPendingApprovals(tx.db, scope, { agentExecutionId });
   if (pending.length >= MAX_PENDING)
     return denied(ruling, `the agent run waits for ${MAX_PENDING} approvals, which is the most`);
