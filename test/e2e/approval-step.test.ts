@@ -1,8 +1,9 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
-import type { Answer } from "../harness/call.ts";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
@@ -95,6 +96,24 @@ test("an action waits for people without the runner's slot, and goes on with its
   expect(await readLog(server, done.id, { stepIndex: 2 })).toBe("one\nmade\n");
   expect(done.status).toMatchObject({ attempt: 1, failures: [], warnings: [] });
   await untilNoWorkspace(stateDir);
+});
+
+test("files of secrets leave the runner while an action waits, and come back with its next lease", async () => {
+  const server = await startServer({ args: LONG_LEASES });
+  const { stateDir } = await startRegisteredRunner(server);
+  const call = (operation: string, body: object) => succeeded(post(server, operation, body));
+  const { organizationId } = await call("IdentityService/GetAuthenticatedIdentity", {});
+  const secret = { name: "KEY", value: "a secret value", filePath: "/key", scope: { organizationId } };
+  await call("SecretService/CreateSecret", secret);
+  const telling = task('wc -c < "$CHARTROOM_SECRETS/key"');
+  const run = await start(server, [telling, { approval: { message: "Go on?" } }, telling]);
+  const approval = await waitsFor(server, run);
+  const { id, status } = await only(run);
+  expect(existsSync(join(stateDir, "workspaces", status.environmentId, "tree"))).toBe(true);
+  expect(existsSync(join(stateDir, "workspaces", status.environmentId, "secrets"))).toBe(false);
+  await decide(server, "approve", approval);
+  expect(phases(await ended(run))).toBe("DONE DONE DONE");
+  for (const stepIndex of [0, 2]) expect((await readLog(server, id, { stepIndex })).trim()).toBe("14");
 });
 
 test("a denial, and a stop, leave no files with the runner", async () => {
