@@ -1,27 +1,43 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { AgentOutputView } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { AgentSite } from "./agent-site.ts";
 
-/** What messages took, in milliseconds. */
+/** What is said to the agents, and who listens. */
+export interface Talk {
+  /** The text of each message: bench/agent.sh answers "work" with blocks of every kind. */
+  readonly text: string;
+  /** Messages to each run, one a second. */
+  readonly messages: number;
+  /** The views in which each run is watched, each by a stream of its own. */
+  readonly views: readonly AgentOutputView[];
+}
+
+/** What messages took, in milliseconds from the call of SendToAgentExecution. */
 export interface Deliveries {
+  /** Until the call was answered. */
+  readonly sentMs: number[];
   /** Until the agent's program had read the message. */
   readonly deliveryMs: number[];
-  /** Until whoever watches the run had the answer. */
-  readonly answerMs: number[];
+  /** Until whoever watches the run in a view had the answer. */
+  readonly answerMs: ReadonlyMap<AgentOutputView, number[]>;
+  /** The blocks that all who watch were sent. */
+  blocks: number;
 }
 
 /** One message a second goes to each run. */
 const EVERY_MS = 1_000;
 
 /** Sends each run its messages, and waits for all answers. */
-export async function talk(site: AgentSite, runs: readonly string[], messages: number): Promise<Deliveries> {
-  const deliveries: Deliveries = { deliveryMs: [], answerMs: [] };
+export async function talk(site: AgentSite, runs: readonly string[], what: Talk): Promise<Deliveries> {
+  const answerMs = new Map(what.views.map((view) => [view, [] as number[]]));
+  const deliveries: Deliveries = { sentMs: [], deliveryMs: [], answerMs, blocks: 0 };
   const talks = runs.map(async (id, index) => {
     // Spread over the second, as people are.
     await delay((index * EVERY_MS) / runs.length);
-    await talkWith(site, id, messages, deliveries);
+    await talkWith(site, id, what, deliveries);
   });
   await Promise.all(talks);
   return deliveries;
@@ -30,41 +46,52 @@ export async function talk(site: AgentSite, runs: readonly string[], messages: n
 async function talkWith(
   site: AgentSite,
   id: string,
-  messages: number,
+  { text, messages, views }: Talk,
   deliveries: Deliveries,
 ): Promise<void> {
   const sentAt = new Map<string, number>();
-  const answered = hear(site, id, messages, sentAt, deliveries);
+  const answered = Promise.all(views.map((view) => hear(site, id, { messages, view, sentAt, deliveries })));
   const began = performance.now();
   for (let count = 0; count < messages; count++) {
     await delay(Math.max(0, count * EVERY_MS - (performance.now() - began)));
-    const inputId = `m${count}`;
-    sentAt.set(inputId, nowMs());
-    const userInput = { id: inputId, inputs: [{ text: { content: "hello" } }] };
+    const inputId = `${text}-${count}`;
+    const at = nowMs();
+    sentAt.set(inputId, at);
+    const userInput = { id: inputId, inputs: [{ text: { content: text } }] };
     await site.call("AgentService/SendToAgentExecution", { agentExecutionId: id, userInput });
+    deliveries.sentMs.push(nowMs() - at);
   }
   await answered;
+}
+
+interface Hearing {
+  readonly messages: number;
+  readonly view: AgentOutputView;
+  readonly sentAt: ReadonlyMap<string, number>;
+  readonly deliveries: Deliveries;
 }
 
 async function hear(
   { server }: AgentSite,
   agentExecutionId: string,
-  messages: number,
-  sentAt: ReadonlyMap<string, number>,
-  { deliveryMs, answerMs }: Deliveries,
+  { messages, view, sentAt, deliveries }: Hearing,
 ): Promise<void> {
   const transport = createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" });
   const leaving = new AbortController();
   const news = createClient(AgentService, transport).watchAgentExecution(
-    { agentExecutionId },
+    { agentExecutionId, view },
     { headers: { authorization: `Bearer ${server.token}` }, signal: leaving.signal },
   );
+  const [first] = deliveries.answerMs.keys();
   let left = messages;
   for await (const { news: each } of news) {
-    if (each.case !== "block" || each.value.block.case !== "text") continue;
-    const sent = sentAt.get(each.value.inputId) ?? Number.NaN;
-    deliveryMs.push(Number(each.value.block.value.content) * 1000 - sent);
-    answerMs.push(nowMs() - sent);
+    const sent = each.case === "block" ? sentAt.get(each.value.inputId) : undefined;
+    // Blocks of an earlier talk come first.
+    if (each.case !== "block" || sent === undefined) continue;
+    deliveries.blocks++;
+    if (each.value.block.case !== "text") continue;
+    if (view === first) deliveries.deliveryMs.push(Number(each.value.block.value.content) * 1000 - sent);
+    deliveries.answerMs.get(view)?.push(nowMs() - sent);
     left--;
     if (left === 0) break;
   }
