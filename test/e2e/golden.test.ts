@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
@@ -20,7 +21,7 @@ let server: TestServer;
 /** The world of all operations that only read. */
 let forReads: ReturnType<typeof inWorld>;
 beforeAll(async () => {
-  server = await startServer({ args: ["--allow-organization-creation"] });
+  server = await startServer({ args: ["--allow-organization-creation", ...LONG_LEASES] });
   forReads = inWorld("Reads");
   await forReads;
 });
@@ -41,9 +42,7 @@ const fileOf = (name: string) => `${name.replace("/", ".")}.json`;
 
 describe("the answer in JSON", () => {
   test.each(operations)("of %s is the one on file", async (name, operation) => {
-    // A read under a lease needs one that has not expired.
-    const isRead =
-      operation.method.idempotency === Idempotency.NO_SIDE_EFFECTS && !name.startsWith("AgentWorkService/");
+    const isRead = operation.method.idempotency === Idempotency.NO_SIDE_EFFECTS;
     // An organization of its own for each that writes, so that no answer depends on the calls before it.
     const { token, world } = isRead ? await forReads : await inWorld(name);
     const request = operation.request(world);
