@@ -34,10 +34,12 @@ const EVERY_MS = 1_000;
 export async function talk(site: AgentSite, runs: readonly string[], what: Talk): Promise<Deliveries> {
   const answerMs = new Map(what.views.map((view) => [view, [] as number[]]));
   const deliveries: Deliveries = { sentMs: [], deliveryMs: [], answerMs, blocks: 0 };
+  // A token has at most 64 streams: those of each view have one of their own.
+  const tokens = await Promise.all(what.views.map(() => newToken(site)));
   const talks = runs.map(async (id, index) => {
     // Spread over the second, as people are.
     await delay((index * EVERY_MS) / runs.length);
-    await talkWith(site, id, what, deliveries);
+    await talkWith(site, id, what, tokens, deliveries);
   });
   await Promise.all(talks);
   return deliveries;
@@ -47,10 +49,15 @@ async function talkWith(
   site: AgentSite,
   id: string,
   { text, messages, views }: Talk,
+  tokens: readonly string[],
   deliveries: Deliveries,
 ): Promise<void> {
   const sentAt = new Map<string, number>();
-  const answered = Promise.all(views.map((view) => hear(site, id, { messages, view, sentAt, deliveries })));
+  const answered = Promise.all(
+    views.map((view, index) =>
+      hear(site, id, { token: tokens[index] ?? "", messages, view, sentAt, deliveries }),
+    ),
+  );
   const began = performance.now();
   for (let count = 0; count < messages; count++) {
     await delay(Math.max(0, count * EVERY_MS - (performance.now() - began)));
@@ -64,7 +71,14 @@ async function talkWith(
   await answered;
 }
 
+async function newToken({ call }: AgentSite): Promise<string> {
+  const { subject } = await call("IdentityService/GetAuthenticatedIdentity", {});
+  const request = { userId: subject.id, description: "a view of the bench", validFor: "86400s" };
+  return (await call("UserService/CreatePersonalAccessToken", request)).token;
+}
+
 interface Hearing {
+  readonly token: string;
   readonly messages: number;
   readonly view: AgentOutputView;
   readonly sentAt: ReadonlyMap<string, number>;
@@ -74,13 +88,13 @@ interface Hearing {
 async function hear(
   { server }: AgentSite,
   agentExecutionId: string,
-  { messages, view, sentAt, deliveries }: Hearing,
+  { token, messages, view, sentAt, deliveries }: Hearing,
 ): Promise<void> {
   const transport = createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" });
   const leaving = new AbortController();
   const news = createClient(AgentService, transport).watchAgentExecution(
     { agentExecutionId, view },
-    { headers: { authorization: `Bearer ${server.token}` }, signal: leaving.signal },
+    { headers: { authorization: `Bearer ${token}` }, signal: leaving.signal },
   );
   const [first] = deliveries.answerMs.keys();
   let left = messages;
