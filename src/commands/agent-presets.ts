@@ -12,7 +12,7 @@ export interface AgentPreset {
   readonly opensWithoutKey: boolean;
 }
 
-/** From the packages' own metadata and files at the npm registry, 2026-11-25. docs/agents/presets.md has the same. */
+/** From the packages' own metadata and files, 2026-11-25. docs/agents/presets.md has the same. */
 export const AGENT_PRESETS: readonly AgentPreset[] = [
   {
     name: "claude",

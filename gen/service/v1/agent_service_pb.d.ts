@@ -883,8 +883,9 @@ export declare const AgentService: GenService<{
   },
   /**
    * Lists what the agent answered, by sequence ascending: every block, or the
-   * present picture, beginning with those of the runs that this one goes on with,
-   * as far as the caller may read those runs and they are not deleted. Whoever may read the run may call it. Errors: not_found;
+   * present picture. The blocks of the runs that this one goes on with come
+   * first, as far as the caller may read those runs and they are not deleted.
+   * Whoever may read the run may call it. Errors: not_found;
    * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentOutputBlocks

@@ -549,8 +549,8 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
    * For which tool calls agents must ask people, of those agents that ask at all.
    * Unset: in runs that a person started, and in everything that descends from
    * one, agents may read, search, think and edit, and ask for anything else; in
-   * runs that a service account started, and in steps of workflows, they ask for
-   * nothing.
+   * runs that a service account started, and in steps of workflows, they may use
+   * every tool, and questions to people are denied.
    *
    * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
    */

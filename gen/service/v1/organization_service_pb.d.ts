@@ -829,7 +829,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConf
 
   /**
    * The secret that holds the customer id which the product registers with.
-   * Empty means none; while the server keeps no secrets, no other is found.
+   * Empty means none. Any other value is refused (not_found): a secret cannot be
+   * named here yet.
    *
    * @generated from field: optional string customer_secret_id = 3;
    */

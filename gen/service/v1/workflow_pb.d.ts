@@ -350,7 +350,8 @@ export declare const WorkflowAction_LimitsSchema: GenMessage<WorkflowAction_Limi
 export declare type WorkflowAction_Limits_PerExecution = Message<"service.v1.WorkflowAction.Limits.PerExecution"> & {
   /**
    * How long an action may run before it is stopped, counted from its
-   * start, without the time in which it waits for approvals. 0s or unset means no limit; at most 2,592,000 s (30 days).
+   * start, without the time in which it waits for approvals. 0s or unset
+   * means no limit; at most 2,592,000 s (30 days).
    *
    * @generated from field: google.protobuf.Duration max_time = 1;
    */
