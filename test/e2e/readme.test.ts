@@ -181,15 +181,25 @@ describe("the README", () => {
 
   withGit("starts a first agent on the repository, sends it a message and shows its answer", async () => {
     const [, , call] = blocksOf("A first workflow", 3);
-    const [add, run, chat] = blocksOf("A first agent", 3);
+    const [add, run, chat, ask, approve, resume] = blocksOf("A first agent", 6);
     const surroundings = `export TOKEN=${token} CHARTROOM_DATA_DIR=${env.CHARTROOM_DATA_DIR}\n`;
     expect(await printed(second, `${surroundings}${add}`)).toMatch(/^agent [0-9a-f-]{36}\n$/);
     // Nothing is typed, so that the chat ends with the answer.
-    const shown = await printed(second, `${surroundings}${call}${run}${chat}`);
+    const shown = await printed(second, `${surroundings}${call}${run}${chat}echo "run=$RUN"\n`);
     expect(shown).toContain(
       "modified hello.txt\n--- a/hello.txt\n+++ b/hello.txt\n@@ -1,0 +2 @@\n+Good morning\n",
     );
     expect(shown).toMatch(/\[the run waits for input\]\n/);
+    const goingOn = `${surroundings}RUN=${/^run=(.*)$/m.exec(shown)?.[1]}\n`;
+    await printed(second, `${goingOn}${ask}`);
+    await until(
+      () => printed(second, `${goingOn}npx chartroom approval list\n`),
+      (list) => list.includes("make all"),
+    );
+    expect(await printed(second, `${goingOn}${approve}`)).toContain("\napproved ");
+    const resumed = await printed(second, `${goingOn}${resume}`);
+    expect(resumed).toContain("build: is allowed: yes\n");
+    expect(resumed).toContain("+Good evening\n");
     await endByNpm(second);
   });
 });
