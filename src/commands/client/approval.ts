@@ -1,6 +1,5 @@
 import { createInterface } from "node:readline/promises";
 import { toJson } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
 import {
   type Approval,
@@ -20,7 +19,7 @@ import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import type { Terminal } from "../definitions/command-line.ts";
 import { StartError } from "../start-error.ts";
 import { call, readPages } from "./call.ts";
-import { printable, table } from "./printable.ts";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The states by their names on the command line. */
@@ -237,10 +236,6 @@ function staleDigest(look: string): StartError {
   );
 }
 
-function jsonText(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
-}
-
 function indented(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), undefined, 2);
@@ -252,10 +247,6 @@ function indented(json: string): string {
 /** Returns a value of an enum in words. */
 function nameOf(value: string | undefined): string {
   return (value ?? "").toLowerCase().replaceAll("_", " ");
-}
-
-function timeOf(time: Timestamp | undefined): string {
-  return time ? timestampDate(time).toISOString().slice(0, 19).replace("T", " ") : "";
 }
 
 function subjectName(subject: Subject | undefined): string {

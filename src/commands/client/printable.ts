@@ -1,3 +1,5 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+
 /** Removes characters that would control the terminal, or reorder and hide text. */
 export function printable(text: string): string {
   return text.replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
@@ -22,4 +24,14 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
           .trimEnd()}\n`,
     )
     .join("");
+}
+
+/** Returns an instant in UTC to the second, such as `2026-11-25 13:24:00`; nothing for one that is not set. */
+export function timeOf(time: Timestamp | undefined): string {
+  return time ? timestampDate(time).toISOString().slice(0, 19).replace("T", " ") : "";
+}
+
+/** Returns a value as JSON for people and programs. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
 }

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { type MessageInitShape, toJson } from "@bufbuild/protobuf";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import {
   type Agent,
@@ -17,7 +16,7 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
 import { call, isNotFound, readPages } from "./call.ts";
-import { table } from "./printable.ts";
+import { jsonText, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The phases by their names on the command line. */
@@ -143,7 +142,7 @@ export async function runTable(access: ServerAccess, runs: readonly AgentExecuti
   const rows = runs.map(({ id, metadata, spec, status }) => [
     id,
     phaseName(status?.phase),
-    metadata?.createdAt ? timestampDate(metadata.createdAt).toISOString().slice(0, 19).replace("T", " ") : "",
+    timeOf(metadata?.createdAt),
     names.get(spec?.agentId ?? "") ?? spec?.agentId ?? "",
     metadata?.name ?? "",
     status?.failureMessage
@@ -155,11 +154,7 @@ export async function runTable(access: ServerAccess, runs: readonly AgentExecuti
 
 /** Returns runs as a JSON list of service.v1.AgentExecution. */
 export function runJson(runs: readonly AgentExecution[]): string {
-  return `${JSON.stringify(
-    runs.map((run) => toJson(AgentExecutionSchema, run)),
-    undefined,
-    2,
-  )}\n`;
+  return jsonText(runs.map((run) => toJson(AgentExecutionSchema, run)));
 }
 
 /**

@@ -42,8 +42,7 @@ export interface AskOptions {
 
 /** Limits of the contract, in characters (ApprovalToolCall). */
 const MAX_TITLE_CHARACTERS = 512;
-const MAX_INPUT_CHARACTERS = 65_536;
-
+export const MAX_INPUT_CHARACTERS = 65_536;
 interface Waiting {
   readonly approvalId: string;
   readonly toolCallId: string;

@@ -8,7 +8,7 @@ import { ApprovalOption_Kind as OptionKind } from "#gen/service/v1/approval_pb.j
 import { withEscapes } from "../../../domain/deceptive-text.ts";
 import type { Secrets } from "../../../domain/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
-import type { ApprovalAnswer, ApprovalRequest } from "../approval-requests.ts";
+import { type ApprovalAnswer, type ApprovalRequest, MAX_INPUT_CHARACTERS } from "../approval-requests.ts";
 
 /** A tool call that an agent asks for. */
 export interface PermissionRequest {
@@ -39,8 +39,7 @@ const MAX_OPTION_ID_CHARACTERS = 128;
 const MAX_OPTION_NAME_CHARACTERS = 256;
 const MAX_TOOL_CHARACTERS = 256;
 const MAX_LOCATIONS = 32;
-/** Longest input that is shown as a whole; of a longer one the start is. */
-const MAX_INPUT_CHARACTERS = 65_536;
+/** Of an input that is too long to be shown as a whole. */
 const MAX_START_CHARACTERS = 32_768;
 const MAX_PATH_CHARACTERS = 1_024;
 
