@@ -40,7 +40,8 @@ export class ConversationClient {
 
   readonly #server: string;
   readonly #retryForMs: number;
-  readonly #earlierSequence: bigint;
+  /** Number of the last block that was yielded. */
+  #sequence: bigint;
   isUnreachable = false;
 
   constructor({ server, token, agentExecutionId, earlierSequence, retryForMs }: ConversationOptions) {
@@ -49,7 +50,7 @@ export class ConversationClient {
     this.#headers = { authorization: `Bearer ${token}` };
     this.#server = server;
     this.#retryForMs = retryForMs;
-    this.#earlierSequence = earlierSequence ?? 0n;
+    this.#sequence = earlierSequence ?? 0n;
   }
 
   /** Returns whether the last attempt could not reach the server. */
@@ -128,13 +129,21 @@ export class ConversationClient {
   }
 
   /**
-   * Returns whether the agent has received everything that was sent; false while
-   * the server cannot be reached.
+   * Returns whether the agent has answered everything that was sent, waits for input, and its answers were yielded;
+   * false while the server cannot be reached. The run is asked for after its inputs, and its output last: with an input
+   * that the agent has received the run is no longer as it was before it.
    */
-  async hasReceivedAll(): Promise<boolean> {
+  async hasAnsweredAll(): Promise<boolean> {
     const open: readonly AgentInputReceipt[] = [AgentInputReceipt.QUEUED, AgentInputReceipt.DELIVERED];
+    const asked = { agentExecutionId: this.#agentExecutionId };
     try {
-      return (await this.inputs(true)).every(({ receipt }) => !open.includes(receipt));
+      const inputs = await this.inputs(true);
+      if (inputs.some(({ receipt }) => open.includes(receipt))) return false;
+      const { agentExecution } = await this.#client.getAgentExecution(asked, this.#options());
+      if (agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT) return false;
+      const output = { ...asked, pagination: { pageSize: 1 } };
+      const { lastSequence } = await this.#client.listAgentOutputBlocks(output, this.#options());
+      return lastSequence <= this.#sequence;
     } catch (error) {
       if (isTemporary(error)) return false;
       throw error;
@@ -153,19 +162,18 @@ export class ConversationClient {
     signal: AbortSignal,
     note: Notify,
   ): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
-    let afterSequence = this.#earlierSequence;
     let hasStopped = false;
     let reachedAt = performance.now();
     // The first break of a connection is not reported: the next attempt may succeed at once.
     for (let failures = 2; !signal.aborted; failures++) {
-      const asked = { agentExecutionId: this.#agentExecutionId, afterSequence };
+      const asked = { agentExecutionId: this.#agentExecutionId, afterSequence: this.#sequence };
       try {
         for await (const { news: event } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
           failures = 0;
           reachedAt = performance.now();
           if (this.isUnreachable) note(`the server ${this.#server} is back`);
           this.isUnreachable = false;
-          if (event.case === "block") afterSequence = event.value.sequence;
+          if (event.case === "block") this.#sequence = event.value.sequence;
           if (event.case === "agentExecution") hasStopped = event.value.status?.phase === Phase.STOPPED;
           yield event;
         }

@@ -86,7 +86,7 @@ export class Screen {
     const isQuiet = () => performance.now() - this.#lastEventAt > QUIET_MS;
     while (!signal.aborted) {
       const isWaiting = this.#run?.status?.phase === Phase.WAITING_FOR_INPUT;
-      if (isWaiting && isQuiet() && (await this.#conversation.hasReceivedAll())) return;
+      if (isWaiting && isQuiet() && (await this.#conversation.hasAnsweredAll())) return;
       await delay(QUIET_MS / 2, undefined, { signal }).catch(() => undefined);
     }
   }
