@@ -58,7 +58,7 @@ export interface Conversation {
   output(): string[];
   /** Waits for an output text. */
   untilOutput(text: string): Promise<void>;
-  /** Waits until no input is queued or open and the agent is waiting. */
+  /** Waits until no input is queued or open, the agent is waiting, and all of its output is in `blocks`. */
   untilIdle(): Promise<void>;
   untilPhase(phase: "RUNNING" | "WAITING_FOR_INPUT" | "STOPPED"): Promise<Body>;
   stop(): Promise<void>;
@@ -94,6 +94,10 @@ export function conversationOf(place: Place, id: string): Conversation {
   };
   const blocks = collectBlocks(place, id);
   const output = () => blocks.map(textOf);
+  const missingBlocks = async () => {
+    const { lastSequence } = await call("ListAgentOutputBlocks", { pagination: { pageSize: 1 } });
+    return Number(lastSequence) - Number(blocks.at(-1)?.sequence ?? 0);
+  };
   return {
     id,
     get,
@@ -107,13 +111,17 @@ export function conversationOf(place: Place, id: string): Conversation {
     },
     async untilIdle() {
       await until(
-        // The inputs first: between two turns the run waits, and the next of them may be seen right after.
+        // The inputs first: between two turns the run waits, and the next of them may be seen right after. The output
+        // last: the turn's is stored by the time the run waits.
         async () => ({
           receipts: (await inputs()).map(({ receipt }) => receipt),
           phase: (await get()).status.phase,
+          missing: await missingBlocks(),
         }),
-        ({ receipts, phase }) =>
-          phase === "PHASE_WAITING_FOR_INPUT" && receipts.every((receipt) => /SEEN|DELETED/.test(receipt)),
+        ({ receipts, phase, missing }) =>
+          phase === "PHASE_WAITING_FOR_INPUT" &&
+          receipts.every((receipt) => /SEEN|DELETED/.test(receipt)) &&
+          missing === 0,
       );
     },
     untilPhase: (phase) => until(get, ({ status }) => status.phase === `PHASE_${phase}`),
