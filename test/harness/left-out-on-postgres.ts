@@ -10,6 +10,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
   "test/e2e/list-scan.test.ts": "which rows that engine tests beside its main thread",
+  "test/load/body-budget.test.ts": "bodies that wait in a server's memory before any row is read",
   "test/services/project/text-search.test.ts": "that a search asks that engine's thread and no other",
   "test/services/record/event-feed.test.ts":
     "counts turns of the event loop, in which only that engine answers",
