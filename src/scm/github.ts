@@ -27,6 +27,8 @@ export function gitHubRoot(origin: string): string {
 export function createGitHubApi(client: HostClient): HostApi {
   const { host } = client;
   return {
+    pageSize: PAGE_SIZE,
+
     async findPullRequests(repository, branch) {
       const { body } = await client.get(`/repos/${twoParts(host, repository)}/pulls`, {
         state: "open",

@@ -20,6 +20,8 @@ export function createGitLabApi(client: HostClient): HostApi {
   const { host } = client;
   const mergeRequests = (repository: string) => `/projects/${encodeURIComponent(repository)}/merge_requests`;
   return {
+    pageSize: PAGE_SIZE,
+
     async findPullRequests(repository, branch) {
       const { body } = await client.get(mergeRequests(repository), {
         state: "opened",

@@ -30,11 +30,13 @@ export interface RepositoryPage {
   readonly isComplete: boolean;
 }
 
-/** Repositories per page; both hosts return no more. */
+/** Results per page at GitHub and GitLab, which return no more. */
 export const PAGE_SIZE = 100;
 
 /** The requests to a host, in the words of its API. All throw ScmFailure. */
 export interface HostApi {
+  /** Repositories per page of a search. */
+  readonly pageSize: number;
   /**
    * Finds the open pull requests of a branch.
    * @param repository as in `owner/name`

@@ -25,8 +25,10 @@ export interface HostClientOptions {
   readonly host: string;
   /** The root of the API without a slash at the end. */
   readonly apiRoot: string;
-  /** The token of a person, a project or an OAuth grant: both hosts accept all of them as a bearer token. */
+  /** The token of a person, a project or an OAuth grant. */
   readonly token: string;
+  /** The word before the token; `Bearer` unless the host documents another. */
+  readonly scheme?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly settings: ScmSettings;
@@ -34,8 +36,8 @@ export interface HostClientOptions {
 }
 
 export function createHostClient(options: HostClientOptions): HostClient {
-  const { host, apiRoot, token, signal, settings, limits } = options;
-  const headers = { ...options.headers, authorization: `Bearer ${token}` };
+  const { host, apiRoot, token, scheme = "Bearer", signal, settings, limits } = options;
+  const headers = { ...options.headers, authorization: `${scheme} ${token}` };
   const call = async (req: Pick<HostRequest, "method" | "url" | "body">): Promise<JsonResponse> => {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");

@@ -1,25 +1,30 @@
 import { ScmFailure } from "./failure.ts";
+import { giteaRoot } from "./gitea.ts";
 import { gitHubRoot } from "./github.ts";
 import { gitLabRoot } from "./gitlab.ts";
 import type { HostResponse } from "./host-request.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import { readFields } from "./response-fields.ts";
 
-/** The API of a host; `plain` when it is none of the known ones. */
-export type HostKind = "github" | "gitlab" | "plain";
+/** The API of a host, which Forgejo shares with Gitea; `plain` when it is none of the known ones. */
+export type HostKind = "github" | "gitlab" | "gitea" | "plain";
 
-/** Returns the kind that a host's name indicates; undefined when it indicates none, or both. */
+/** The names of products in names of hosts, and the public host that has no such name. */
+const NAMES: readonly (readonly [HostKind, RegExp])[] = [
+  ["github", /github/],
+  ["gitlab", /gitlab/],
+  ["gitea", /gitea|forgejo|^codeberg\.org$/],
+];
+
+/** Returns the kind that a host's name indicates; undefined when it indicates none, or several. */
 export function hostKindByName(host: string): HostKind | undefined {
-  const isGitHub = host.includes("github");
-  const isGitLab = host.includes("gitlab");
-  if (isGitHub === isGitLab) return undefined;
-  return isGitHub ? "github" : "gitlab";
+  const kinds = NAMES.filter(([, pattern]) => pattern.test(host)).map(([kind]) => kind);
+  return kinds.length === 1 ? kinds[0] : undefined;
 }
 
 /**
  * Finds the kind of a host from its responses. Asked without a token, as it is
- * not known yet who would receive it; both hosts can be identified by how they
- * refuse.
+ * not known yet who would receive it; all can be identified by how they refuse.
  *
  * @param get returns the response whatever its status
  * @throws ScmFailure when the host cannot be asked now
@@ -32,6 +37,8 @@ export async function detectHostKind(
   const probes = [
     { kind: "gitlab", url: `${gitLabRoot(origin)}/version`, isIt: isGitLab },
     { kind: "github", url: `${gitHubRoot(origin)}/meta`, isIt: isGitHub },
+    // Not its version: other products also have one at that path.
+    { kind: "gitea", url: `${giteaRoot(origin)}/settings/api`, isIt: isGitea },
   ] as const;
   for (const { kind, url, isIt } of probes) {
     const response = await get(url).catch(plainIfUnreadable);
@@ -43,7 +50,7 @@ export async function detectHostKind(
   return "plain";
 }
 
-/** Treats a host whose response is not HTTP, or is too large, as one that speaks neither API. */
+/** Treats a host whose response is not HTTP, or is too large, as one that speaks none of the APIs. */
 function plainIfUnreadable(error: unknown): undefined {
   if (error instanceof ScmFailure && error.kind === "unreadable") return;
   throw error;
@@ -63,6 +70,14 @@ function isGitHub({ status, headers, text }: HostResponse): boolean {
     headers["x-github-request-id"] !== undefined ||
     (status === 200 && jsonFields(text).verifiable_password_authentication !== undefined)
   );
+}
+
+function isGitea({ status, text }: HostResponse): boolean {
+  const { max_response_items, default_paging_num, message } = jsonFields(text);
+  if (status === 200)
+    return Number.isSafeInteger(max_response_items) && Number.isSafeInteger(default_paging_num);
+  // Where its operator requires a sign-in for everything.
+  return (status === 401 || status === 403) && message === "Only signed in user is allowed to call APIs.";
 }
 
 function jsonFields(text: string) {

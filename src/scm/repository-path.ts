@@ -1,7 +1,7 @@
 import { remoteForms } from "../domain/source/remote.ts";
 
 const REMOTE_OF_HOST = /^(?:https?|ssh|git):\/\/[^/?#]+\/+([^?#]*)/i;
-/** Letters of the names of both hosts; a segment of dots would climb out of the API's path. */
+/** Letters of the names of all hosts; a segment of dots would climb out of the API's path. */
 const REPOSITORY = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
 
 /**

@@ -3,9 +3,9 @@ import { maskSecrets } from "../domain/secrets.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
 import type { HostResponse } from "./host-request.ts";
 
-/** The windows of both hosts are an hour at most; a longer wait means a wrong clock. */
+/** The windows of all hosts are an hour at most; a longer wait means a wrong clock. */
 const MAX_WAIT_MS = 3_600_000;
-/** The wait that both hosts' documents ask for when a response names none. */
+/** The wait that hosts' documents ask for when a response names none. */
 const DEFAULT_WAIT_MS = 60_000;
 
 /**

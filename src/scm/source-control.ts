@@ -1,7 +1,8 @@
 import { ScmFailure } from "./failure.ts";
+import { createGiteaApi, giteaRoot } from "./gitea.ts";
 import { createGitHubApi, GITHUB_HEADERS, gitHubRoot } from "./github.ts";
 import { createGitLabApi, gitLabRoot } from "./gitlab.ts";
-import { type HostApi, PAGE_SIZE, type Proposal } from "./host-api.ts";
+import type { HostApi, Proposal } from "./host-api.ts";
 import { createHostClient } from "./host-client.ts";
 import { detectHostKind, type HostKind, hostKindByName } from "./host-kind.ts";
 import { sendRequest } from "./host-request.ts";
@@ -77,7 +78,11 @@ export function createSourceControl(settings: ScmSettings, limits: ScmLimits = S
         createHostClient({ ...access, apiRoot: gitHubRoot(origin), headers: GITHUB_HEADERS }),
       );
     }
-    throw new ScmFailure("unsupported", host, "speaks neither the API of GitHub nor that of GitLab");
+    if (kind === "gitea") {
+      // The scheme that its documentation names.
+      return createGiteaApi(createHostClient({ ...access, apiRoot: giteaRoot(origin), scheme: "token" }));
+    }
+    throw new ScmFailure("unsupported", host, "speaks none of the APIs of GitHub, GitLab, Gitea and Forgejo");
   }
 
   return {
@@ -156,7 +161,7 @@ async function searchRepositoriesAt(
 ): Promise<FoundRepositories> {
   // A page can repeat the end of the previous one when something moved in between.
   const found = new Set<string>();
-  const lastPage = 2 * Math.ceil(limit / PAGE_SIZE);
+  const lastPage = 2 * Math.ceil(limit / api.pageSize);
   let totalCount: number | undefined;
   let isComplete = true;
   for (let page = 1; page <= lastPage; page += 1) {

@@ -12,16 +12,17 @@ import { until } from "../harness/until.ts";
 const TOKEN = "token-of-the-executor";
 
 let server: TestServer;
-let hosts: Readonly<Record<"github" | "gitlab" | "plain", ScmHost>>;
+let hosts: Readonly<Record<"github" | "gitlab" | "gitea" | "plain", ScmHost>>;
 let runnerOutput: () => string;
 beforeAll(async () => {
   server = await startServer();
-  const [github, gitlab, plain] = await Promise.all([
+  const [github, gitlab, gitea, plain] = await Promise.all([
     startScmHost({ kind: "github", token: TOKEN }),
     startScmHost({ kind: "gitlab", token: TOKEN }),
+    startScmHost({ kind: "gitea", token: TOKEN }),
     startScmHost({ kind: "plain", token: TOKEN }),
   ]);
-  hosts = { github, gitlab, plain };
+  hosts = { github, gitlab, gitea, plain };
   const names = Object.values(hosts).map(({ host }) => host);
   const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
   const { runnerId, output } = await startRegisteredRunner(server, { args });
@@ -60,7 +61,7 @@ async function ran(cloneUrl: string, run: WorkflowRunOptions = { steps }) {
 }
 const reasons = (errors: readonly { reason: string }[]) => errors.map(({ reason }) => reason);
 
-describe.each(["github", "gitlab"] as const)("at a host with the API of %s", (kind) => {
+describe.each(["github", "gitlab", "gitea"] as const)("at a host with the API of %s", (kind) => {
   test("a step commits what changed, pushes the branch and opens a pull request", async () => {
     const repository = repositoryAt(hosts[kind]);
     const { status, workflowId, executionId, action } = await ran(repository.cloneUrl, {
@@ -69,7 +70,7 @@ describe.each(["github", "gitlab"] as const)("at a host with the API of %s", (ki
     expect([status.failures, status.warnings]).toEqual([[], []]);
     const [opened] = hosts[kind].pullRequests().filter((each) => each.repository === repository.path);
     expect(opened).toMatchObject({ branch: "add-b", base: "main", draft: true });
-    expect(opened?.title).toBe(kind === "gitlab" ? "Draft: Add b" : "Add b");
+    expect(opened?.title).toBe({ github: "Add b", gitlab: "Draft: Add b", gitea: "WIP: Add b" }[kind]);
     expect(opened?.description).toContain("It was missing.");
     expect(status.stepStatuses[1].pullRequestUrl).toBe(opened?.url);
     expect(repository.read("add-b", "b.txt")).toBe("two");

@@ -16,15 +16,17 @@ import {
 import {
   approvingReview,
   type Changes,
+  GITEA_PULL_REQUEST,
   GITHUB_PULL_REQUEST,
   GITHUB_REVIEW,
   GITLAB_MERGE_REQUEST,
+  openedGiteaPullRequest,
   openedMergeRequest,
   openedPullRequest,
   type Payload,
   updatedMergeRequest,
 } from "../harness/webhook-payload.ts";
-import { hubSignature } from "../harness/webhook-signing.ts";
+import { giteaSignature, hubSignature } from "../harness/webhook-signing.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -60,6 +62,13 @@ function send(
 ) {
   const body = Buffer.from(JSON.stringify(payload));
   return deliver(server, id, body, { ...GITHUB_PULL_REQUEST, ...hubSignature(secret, body), ...headers });
+}
+
+/** Posts a payload as Gitea does, which also sends the headers of GitHub. */
+function sendGitea({ id, secret }: TestWorkflow, payload: Payload) {
+  const body = Buffer.from(JSON.stringify(payload));
+  const signatures = { ...giteaSignature(secret, body), ...hubSignature(secret, body) };
+  return deliver(server, id, body, { ...GITEA_PULL_REQUEST, ...signatures });
 }
 
 /** Posts a payload as GitLab does. */
@@ -100,6 +109,24 @@ describe("an event of a pull request", () => {
       pullRequest: { id: "17" },
       context: urls("https://lab.example.org/lantern/tools/harbour.git"),
     });
+  });
+
+  test("of Gitea does alike, and its signature alone makes it no other delivery", async () => {
+    const workflow = await addWorkflow(server, { triggers: [MANUAL, on({ fromTrigger: {} })] });
+    const synchronized = openedGiteaPullRequest({ action: "synchronized" });
+    expect(verdictsOf(await sendGitea(workflow, synchronized))).toEqual([202, "STARTED"]);
+    const [execution] = await executionsOf(server, workflow.id);
+    expect(execution.spec.trigger).toMatchObject({
+      pullRequest: { id: "41", origin: "ORIGIN_FORK" },
+      context: urls(`${REPOSITORY}.git`),
+    });
+    // Without the header of the event it is a manual start, with the same signature.
+    const body = Buffer.from(JSON.stringify({ parameters: {} }));
+    const sent = (headers: Record<string, string>) => deliver(server, workflow.id, body, headers);
+    expect(verdictsOf(await sent(hubSignature(workflow.secret, body)))).toEqual([202, "STARTED"]);
+    expect(verdictsOf(await sent(giteaSignature(workflow.secret, body)))).toEqual([200, "DUPLICATE"]);
+    const forged = { "x-gitea-signature": "0".repeat(64), ...GITEA_PULL_REQUEST };
+    expect((await deliver(server, workflow.id, body, forged)).status).toBe(401);
   });
 
   test("with a token in place of the signature starts in the name of its bearer", async () => {

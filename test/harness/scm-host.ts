@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { handleGitRequest, isGitRequest } from "./git-over-http.ts";
+import { handleGiteaRequest } from "./scm-gitea.ts";
 import { handleGitHubRequest } from "./scm-github.ts";
 import { handleGitLabRequest } from "./scm-gitlab.ts";
 import { type AddedPullRequest, type HostedPullRequest, ScmState } from "./scm-state.ts";
@@ -53,7 +54,7 @@ export interface ScmHost {
   readonly host: string;
   /** Without a trailing slash. */
   readonly url: string;
-  /** The only token that it accepts, as a bearer, as PRIVATE-TOKEN and as git's password. */
+  /** The only token that it accepts, as a bearer, after `token`, as PRIVATE-TOKEN and as git's password. */
   readonly token: string;
   /** Every request to the API, in order. */
   readonly requests: readonly ReceivedRequest[];
@@ -78,7 +79,7 @@ export interface ScmHost {
 
 export interface ScmHostOptions {
   /** The API that it serves; a `plain` host serves only git. */
-  readonly kind: "github" | "gitlab" | "plain";
+  readonly kind: "github" | "gitlab" | "gitea" | "plain";
   readonly token?: string;
 }
 
@@ -114,6 +115,7 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
     if (isGitRequest(seen.target)) handleGitRequest(state, token, req, res);
     else if (kind === "github") await handleGitHubRequest(state, seen, res);
     else if (kind === "gitlab") await handleGitLabRequest(state, seen, res);
+    else if (kind === "gitea") await handleGiteaRequest(state, seen, res);
     else sendHtml(res, 404, "<h1>nothing here</h1>");
   }
 

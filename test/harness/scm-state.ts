@@ -94,9 +94,14 @@ export class ScmState {
     );
   }
 
-  /** Returns whether a request has the token, in either header. */
+  /** Returns whether a request has the token, in any of the headers. */
   isAuthorized(headers: IncomingHttpHeaders): boolean {
-    return headers.authorization === `Bearer ${this.#token}` || headers["private-token"] === this.#token;
+    const { authorization } = headers;
+    return (
+      authorization === `Bearer ${this.#token}` ||
+      authorization === `token ${this.#token}` ||
+      headers["private-token"] === this.#token
+    );
   }
 }
 
@@ -117,9 +122,13 @@ export function sendJson(
   res.end(JSON.stringify(body));
 }
 
-/** Returns one page of a list, and the link to the next page as both hosts send it. */
-export function pageOf<T>(all: readonly T[], url: URL): { items: T[]; headers: Record<string, string> } {
-  const size = Math.min(Number(url.searchParams.get("per_page") ?? 30), 100);
+/** Returns one page of a list, and the link to the next page as hosts send it. */
+export function pageOf<T>(
+  all: readonly T[],
+  url: URL,
+  { sizeName = "per_page", maxSize = 100 } = {},
+): { items: T[]; headers: Record<string, string> } {
+  const size = Math.min(Number(url.searchParams.get(sizeName) ?? 30), maxSize);
   const page = Number(url.searchParams.get("page") ?? 1);
   const next = new URL(url);
   next.searchParams.set("page", String(page + 1));

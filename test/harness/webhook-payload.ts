@@ -5,6 +5,12 @@ import { join } from "node:path";
 export const GITHUB_PULL_REQUEST = { "x-github-event": "pull_request" };
 export const GITHUB_REVIEW = { "x-github-event": "pull_request_review" };
 export const GITLAB_MERGE_REQUEST = { "x-gitlab-event": "Merge Request Hook" };
+/** Gitea also sends the headers of GitHub. */
+export const GITEA_PULL_REQUEST = {
+  "x-gitea-event": "pull_request",
+  "x-gitea-event-type": "pull_request",
+  "x-github-event": "pull_request",
+};
 
 /** A payload as a host posts it: a file of test/data/webhooks with some values replaced. */
 export type Payload = Record<string, unknown>;
@@ -16,6 +22,7 @@ export const openedMergeRequest = (changes: Changes = {}) =>
 /** With new commits, ready for review and with a reviewer, all in one. */
 export const updatedMergeRequest = (changes: Changes = {}) =>
   payload("gitlab-merge-request-update.json", changes);
+export const openedGiteaPullRequest = (changes: Changes = {}) => payload("gitea-pull-request.json", changes);
 
 /** Values by their path, such as "pull_request.head.sha"; undefined removes a member. */
 export type Changes = Readonly<Record<string, unknown>>;

@@ -12,6 +12,11 @@ export function hubSignature(secret: string, body: Uint8Array): Record<"x-hub-si
   return { "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` };
 }
 
+/** Signs as Gitea does, without the header of GitHub that it also sends. */
+export function giteaSignature(secret: string, body: Uint8Array): Record<"x-gitea-signature", string> {
+  return { "x-gitea-signature": createHmac("sha256", secret).update(body).digest("hex") };
+}
+
 /**
  * Signs by Standard Webhooks: the bytes after the prefix of the secret are the key.
  *

@@ -23,6 +23,9 @@ describe("which API a host speaks", () => {
     ["github.example.org:8443", "github"],
     ["gitlab.com", "gitlab"],
     ["code.gitlab.example.org", "gitlab"],
+    ["gitea.example.org:3000", "gitea"],
+    ["Forgejo.example.org", "gitea"],
+    ["codeberg.org", "gitea"],
   ])("is told by the name of %s", async (name, kind) => {
     // Without a resolver that knows the made-up ones: nothing is asked.
     const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
@@ -34,14 +37,17 @@ describe("which API a host speaks", () => {
     await expect(scm.hostKind("github-mirror.gitlab.invalid")).rejects.toMatchObject({ kind: "unavailable" });
   });
 
-  test.each(["github", "gitlab", "plain"] as const)("is found out of one of kind %s, once", async (kind) => {
-    const { host, scm } = await startHost(kind);
-    expect(await scm.hostKind(host.host)).toBe(kind);
-    const asked = host.requests.length;
-    expect(asked).toBe(kind === "gitlab" ? 1 : 2);
-    expect(await scm.hostKind(host.host)).toBe(kind);
-    expect(host.requests).toHaveLength(asked);
-  });
+  test.each(["github", "gitlab", "gitea", "plain"] as const)(
+    "is found out of one of kind %s, once",
+    async (kind) => {
+      const { host, scm } = await startHost(kind);
+      expect(await scm.hostKind(host.host)).toBe(kind);
+      const asked = host.requests.length;
+      expect(asked).toBe({ gitlab: 1, github: 2, gitea: 3, plain: 3 }[kind]);
+      expect(await scm.hostKind(host.host)).toBe(kind);
+      expect(host.requests).toHaveLength(asked);
+    },
+  );
 
   test("is forgotten of the host that was found out first when there are too many", async () => {
     const hosts = await Promise.all(["plain", "gitlab", "plain"].map((kind) => startHost(kind as "plain")));
@@ -52,9 +58,9 @@ describe("which API a host speaks", () => {
     );
     const asked = () => hosts.map(({ host }) => host.requests.length);
     for (const name of [...names.slice(0, 2), ...names.slice(0, 2)]) await scm.hostKind(name);
-    expect(asked()).toEqual([2, 1, 0]);
+    expect(asked()).toEqual([3, 1, 0]);
     for (const name of [names[2], names[1], names[0]]) await scm.hostKind(name ?? "");
-    expect(asked()).toEqual([4, 1, 2]);
+    expect(asked()).toEqual([6, 1, 3]);
   });
 
   test("is asked without a token", async () => {
@@ -95,6 +101,21 @@ describe("which API a host speaks", () => {
   ])("is, with %s for the second question, as expected", async (_, fault, kind) => {
     const { host, scm } = await startHost("plain");
     host.fail(fault, { when: ({ target }) => target === "/api/v3/meta" });
+    expect(await scm.hostKind(host.host)).toBe(kind);
+  });
+
+  test.each([
+    ["its settings", { status: 200, body: { max_response_items: 50, default_paging_num: 30 } }, "gitea"],
+    [
+      "its refusal of everybody who is not signed in",
+      { status: 403, body: { message: "Only signed in user is allowed to call APIs." } },
+      "gitea",
+    ],
+    ["another refusal", { status: 403, body: { message: "please log in" } }, "plain"],
+    ["settings of something else", { status: 200, body: { max_response_items: "50" } }, "plain"],
+  ])("is, with %s for the third question, as expected", async (_, fault, kind) => {
+    const { host, scm } = await startHost("plain");
+    host.fail(fault, { when: ({ target }) => target === "/api/v1/settings/api" });
     expect(await scm.hostKind(host.host)).toBe(kind);
   });
 

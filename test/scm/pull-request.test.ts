@@ -35,7 +35,7 @@ const failureOf = (call: Promise<unknown>): Promise<ScmFailure> =>
 
 const isCreation = ({ method }: { method: string }) => method === "POST";
 
-describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %s", (kind) => {
+describe.each(["github", "gitlab", "gitea"] as const)("a pull request at a host of kind %s", (kind) => {
   beforeAll(async () => {
     host = await startScmHost({ kind });
     scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
@@ -66,7 +66,7 @@ describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %
   test("is a draft when asked for", async () => {
     await open({ remote, draft: true });
     expect(opened()).toMatchObject([
-      { draft: true, title: expect.stringMatching(/^(Draft: )?Raise the limit$/) },
+      { draft: true, title: expect.stringMatching(/^((Draft|WIP): )?Raise the limit$/) },
     ]);
   });
 
@@ -194,7 +194,7 @@ describe.each(["github", "gitlab"] as const)("a pull request at a host of kind %
     expect(seen.map(({ method }) => method)).toEqual(["GET", "POST"]);
     for (const { target, body, headers } of seen) {
       const { authorization, ...others } = headers;
-      expect(authorization).toBe(`Bearer ${host.token}`);
+      expect(authorization).toBe(`${kind === "gitea" ? "token" : "Bearer"} ${host.token}`);
       expect(target + body + JSON.stringify(others)).not.toContain(host.token);
     }
   });
@@ -227,8 +227,8 @@ test("a filter by branch that GitHub did not apply is applied here", async () =>
   await host.stop();
 });
 
-test("GitHub has no nested groups; GitLab has", async () => {
-  for (const kind of ["github", "gitlab"] as const) {
+test("GitHub and Gitea have no nested groups; GitLab has", async () => {
+  for (const kind of ["github", "gitlab", "gitea"] as const) {
     host = await startScmHost({ kind });
     scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
     const remote = host.addRepository("group/sub/deep/r");
@@ -236,6 +236,28 @@ test("GitHub has no nested groups; GitLab has", async () => {
     else expect(await failureOf(open({ remote }))).toMatchObject({ kind: "not_found" });
     await host.stop();
   }
+});
+
+test("one among very many at Gitea is found, over its pages", async () => {
+  host = await startScmHost({ kind: "gitea" });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const remote = host.addRepository("o/r");
+  await open({ remote });
+  for (let n = 0; n < 120; n += 1)
+    host.addPullRequest({ repository: "o/r", branch: `other-${n}`, base: "main" });
+  const before = host.requests.length;
+  expect(await open({ remote })).toMatchObject({ number: 1, created: false });
+  expect(host.requests.length - before).toBe(3);
+  await host.stop();
+});
+
+test("Gitea's draft is not marked twice", async () => {
+  host = await startScmHost({ kind: "gitea" });
+  scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
+  const remote = host.addRepository("o/r");
+  await open({ remote, title: "[WIP] all of it", draft: true });
+  expect(host.pullRequests()).toMatchObject([{ title: "[WIP] all of it", draft: true }]);
+  await host.stop();
 });
 
 test("GitLab's draft is not marked twice", async () => {
@@ -247,7 +269,7 @@ test("GitLab's draft is not marked twice", async () => {
   await host.stop();
 });
 
-test("a host that speaks neither API opens none", async () => {
+test("a host that speaks none of the APIs opens none", async () => {
   host = await startScmHost({ kind: "plain" });
   scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   const remote = host.addRepository("o/r");

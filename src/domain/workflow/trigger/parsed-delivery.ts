@@ -26,7 +26,7 @@ export type ParsedDelivery =
   | { readonly kind: "malformed"; readonly problem: string };
 
 /** Headers by which source-control hosts name an event. */
-const EVENT_HEADERS = ["x-github-event", "x-gitlab-event"] as const;
+const EVENT_HEADERS = ["x-github-event", "x-gitlab-event", "x-gitea-event", "x-forgejo-event"] as const;
 
 /**
  * Parses a verified delivery. One whose headers name a host's event is that event and never a

@@ -3,9 +3,11 @@ import fc from "fast-check";
 import { replay } from "../../../../test/harness/seed.ts";
 import {
   approvingReview,
+  GITEA_PULL_REQUEST,
   GITHUB_PULL_REQUEST,
   GITHUB_REVIEW,
   GITLAB_MERGE_REQUEST,
+  openedGiteaPullRequest,
   openedMergeRequest,
   openedPullRequest,
   type Payload,
@@ -22,10 +24,14 @@ function reason(headers: Headers, value: unknown): string {
 
 describe("what is no event of a pull request", () => {
   test.each([
-    [{}, "neither X-GitHub-Event nor X-Gitlab-Event is there"],
+    [{}, "none of X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event is there"],
     [{ "x-github-event": "ping" }, "a ping: the hook is set up"],
     [{ "x-github-event": "push" }, 'the event "push" is none of a pull request'],
     [{ "x-gitlab-event": "Push Hook" }, 'the event "Push Hook" is none of a pull request'],
+    [{ "x-gitea-event": "push", "x-github-event": "push" }, 'the event "push" is none of a pull request'],
+    [{ "x-gitea-event": "pull_request_rejected" }, 'the event "pull_request_rejected" is none'],
+    [{ "x-gitea-event": "", "x-gitea-event-type": "status" }, 'the event "status" is none'],
+    [{ "x-forgejo-event": "" }, 'the event "" is none'],
     [{ "x-github-event": "" }, 'the event "" is none'],
     [{ "x-github-event": `\u0000"${"x".repeat(100)}` }, `the event "\\u0000\\"${"x".repeat(62)}" is none`],
   ] as [Headers, string][])("with the headers %j says so", (headers, expected) => {
@@ -42,7 +48,7 @@ describe("what is no event of a pull request", () => {
   test.each([[null], [[]], ["text"], [7], [true], [{}], [{ action: 1 }], [{ object_attributes: "open" }]])(
     "as %j says what is missing",
     (value) => {
-      for (const headers of [GITHUB_PULL_REQUEST, GITHUB_REVIEW, GITLAB_MERGE_REQUEST]) {
+      for (const headers of [GITHUB_PULL_REQUEST, GITHUB_REVIEW, GITLAB_MERGE_REQUEST, GITEA_PULL_REQUEST]) {
         expect(reason(headers, value)).toMatch(/ must be /);
       }
     },
@@ -136,6 +142,7 @@ test("no change of one value in a payload makes the reading fail", () => {
     [GITHUB_REVIEW, approvingReview()],
     [GITLAB_MERGE_REQUEST, openedMergeRequest()],
     [GITLAB_MERGE_REQUEST, updatedMergeRequest()],
+    [GITEA_PULL_REQUEST, openedGiteaPullRequest()],
   ] as const;
   fc.assert(
     fc.property(

@@ -1,5 +1,11 @@
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import type { WorkflowTrigger_PullRequestEvent } from "#gen/service/v1/workflow_pb.js";
+import {
+  giteaEventName,
+  giteaEvents,
+  giteaPullRequest,
+  isGiteaPullRequestEvent,
+} from "./gitea-pull-request.ts";
 import { gitHubEvents, gitHubPullRequest } from "./github-pull-request.ts";
 import { gitLabEvents, gitLabMergeRequest } from "./gitlab-merge-request.ts";
 import { PayloadField, quoted, UnsupportedPayload } from "./payload-field.ts";
@@ -24,7 +30,7 @@ export type ParsedPullRequestDelivery =
   | { readonly delivery?: undefined; readonly reason: string; readonly isMalformed: boolean };
 
 /**
- * Parses the payload of a GitHub or GitLab hook. The payload is untrusted: a malformed field yields
+ * Parses the payload of a hook of GitHub, GitLab, Gitea or Forgejo. The payload is untrusted: a malformed field yields
  * a reason, and nothing throws.
  * @param headers by lower-case name
  * @param body the raw body, of a verified delivery
@@ -45,8 +51,14 @@ function parseDelivery(
   headers: Readonly<Record<string, string | undefined>>,
   body: Uint8Array,
 ): PullRequestDelivery {
+  const giteaEvent = giteaEventName(headers);
   const gitHubEvent = headers["x-github-event"];
   const gitLabEvent = headers["x-gitlab-event"];
+  if (giteaEvent !== undefined) {
+    if (!isGiteaPullRequestEvent(giteaEvent)) throw otherEvent(giteaEvent);
+    const payload = payloadOf(body);
+    return { events: giteaEvents(giteaEvent, payload), ...giteaPullRequest(payload) };
+  }
   if (gitHubEvent !== undefined) {
     if (gitHubEvent === "ping") throw new UnsupportedPayload("a ping: the hook is set up");
     if (gitHubEvent !== "pull_request" && gitHubEvent !== "pull_request_review") {
@@ -61,7 +73,7 @@ function parseDelivery(
     return { events: gitLabEvents(payload), ...gitLabMergeRequest(payload) };
   }
   throw new UnsupportedPayload(
-    "no event of a pull request: neither X-GitHub-Event nor X-Gitlab-Event is there",
+    "no event of a pull request: none of X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event is there",
   );
 }
 

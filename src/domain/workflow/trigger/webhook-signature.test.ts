@@ -2,7 +2,12 @@ import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../../test/harness/seed.ts";
-import { cryptography, hubSignature, standardSignature } from "../../../../test/harness/webhook-signing.ts";
+import {
+  cryptography,
+  giteaSignature,
+  hubSignature,
+  standardSignature,
+} from "../../../../test/harness/webhook-signing.ts";
 import { newWebhookSecret, verifySignature } from "./webhook-signature.ts";
 
 const NOW = Date.parse("2026-03-02T08:15:00Z");
@@ -99,6 +104,48 @@ describe("X-Hub-Signature-256", () => {
   ])("as %j is malformed", (header) => {
     expect(verdict({ "x-hub-signature-256": header })).toEqual(refused("malformed"));
   });
+});
+
+describe.each(["x-gitea-signature", "x-forgejo-signature"] as const)("%s", (name) => {
+  const hex = giteaSignature(SECRET, BODY)["x-gitea-signature"];
+
+  test("is the signature of GitHub without its name, and the same key of a repetition", () => {
+    const verified = verdict({ [name]: hex });
+    expect(verified).toEqual({
+      verified: true,
+      scheme: name,
+      bodySignature: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect((verdict(hub()) as { bodySignature: string }).bodySignature).toBe(
+      (verified as { bodySignature: string }).bodySignature,
+    );
+  });
+
+  test("holds together with that of GitHub, or not at all", () => {
+    const id = { "x-github-delivery": "d1" };
+    expect(verdict({ ...id, ...hub(), [name]: hex })).toMatchObject({ verified: true, deliveryId: "d1" });
+    const other = giteaSignature(OTHER, BODY)["x-gitea-signature"];
+    expect(verdict({ ...id, ...hub(), [name]: other })).toEqual(refused("mismatch"));
+    expect(verdict({ [name]: hex, ...hub(OTHER) })).toEqual(refused("mismatch"));
+  });
+
+  test("names its delivery by its own header", () => {
+    const id = name.replace("signature", "delivery");
+    expect(verdict({ [name]: hex, [id]: "d2", "x-github-delivery": "d1" })).toMatchObject({
+      deliveryId: "d2",
+    });
+  });
+
+  test("of another body does not match", () => {
+    expect(verdict({ [name]: hex }, { body: Buffer.from("{}") })).toEqual(refused("mismatch"));
+  });
+
+  test.each(["", `sha256=${hex}`, hex.slice(1), `${hex}0`, ` ${hex}`, `${hex}, ${hex}`])(
+    "as %j is malformed",
+    (header) => {
+      expect(verdict({ [name]: header })).toEqual(refused("malformed"));
+    },
+  );
 });
 
 describe("X-Gitlab-Token", () => {

@@ -1,5 +1,10 @@
 /** The way in which a delivery proves that its sender knows the workflow's webhook secret. */
-export type WebhookScheme = "standard-webhooks" | "x-hub-signature-256" | "x-gitlab-token";
+export type WebhookScheme =
+  | "standard-webhooks"
+  | "x-hub-signature-256"
+  | "x-gitea-signature"
+  | "x-forgejo-signature"
+  | "x-gitlab-token";
 
 /**
  * HMAC-SHA256 (32 bytes) and a comparison in constant time, passed in by a layer that may use
@@ -33,8 +38,8 @@ export type SignatureVerdict =
       /** Sender's id of this delivery, the same in each attempt; 1 to 256 characters. */
       readonly deliveryId?: string;
       /**
-       * Digest in hex of the body's signature in X-Hub-Signature-256, which covers nothing else; it
-       * proves nothing.
+       * Digest in hex of the body's signature in X-Hub-Signature-256, X-Gitea-Signature or
+       * X-Forgejo-Signature, which covers nothing else; it proves nothing.
        */
       readonly bodySignature?: string;
     }
@@ -45,7 +50,10 @@ const TIMESTAMP_TOLERANCE_MS = 300_000;
 const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 const SECRET_FORM = /^whsec_[A-Za-z0-9+/]{43}=$/;
+/** X-Hub-Signature-256. */
 const HUB_SIGNATURE = /^sha256=([0-9a-fA-F]{64})$/;
+/** X-Gitea-Signature and X-Forgejo-Signature, which are the same signature without its name. */
+const HEX_SIGNATURE = /^([0-9a-fA-F]{64})$/;
 const STANDARD_SIGNATURE = /^v1,([A-Za-z0-9+/]{43}=)$/;
 const TIMESTAMP_SECONDS = /^[0-9]{1,12}$/;
 const DELIVERY_ID = /^[\x21-\x7e]{1,256}$/;
@@ -86,7 +94,9 @@ export function verifySignature(
   }
   if (scheme === undefined) return { verified: false, reason: "unsigned" };
   const deliveryId = deliveryIdOf(delivery, scheme);
-  const bodySignature = HUB_SIGNATURE.exec(delivery.headers["x-hub-signature-256"] ?? "")?.[1];
+  const bodySignature = BODY_SIGNATURES.map(
+    ([header, form]) => form.exec(delivery.headers[header] ?? "")?.[1],
+  ).find((hex) => hex !== undefined);
   return {
     verified: true,
     scheme,
@@ -110,10 +120,27 @@ interface Verification extends SignedDelivery, SignatureCryptography {
 
 type Refusal = (header: string, verification: Verification) => SignatureRefusal | undefined;
 
+/** The headers of a signature that covers the body alone; equal signatures in different headers are one. */
+const BODY_SIGNATURES: readonly (readonly [header: string, form: RegExp])[] = [
+  ["x-hub-signature-256", HUB_SIGNATURE],
+  ["x-gitea-signature", HEX_SIGNATURE],
+  ["x-forgejo-signature", HEX_SIGNATURE],
+];
+
 /** Schemes with the header that indicates each; the first valid one names the delivery. */
 const SCHEMES: readonly (readonly [WebhookScheme, string, Refusal])[] = [
   ["standard-webhooks", "webhook-signature", verifyStandardWebhooks],
-  ["x-hub-signature-256", "x-hub-signature-256", verifyHubSignature],
+  [
+    "x-hub-signature-256",
+    "x-hub-signature-256",
+    (header, of) => verifyBodySignature(header, HUB_SIGNATURE, of),
+  ],
+  ["x-gitea-signature", "x-gitea-signature", (header, of) => verifyBodySignature(header, HEX_SIGNATURE, of)],
+  [
+    "x-forgejo-signature",
+    "x-forgejo-signature",
+    (header, of) => verifyBodySignature(header, HEX_SIGNATURE, of),
+  ],
   ["x-gitlab-token", "x-gitlab-token", verifyGitLabToken],
 ];
 
@@ -138,9 +165,12 @@ function verifyStandardWebhooks(header: string, verification: Verification): Sig
   return matches ? undefined : "mismatch";
 }
 
-function verifyHubSignature(header: string, verification: Verification): SignatureRefusal | undefined {
-  const { body, secrets, hmacSha256, equalBytes } = verification;
-  const hex = HUB_SIGNATURE.exec(header)?.[1];
+function verifyBodySignature(
+  header: string,
+  form: RegExp,
+  { body, secrets, hmacSha256, equalBytes }: Verification,
+): SignatureRefusal | undefined {
+  const hex = form.exec(header)?.[1];
   if (hex === undefined) return "malformed";
   const signature = Buffer.from(hex, "hex");
   const matches = secrets.some((secret) => equalBytes(hmacSha256(Buffer.from(secret), body), signature));
@@ -174,6 +204,8 @@ function deliveryIdOf(
   const id = {
     "standard-webhooks": headers["webhook-id"],
     "x-hub-signature-256": headers["x-github-delivery"],
+    "x-gitea-signature": headers["x-gitea-delivery"],
+    "x-forgejo-signature": headers["x-forgejo-delivery"],
     "x-gitlab-token": headers["idempotency-key"] ?? headers["x-gitlab-webhook-uuid"],
   }[scheme];
   return id !== undefined && DELIVERY_ID.test(id) ? id : undefined;

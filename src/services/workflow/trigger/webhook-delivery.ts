@@ -204,7 +204,7 @@ const REFUSED_VERDICTS: ReadonlySet<TriggerVerdict> = new Set([
 ]);
 
 const SAME_SIGNATURE_REASON =
-  "this body arrived with this signature before: X-Hub-Signature-256 signs no id, so that it counts once in 24 hours; " +
+  "this body arrived with this signature before: its header signs no id, so that it counts once in 24 hours; " +
   "to send the same again, sign it as Standard Webhooks, with an id of its own";
 
 const REFUSAL_REASONS: Readonly<Record<SignatureRefusal, string>> = {

@@ -1,0 +1,98 @@
+import { ScmFailure } from "./failure.ts";
+import { type HostApi, type HostPullRequest, hasNextLink } from "./host-api.ts";
+import type { HostClient } from "./host-client.ts";
+import {
+  type Fields,
+  linkIn,
+  numberIn,
+  readFields,
+  readFieldsList,
+  repositoryIn,
+} from "./response-fields.ts";
+
+/** The host's own maximum, unless its operator chose another. */
+const PAGE_SIZE = 50;
+/** The pages of open pull requests that are read to find those of one branch, newest first. */
+const MAX_PULL_REQUEST_PAGES = 20;
+/** The host treats a title that begins with one of these as a draft; it has no field for it. */
+const DRAFT_TITLE = /^(?:wip:|\[wip\])/i;
+
+/** Returns the root of the API that Gitea and Forgejo share. */
+export function giteaRoot(origin: string): string {
+  return `${origin}/api/v1`;
+}
+
+export function createGiteaApi(client: HostClient): HostApi {
+  const { host } = client;
+  const pulls = (repository: string) => `/repos/${twoParts(host, repository)}/pulls`;
+  return {
+    pageSize: PAGE_SIZE,
+
+    async findPullRequests(repository, branch) {
+      // The host has no filter by the branch.
+      const found: HostPullRequest[] = [];
+      for (let page = 1; page <= MAX_PULL_REQUEST_PAGES; page += 1) {
+        const { body, headers } = await client.get(pulls(repository), {
+          state: "open",
+          sort: "recentupdate",
+          page: String(page),
+          limit: String(PAGE_SIZE),
+        });
+        const list = readFieldsList(host, body);
+        for (const each of list) {
+          if (isOwn(each) && readFields(each.head).ref === branch) found.push(pullRequest(host, each));
+        }
+        if (found.length > 0 || list.length === 0 || !hasNextLink(headers.link)) break;
+      }
+      return found;
+    },
+
+    async createPullRequest(repository, { title, description, branch, base, draft }) {
+      const { body } = await client.post(pulls(repository), {
+        title: draft && !DRAFT_TITLE.test(title) ? `WIP: ${title}` : title,
+        body: description,
+        head: branch,
+        base,
+      });
+      return pullRequest(host, readFields(body));
+    },
+
+    async searchRepositories(query, page) {
+      const { body, headers } = await client.get("/repos/search", {
+        q: query,
+        sort: "id",
+        order: "asc",
+        page: String(page),
+        limit: String(PAGE_SIZE),
+      });
+      const total = headers["x-total-count"];
+      return {
+        repositories: readFieldsList(host, readFields(body).data).map((each) =>
+          repositoryIn(host, each, "full_name"),
+        ),
+        hasNext: hasNextLink(headers.link),
+        totalCount: /^\d+$/.test(String(total)) ? Number(total) : undefined,
+        isComplete: true,
+      };
+    },
+  };
+}
+
+/** Returns whether the branch is one of the repository itself; a fork's can have the same name. */
+function isOwn({ head, base }: Fields): boolean {
+  const id = readFields(readFields(head).repo).id;
+  return id !== undefined && id === readFields(readFields(base).repo).id;
+}
+
+function pullRequest(host: string, from: Fields): HostPullRequest {
+  return {
+    url: linkIn(host, from, "html_url"),
+    number: numberIn(host, from, "number"),
+    base: String(readFields(from.base).ref),
+  };
+}
+
+function twoParts(host: string, repository: string): string {
+  if (repository.split("/").length === 2) return repository;
+  throw new ScmFailure("not_found", host, `has repositories of the form owner/name, not ${repository}`);
+}
