@@ -838,7 +838,9 @@ export declare const AgentWorkService: GenService<{
    * others. An input is delivered at least once, always with the same id: each
    * stream begins with what was not acknowledged. Messages and news of what the
    * run waits for come one at a time, once the one before is acknowledged and the
-   * agent has been reported to wait; what is steered, and orders, come at once. The
+   * agent has been reported to wait; what is steered, and orders, come at once.
+   * Nothing comes while the queue holds after a turn that was lost; the inputs of
+   * that turn come again when somebody asks for it. The
    * stream ends without an error when the agent is to stop and when the lease has a
    * newer stream, and with one when the lease is lost or the server drains. A
    * runner has one stream for each lease and no other limit of streams. Callable

@@ -760,6 +760,22 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
      */
     value: AgentControlInput_MoveQueuedMessage;
     case: "moveQueuedMessage";
+  } | {
+    /**
+     * Asks the agent again for the turn that was lost.
+     *
+     * @generated from field: service.v1.AgentControlInput.RetryTurn retry_turn = 1000;
+     */
+    value: AgentControlInput_RetryTurn;
+    case: "retryTurn";
+  } | {
+    /**
+     * Goes on without the turn that was lost.
+     *
+     * @generated from field: service.v1.AgentControlInput.GoOn go_on = 1001;
+     */
+    value: AgentControlInput_GoOn;
+    case: "goOn";
   } | { case: undefined; value?: undefined };
 };
 
@@ -996,6 +1012,38 @@ export declare type AgentControlInput_MoveQueuedMessage = Message<"service.v1.Ag
  * Use `create(AgentControlInput_MoveQueuedMessageSchema)` to create a new message.
  */
 export declare const AgentControlInput_MoveQueuedMessageSchema: GenMessage<AgentControlInput_MoveQueuedMessage>;
+
+/**
+ * Hands the agent the inputs of the lost turn again, each under its id and with
+ * its options, ahead of the queue: they are delivered anew until the agent has
+ * confirmed them. What the lost attempt said stays in the output. Refused
+ * (failed_precondition) when no turn was lost, or while another one goes on.
+ *
+ * @generated from message service.v1.AgentControlInput.RetryTurn
+ */
+export declare type AgentControlInput_RetryTurn = Message<"service.v1.AgentControlInput.RetryTurn"> & {
+};
+
+/**
+ * Describes the message service.v1.AgentControlInput.RetryTurn.
+ * Use `create(AgentControlInput_RetryTurnSchema)` to create a new message.
+ */
+export declare const AgentControlInput_RetryTurnSchema: GenMessage<AgentControlInput_RetryTurn>;
+
+/**
+ * Leaves the lost turn as it is, so that a queue that it holds up goes on.
+ * Refused (failed_precondition) when no turn was lost.
+ *
+ * @generated from message service.v1.AgentControlInput.GoOn
+ */
+export declare type AgentControlInput_GoOn = Message<"service.v1.AgentControlInput.GoOn"> & {
+};
+
+/**
+ * Describes the message service.v1.AgentControlInput.GoOn.
+ * Use `create(AgentControlInput_GoOnSchema)` to create a new message.
+ */
+export declare const AgentControlInput_GoOnSchema: GenMessage<AgentControlInput_GoOn>;
 
 /**
  * A pull request at a source-control host. Other hosts' names for it, such as
@@ -1436,6 +1484,13 @@ export declare type AgentExecution_Spec = Message<"service.v1.AgentExecution.Spe
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
+
+  /**
+   * Whether the queue holds after a turn that was lost, until somebody decides.
+   *
+   * @generated from field: bool hold_after_lost_turn = 1010;
+   */
+  holdAfterLostTurn: boolean;
 };
 
 /**
@@ -1597,6 +1652,14 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
    * @generated from field: repeated string pending_approval_ids = 1000;
    */
   pendingApprovalIds: string[];
+
+  /**
+   * The turn that was lost last, with its runner, until somebody asks for it
+   * again or goes on without it. Unset: none.
+   *
+   * @generated from field: service.v1.AgentExecution.Status.LostTurn lost_turn = 1011;
+   */
+  lostTurn?: AgentExecution_Status_LostTurn | undefined;
 };
 
 /**
@@ -1604,6 +1667,40 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
  * Use `create(AgentExecution_StatusSchema)` to create a new message.
  */
 export declare const AgentExecution_StatusSchema: GenMessage<AgentExecution_Status>;
+
+/**
+ * A turn in the middle of which the runner was lost, or gave the run back.
+ *
+ * @generated from message service.v1.AgentExecution.Status.LostTurn
+ */
+export declare type AgentExecution_Status_LostTurn = Message<"service.v1.AgentExecution.Status.LostTurn"> & {
+  /**
+   * The input that began it.
+   *
+   * @generated from field: string input_id = 1;
+   */
+  inputId: string;
+
+  /**
+   * When it was lost.
+   *
+   * @generated from field: google.protobuf.Timestamp lost_at = 2;
+   */
+  lostAt?: Timestamp | undefined;
+
+  /**
+   * Whether nothing is delivered until somebody sends `retryTurn` or `goOn`.
+   *
+   * @generated from field: bool holds_queue = 3;
+   */
+  holdsQueue: boolean;
+};
+
+/**
+ * Describes the message service.v1.AgentExecution.Status.LostTurn.
+ * Use `create(AgentExecution_Status_LostTurnSchema)` to create a new message.
+ */
+export declare const AgentExecution_Status_LostTurnSchema: GenMessage<AgentExecution_Status_LostTurn>;
 
 /**
  * One reported value; its type is the one that was asked for.

@@ -123,6 +123,16 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
    * @generated from field: string resume_from = 1001;
    */
   resumeFrom: string;
+
+  /**
+   * Whether the queue holds when a turn is lost with its runner: nothing is
+   * delivered to the agent, neither what waits nor what comes, until somebody
+   * sends `retryTurn` or `goOn`. Unset means false or, with `resume_from`, as in
+   * that run.
+   *
+   * @generated from field: optional bool hold_after_lost_turn = 1010;
+   */
+  holdAfterLostTurn?: boolean | undefined;
 };
 
 /**
@@ -803,8 +813,9 @@ export declare const AgentService: GenService<{
    * may not send such an input; invalid_argument when an image is not of the
    * type that it claims, a text carries characters that hide or reorder it, or
    * a wake event names an interest that the run did not register;
-   * failed_precondition when the run has stopped, or a policy forbids the
-   * settings or the goal; resource_exhausted when 50 inputs are queued.
+   * failed_precondition when the run has stopped, a policy forbids the settings
+   * or the goal, or there is no lost turn to ask for again, or another turn goes
+   * on; resource_exhausted when 50 inputs are queued.
    *
    * @generated from rpc service.v1.AgentService.SendToAgentExecution
    */

@@ -82,11 +82,13 @@ export class Screen {
     for (const input of [...earlier, ...inputs]) this.#inputTexts.set(input.id, wordsOf(input));
   }
 
+  /** Waits until the agent has answered everything and waits, or somebody is to decide about a lost turn. */
   async untilAnswered(signal: AbortSignal): Promise<void> {
     const isQuiet = () => performance.now() - this.#lastEventAt > QUIET_MS;
     while (!signal.aborted) {
       const isWaiting = this.#run?.status?.phase === Phase.WAITING_FOR_INPUT;
-      if (isWaiting && isQuiet() && (await this.#conversation.hasAnsweredAll())) return;
+      const isHeld = this.#run?.status?.lostTurn?.holdsQueue ?? false;
+      if (isWaiting && isQuiet() && (isHeld || (await this.#conversation.hasAnsweredAll()))) return;
       await delay(QUIET_MS / 2, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -126,6 +128,10 @@ export class Screen {
         return this.#control({ case: "goal", value: { action: { case: line.action, value: {} } } });
       case "compact":
         return this.#control({ case: "compact", value: {} });
+      case "retry":
+        return this.#control({ case: "retryTurn", value: {} });
+      case "go-on":
+        return this.#control({ case: "goOn", value: {} });
       case "stop":
         return this.#conversation.stop();
       case "help":

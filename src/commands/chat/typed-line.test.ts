@@ -16,6 +16,8 @@ test.each([
   ["/goal pause", { kind: "goal", action: "pause" }],
   ["/goal clear the table", { kind: "set-goal", objective: "clear the table" }],
   ["/compact", { kind: "compact" }],
+  ["/retry", { kind: "retry" }],
+  ["/go-on", { kind: "go-on" }],
   ["/stop", { kind: "stop" }],
   ["/leave", { kind: "leave" }],
   ["/help", { kind: "help" }],
@@ -38,10 +40,22 @@ test.each([
 });
 
 test("the help names every order", () => {
-  for (const order of HELP.matchAll(/^ {2}(\/\w+)/gm)) {
+  for (const order of HELP.matchAll(/^ {2}(\/[\w-]+)/gm)) {
     expect(parseTypedLine(`${order[1]} x`)).not.toMatchObject({ why: expect.stringMatching(/there is no/) });
   }
-  for (const name of ["queue", "inputs", "steer", "delete", "move", "goal", "compact", "stop", "leave"]) {
+  for (const name of [
+    "queue",
+    "inputs",
+    "steer",
+    "delete",
+    "move",
+    "goal",
+    "compact",
+    "retry",
+    "go-on",
+    "stop",
+    "leave",
+  ]) {
     expect(HELP).toContain(`/${name}`);
   }
 });

@@ -11,6 +11,8 @@ export type TypedLine =
   | { readonly kind: "goal"; readonly action: "pause" | "resume" | "complete" | "clear" }
   | { readonly kind: "set-goal"; readonly objective: string }
   | { readonly kind: "compact" }
+  | { readonly kind: "retry" }
+  | { readonly kind: "go-on" }
   | { readonly kind: "stop" }
   | { readonly kind: "leave" }
   | { readonly kind: "help" }
@@ -25,6 +27,8 @@ export const HELP = `What you type is sent to the agent. What begins with a slas
   /goal OBJECTIVE    give the agent a goal
   /goal pause        also resume, complete, clear
   /compact           have the agent sum up the conversation, to make room
+  /retry             ask the agent again for the turn that was lost
+  /go-on             go on without the turn that was lost
   /stop              stop the run
   /leave             leave the chat; the run goes on
 An ID may be shortened to its beginning. A message that begins with a slash is typed with two.
@@ -48,6 +52,8 @@ function parseCommand(name: string, rest: string): TypedLine {
     case "queue":
     case "inputs":
     case "compact":
+    case "retry":
+    case "go-on":
     case "stop":
     case "leave":
     case "help":

@@ -91,11 +91,13 @@ export class ChatView {
   /** Prints the phase of the execution, when it has changed. */
   run({ status }: AgentExecution): void {
     if (!status) return;
-    const { phase, goal, failureMessage, waitingInfo, pendingApprovalIds } = status;
+    const { phase, goal, failureMessage, waitingInfo, pendingApprovalIds, lostTurn } = status;
     const parts = [
       `the run ${PHASES[phase] ?? ""}`,
       failureMessage && `it failed: ${failureMessage}`,
       pendingApprovalIds.length > 0 && `it waits for approval ${pendingApprovalIds.join(", ")}`,
+      lostTurn?.holdsQueue &&
+        "a turn was lost: nothing goes on until somebody retries it or goes on without it",
       waitingInfo && `it will be woken by ${waitingInfo.interests.map(({ id }) => id).join(", ")}`,
       goal && `its goal is ${AgentGoalStatus[goal.status].toLowerCase()}`,
     ];

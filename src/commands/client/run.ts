@@ -40,6 +40,8 @@ export interface RunStart {
   readonly class: string | undefined;
   /** The first message; undefined for none. */
   readonly prompt: string | undefined;
+  /** True if its queue holds after a lost turn. */
+  readonly holdAfterLostTurn?: boolean;
 }
 
 /**
@@ -55,6 +57,7 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
     agentId,
     name: start.name,
     ...codeContextOf(start),
+    ...(start.holdAfterLostTurn && { holdAfterLostTurn: true }),
     ...(start.prompt !== undefined && { userInput: message(start.prompt) }),
   };
   const { agentExecutionId } = await call(access, (options) =>
@@ -182,6 +185,21 @@ export async function sendToRun(
     if (!isNotFound(error)) throw error;
   });
   return userInput.id;
+}
+
+/** What becomes of a turn that was lost. */
+export type LostTurnDecision = "retryTurn" | "goOn";
+
+/** Decides about the turn that a run has lost. @throws StartError */
+export async function decideLostTurn(
+  access: ServerAccess,
+  agentExecutionId: string,
+  decision: LostTurnDecision,
+): Promise<void> {
+  const input = { case: "controlInput" as const, value: { control: { case: decision, value: {} } } };
+  await call(access, (options) =>
+    agentsOf(access).sendToAgentExecution({ agentExecutionId, input }, options),
+  );
 }
 
 /** Stops a run. @throws StartError */

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { PhaseName, RunFilter, RunStart } from "../client/run.ts";
+import type { LostTurnDecision, PhaseName, RunFilter, RunStart } from "../client/run.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
 import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
@@ -34,6 +34,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
         .option("--class <id>", "the class of the environment that is made from --url")
         .option("--name <text>", "a name for people, at most 100 characters")
         .option("--prompt <text>", "the first message; - reads it from standard input")
+        .option("--hold-after-lost-turn", "deliver nothing after a turn that was lost until somebody decides")
         .option("--watch", "print the output of the run after its id, as `run watch` does"),
     ).action(async ({ watch = false, name = "", prompt, ...flags }: StartFlags) => {
       const access = accessOf(flags, terminal.env);
@@ -116,6 +117,16 @@ export function declareRun(program: Command, terminal: Terminal): void {
     ),
     CLIENT_SETTINGS,
   );
+  declareDecision(run, terminal, {
+    command: "retry-turn",
+    decision: "retryTurn",
+    description: "ask the agent again for the turn that was lost",
+  });
+  declareDecision(run, terminal, {
+    command: "go-on",
+    decision: "goOn",
+    description: "go on without the turn that was lost",
+  });
   withSettings(
     run
       .command("stop")
@@ -124,6 +135,28 @@ export function declareRun(program: Command, terminal: Terminal): void {
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal.env);
         await (await loadRunCommands()).stopRun(access, id);
+      }),
+    CLIENT_SETTINGS,
+  );
+}
+
+function declareDecision(
+  run: Command,
+  terminal: Terminal,
+  {
+    command,
+    decision,
+    description,
+  }: { readonly command: string; readonly decision: LostTurnDecision; readonly description: string },
+): void {
+  withSettings(
+    run
+      .command(command)
+      .description(description)
+      .argument("<run>", "its id")
+      .action(async (id: string, flags: ClientFlags) => {
+        const access = accessOf(flags, terminal.env);
+        await (await loadRunCommands()).decideLostTurn(access, id, decision);
       }),
     CLIENT_SETTINGS,
   );

@@ -35,6 +35,8 @@ export interface AgentExecutionTemplate {
   readonly codeContext: AgentCodeContext | undefined;
   /** Undefined for an agent that takes no settings. */
   readonly extAgentSettings: ExtAgentSettings | undefined;
+  /** True if its queue holds after a lost turn. Default false. */
+  readonly holdAfterLostTurn?: boolean;
   readonly environmentId: string;
   /** True when the environment is created for it. */
   readonly createdEnvironment: boolean;
@@ -83,6 +85,7 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
       agentId: template.agentId,
       ...(codeContext && { codeContext }),
       ...(extAgentSettings && { extAgentSettings }),
+      holdAfterLostTurn: template.holdAfterLostTurn ?? false,
     },
     status: {
       statusVersion: 1n,

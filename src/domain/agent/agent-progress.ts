@@ -4,6 +4,7 @@ import {
   ReportAgentRequest_UsageSchema as UsageSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
+import { applyLostTurn, type LostTurn } from "./conversation/lost-turn.ts";
 import { applyGoalUse, type GoalUse, NO_GOAL_USE } from "./goal/agent-goal-use.ts";
 
 /** The fast-changing part of an execution, which changes too often to record every change. */
@@ -15,6 +16,10 @@ export interface AgentProgress {
   /** The agent's description of its current activity; empty for none. */
   readonly currentActivity: string;
   readonly goalUse: GoalUse;
+  /** Place of the last input whose turn is over, in the order of delivery; left out by older releases. */
+  readonly doneThrough?: number;
+  /** Left out for none. */
+  readonly lostTurn?: LostTurn;
 }
 
 /** A runner's update of the progress; fields that are left out stay as before. */
@@ -28,7 +33,22 @@ export interface ProgressUpdate {
 
 /** Returns the progress of an execution that has not begun. */
 export function initialProgress(mode: AgentMode): AgentProgress {
-  return { changes: 0, usage: create(UsageSchema), mode, currentActivity: "", goalUse: NO_GOAL_USE };
+  return {
+    changes: 0,
+    usage: create(UsageSchema),
+    mode,
+    currentActivity: "",
+    goalUse: NO_GOAL_USE,
+    doneThrough: 0,
+  };
+}
+
+/** Returns the progress with another lost turn; undefined for none. */
+export function withLostTurn(
+  { lostTurn: _, ...present }: AgentProgress,
+  lostTurn: LostTurn | undefined,
+): AgentProgress {
+  return { ...present, changes: present.changes + 1, ...(lostTurn && { lostTurn }) };
 }
 
 /**
@@ -47,8 +67,9 @@ export function updatedProgress(present: AgentProgress, update: ProgressUpdate):
 /** Puts progress into the status of an execution before it is sent. */
 export function applyProgress(
   status: AgentExecution_Status,
-  { changes, usage, mode, goalUse }: AgentProgress,
+  { changes, usage, mode, goalUse, lostTurn }: AgentProgress,
 ): void {
+  applyLostTurn(status, lostTurn);
   if (status.goal) applyGoalUse(status.goal, goalUse);
   status.statusVersion += BigInt(changes);
   status.mode = mode;

@@ -24,6 +24,7 @@ import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/ag
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Handle, WriteTransaction } from "../../store/store.ts";
+import { goOnWithoutTurn, retryTurn } from "./agent-lost-turn.ts";
 import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
 /** Goal actions that policies may forbid: those that give the agent a goal. To end a goal is always allowed. */
@@ -35,7 +36,7 @@ const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "re
  * messages.
  *
  * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
- *   for a goal in another state; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
+ *   for a goal in another state, or a lost turn that there is not; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
  */
 export async function handleControlInput(
   tx: WriteTransaction,
@@ -65,6 +66,10 @@ export async function handleControlInput(
       const before = await readQueue(tx, stored);
       return reorderQueue(tx, id, before, withMovedInput(before, inputId, beforeUserInputId));
     }
+    case "retryTurn":
+      return retryTurn(tx, caller, stored);
+    case "goOn":
+      return goOnWithoutTurn(tx, stored);
     default:
       requireQueueSpace(await readQueue(tx, stored));
       if (control.case === "goal") await changeGoal(tx, caller, stored, control.value);

@@ -46,6 +46,8 @@ export interface AgentExecutionStart {
   readonly mode: AgentMode;
   /** Settings; ignored for an agent that accepts none. */
   readonly extAgentSettings?: ExtAgentSettings | undefined;
+  /** True if its queue holds after a lost turn. Default false. */
+  readonly holdAfterLostTurn?: boolean;
   /** Options of its first turn. */
   readonly firstTurn?: TurnOptions | undefined;
   /** The agent execution that starts it as a sub-agent, and the key of that start. */
@@ -77,6 +79,7 @@ export async function insertStartedAgentExecution(
     workflowActionId: action?.id,
     codeContext: start.codeContext,
     extAgentSettings: takesSettings ? start.extAgentSettings : undefined,
+    holdAfterLostTurn: start.holdAfterLostTurn ?? false,
     environmentId: environment.id,
     createdEnvironment,
     earlier,

@@ -63,6 +63,7 @@ export function startAgent(
       codeContext: resumed ? resumed.stored.execution.spec?.codeContext : req.codeContext,
       mode,
       extAgentSettings,
+      holdAfterLostTurn: req.holdAfterLostTurn ?? resumed?.stored.execution.spec?.holdAfterLostTurn ?? false,
       firstTurn: req.turnOptions,
       earlier: resumed?.earlier,
       ...(workflowActionId !== undefined && { action: { id: workflowActionId, stepKey: null } }),

@@ -27,6 +27,7 @@ import { stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { cancelApprovals } from "../approval/approval-end.ts";
 import { removeAgentTokens } from "../identity/environment-token.ts";
+import { forgetTurns } from "./agent-lost-turn.ts";
 import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
 /** The options of a stop. */
@@ -101,6 +102,7 @@ export async function endAgentExecution(
   const stopped = stoppedAgentExecution(before, { ...end, session: tx.newId(), now: tx.now });
   const after = await updateAgentExecution(tx, scope, before, stopped);
   await replaceInterests(tx, before.id, []);
+  await forgetTurns(tx, stored);
   await cancelApprovals(tx, scope, { agentExecutionId: before.id }, "the agent run has ended");
   await removeAgentTokens(tx, scope, environmentId, id);
   await wakeForSubagent(tx, scope, after);

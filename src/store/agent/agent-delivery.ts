@@ -3,7 +3,6 @@ import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { type InputTurn, type StoredInput, storedOfInput, turnText } from "./agent-input.ts";
-import { removeImages } from "./agent-input-image.ts";
 import type { AgentInputTable } from "./agent-schema.ts";
 
 const selectLastPlaces = prepared<{ executionId: string }, { place: number | null }>(
@@ -29,6 +28,12 @@ const setDelivered = prepared<
     .where("input_id", "=", inputId),
 );
 
+/** Returns the place, in the order of delivery, after all inputs that were delivered so far. */
+export async function nextDeliveryPlace(db: Reader, executionId: Handle<"agent_execution">): Promise<number> {
+  const places = await selectLastPlaces(db, { executionId });
+  return Math.max(0, ...places.map((row) => row.place ?? 0)) + 1;
+}
+
 /** Records that an input is delivered to the runner of a lease, as the latest one so far. */
 export async function deliverInput(
   tx: WriteTransaction,
@@ -36,8 +41,7 @@ export async function deliverInput(
   inputId: string,
   { fence, turn }: { readonly fence: number; readonly turn: InputTurn },
 ): Promise<void> {
-  const places = await selectLastPlaces(tx.db, { executionId });
-  const place = Math.max(0, ...places.map((row) => row.place ?? 0)) + 1;
+  const place = await nextDeliveryPlace(tx.db, executionId);
   await setDelivered(tx.db, { executionId, inputId, place, fence, turn: turnText(turn) });
 }
 
@@ -104,18 +108,18 @@ export async function findUnseenWakeInterestIds(
   });
 }
 
-const setSeen = prepared<{ executionId: string; inputId: string; fence: number; turn: string }, unknown>(
-  (db, { executionId, inputId, fence, turn }) =>
+const setSeen = prepared<{ executionId: string; inputId: string; fence: number }, unknown>(
+  (db, { executionId, inputId, fence }) =>
     db
       .updateTable("agent_input")
-      .set({ receipt: Receipt.SEEN, fence, turn })
+      .set({ receipt: Receipt.SEEN, fence })
       .where("execution_id", "=", executionId)
       .where("input_id", "=", inputId),
 );
 
 /**
- * Records that the agent received an input. The data that was delivered with it has left with the
- * turn.
+ * Records that the agent received an input. The data that was delivered with it stays until its turn
+ * is over: a turn that is lost can be asked for again.
  */
 export async function setInputSeen(
   tx: WriteTransaction,
@@ -123,15 +127,14 @@ export async function setInputSeen(
   inputId: string,
   fence: number,
 ): Promise<void> {
-  await setSeen(tx.db, { executionId, inputId, fence, turn: "{}" });
-  await removeImages(tx, { executionId, inputId });
+  await setSeen(tx.db, { executionId, inputId, fence });
 }
 
-const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_id: string }>(
+const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_id: string; place: number }>(
   (db, { executionId, fence }) =>
     db
       .selectFrom("agent_input")
-      .select("input_id")
+      .select(["input_id", "place"])
       .where("execution_id", "=", executionId)
       .where("receipt", "=", Receipt.SEEN)
       .where("fence", "=", fence)
@@ -148,6 +151,15 @@ export async function findLastSeenId(
   executionId: Handle<"agent_execution">,
   fence: number,
 ): Promise<string | undefined> {
+  return (await findLastSeen(db, executionId, fence))?.id;
+}
+
+/** Returns the last input that the agent received under a lease, and its place in the order of delivery. */
+export async function findLastSeen(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  fence: number,
+): Promise<{ readonly id: string; readonly place: number } | undefined> {
   const [row] = await selectLastSeen(db, { executionId, fence });
-  return row?.input_id;
+  return row && { id: row.input_id, place: row.place };
 }

@@ -109,7 +109,7 @@ describe("the inputs of a run", () => {
     await expect(stream.next()).rejects.toEqual(refusedWith(ErrorReason.LEASE_LOST));
   });
 
-  test("keep images apart from what is listed, until the agent has them", async () => {
+  test("keep images apart from what is listed, until the turn is over", async () => {
     const image = { case: "image", value: { data: PNG, mimeType: "image/png" } } as const;
     const value = { id: "seen", inputs: [{ input: image }, { input: image }] };
     const send = (of: Home, id: string) =>
@@ -146,7 +146,10 @@ describe("the inputs of a run", () => {
       [...PNG],
       [...PNG],
     ]);
-    await report(ours, { seenInputIds: ["image"] });
+    await report(ours, { seenInputIds: ["image"], state: State.RUNNING });
+    // A turn that is lost can be asked for again.
+    expect(await images()).toHaveLength(2);
+    await report(ours, { state: State.WAITING });
     expect(await images()).toEqual([]);
   });
 

@@ -61,6 +61,7 @@ export async function* streamInputs(
   const notifier = createNotifier((wake) => store.onChange(executionId, wake), [ended, draining, replaced]);
   let expiresAt = first.expires_at ?? 0;
   let sent = 0;
+  let isHeld = true;
   try {
     for (;;) {
       const changed = notifier.next(Math.max(0, expiresAt - now()));
@@ -71,6 +72,12 @@ export async function* streamInputs(
       if (lease.stop === 1) return;
       expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
+      // It comes to hold only when the lease is lost.
+      isHeld &&= await isQueueHeld(store.reader, caller, executionId);
+      if (isHeld) {
+        await changed;
+        continue;
+      }
       for (let unseen = await findUnseenInput(store.reader, executionId, sent); unseen; ) {
         yield await toDelivery(store.reader, executionId, unseen);
         sent = unseen.place;
@@ -84,6 +91,16 @@ export async function* streamInputs(
     notifier.close();
     close();
   }
+}
+
+/** Returns whether nothing is delivered, since somebody is to decide about a lost turn. */
+async function isQueueHeld(
+  db: Reader,
+  scope: Scope,
+  executionId: Handle<"agent_execution">,
+): Promise<boolean> {
+  const stored = await findAgentExecution(db, scope, executionId);
+  return stored?.progress.lostTurn?.holdsQueue ?? false;
 }
 
 /**

@@ -16,12 +16,18 @@ import { AgentExecution_Phase as Phase, AgentInputReceipt as Receipt } from "#ge
 import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { requireDelivered } from "../../../domain/agent/agent-input.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
-import { tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
+import { type AgentProgress, tokensBetween, updatedProgress } from "../../../domain/agent/agent-progress.ts";
 import { addGoalUse } from "../../../domain/agent/goal/agent-goal-use.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
-import { findLastSeenId, hasUnseenInput, setInputSeen } from "../../../store/agent/agent-delivery.ts";
+import {
+  findLastSeen,
+  findLastSeenId,
+  hasUnseenInput,
+  setInputSeen,
+} from "../../../store/agent/agent-delivery.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findInput } from "../../../store/agent/agent-input.ts";
+import { removeTurnData } from "../../../store/agent/agent-input-turn.ts";
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, renewLease, resetAttempts, type StoredLease } from "../../../store/runner/work-lease.ts";
@@ -175,7 +181,8 @@ async function updateProgress(
   const reported = updatedProgress(progress, { usage, mode, currentActivity });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
-  if (!reported && inTurn === isInTurn) return;
+  const doneThrough = state === State.WAITING ? await endTurn(tx, execution.id, fence, progress) : undefined;
+  if (!reported && inTurn === isInTurn && doneThrough === undefined) return;
   const after = reported ?? progress;
   const goalUse = addGoalUse(progress.goalUse, {
     goal: execution.status?.goal,
@@ -184,5 +191,25 @@ async function updateProgress(
     tokens: tokensBetween(progress, after),
     inTurn,
   });
-  await setProgress(tx, execution.id, { ...after, goalUse });
+  await setProgress(tx, execution.id, {
+    ...after,
+    goalUse,
+    ...(doneThrough !== undefined && { doneThrough }),
+  });
+}
+
+/**
+ * Ends the turn of an agent that waits: what was delivered with its inputs leaves with it.
+ * @returns the place of its last input; undefined when no turn has ended
+ */
+async function endTurn(
+  tx: WriteTransaction,
+  executionId: Handle<"agent_execution">,
+  fence: number,
+  { doneThrough: after = 0 }: AgentProgress,
+): Promise<number | undefined> {
+  const last = await findLastSeen(tx.db, executionId, fence);
+  if (!last || last.place <= after) return undefined;
+  await removeTurnData(tx, executionId, { after, through: last.place });
+  return last.place;
 }

@@ -17,7 +17,7 @@ import { requireNoSteps } from "../../../domain/runner/lease.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf, uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { findAgent } from "../../../store/agent/agent.ts";
-import { findLastSeenId, hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
+import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import {
   findAgentExecution,
   type StoredAgentExecution,
@@ -35,6 +35,7 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorAssigner } from "../../workflow/execution/executor-assigner.ts";
+import { loseTurn } from "../agent-lost-turn.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
 import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
 import {
@@ -142,14 +143,15 @@ async function endLostLease(
   tx: WriteTransaction,
   scope: Scope,
   { id, attempt, fence }: StoredWork,
-  { execution: before, lastSequence }: StoredAgentExecution,
+  stored: StoredAgentExecution,
 ): Promise<void> {
+  const { execution: before, lastSequence } = stored;
   const after = lostAgentExecution(before);
   if (!after && !(await hasUnseenInput(tx.db, before.id))) {
     await resetAttempts(tx, id);
     return releaseWork(tx, id);
   }
-  const inputId = after && (await findLastSeenId(tx.db, before.id, fence));
+  const inputId = after && (await loseTurn(tx, stored, fence));
   if (inputId !== undefined)
     await appendLostTurnError(tx, before.id, { inputId, sequence: lastSequence + 1 });
   if (attempt < MAX_ATTEMPTS) {

@@ -1,0 +1,106 @@
+import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { prepared } from "../prepared.ts";
+import type { Handle, Reader, WriteTransaction } from "../store.ts";
+import { nextDeliveryPlace } from "./agent-delivery.ts";
+import { turnText } from "./agent-input.ts";
+
+/** Inputs that were seen in one turn, by their places in the order of delivery. */
+export interface TurnPlaces {
+  /** The last place before the turn. */
+  readonly after: number;
+  /** Its last place. */
+  readonly through: number;
+}
+
+type Range = TurnPlaces & { executionId: string };
+
+const clearTurns = prepared<Range & { turn: string }, unknown>((db, { executionId, after, through, turn }) =>
+  db
+    .updateTable("agent_input")
+    .set({ turn })
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.SEEN)
+    .where("place", ">", after)
+    .where("place", "<=", through)
+    .where("turn", "<>", turn),
+);
+
+const deleteImages = prepared<Range, unknown>((db, { executionId, after, through }) =>
+  db
+    .deleteFrom("agent_input_image")
+    .where("execution_id", "=", executionId)
+    .where(
+      "input_id",
+      "in",
+      db
+        .selectFrom("agent_input")
+        .select("input_id")
+        .where("execution_id", "=", executionId)
+        .where("receipt", "=", Receipt.SEEN)
+        .where("place", ">", after)
+        .where("place", "<=", through),
+    ),
+);
+
+/** Removes what was delivered with the inputs of turns that nobody asks for again: options, settings and images. */
+export async function removeTurnData(
+  tx: WriteTransaction,
+  executionId: Handle<"agent_execution">,
+  { after, through }: TurnPlaces,
+): Promise<void> {
+  const range = { executionId, after, through };
+  await clearTurns(tx.db, { ...range, turn: turnText({}) });
+  await deleteImages(tx.db, range);
+}
+
+const selectSeen = prepared<{ executionId: string; fence: number; after: number }, { input_id: string }>(
+  (db, { executionId, fence, after }) =>
+    db
+      .selectFrom("agent_input")
+      .select("input_id")
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.SEEN)
+      .where("fence", "=", fence)
+      .where("place", ">", after)
+      .orderBy("place"),
+);
+
+/** Returns the ids of the inputs that the agent received under a lease after a place, in the order of delivery. */
+export async function findTurnInputIds(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  { fence, after }: { readonly fence: number; readonly after: number },
+): Promise<string[]> {
+  const rows = await selectSeen(db, { executionId, fence, after });
+  return rows.map((row) => row.input_id);
+}
+
+const selectUnseen = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("input_id")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.DELIVERED)
+    .orderBy("place"),
+);
+
+const setDeliveredAgain = prepared<{ executionId: string; inputId: string; place: number }, unknown>(
+  (db, { executionId, inputId, place }) =>
+    db
+      .updateTable("agent_input")
+      .set({ receipt: Receipt.DELIVERED, place })
+      .where("execution_id", "=", executionId)
+      .where("input_id", "=", inputId),
+);
+
+/** Has inputs that the agent has received delivered again, before those that it has not received yet. */
+export async function deliverTurnAgain(
+  tx: WriteTransaction,
+  executionId: Handle<"agent_execution">,
+  inputIds: readonly string[],
+): Promise<void> {
+  const unseen = await selectUnseen(tx.db, { executionId });
+  let place = await nextDeliveryPlace(tx.db, executionId);
+  for (const inputId of [...inputIds, ...unseen.map((row) => row.input_id)])
+    await setDeliveredAgain(tx.db, { executionId, inputId, place: place++ });
+}
