@@ -25,7 +25,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import type { AcpLimits } from "../../src/runner/agent/acp/acp-conversation.ts";
+import type { AcpLimits } from "../../src/runner/agent/acp/acp-limits.ts";
 import { executeAgent } from "../../src/runner/agent/agent-work.ts";
 import type { Assignment, RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { createWorkspace, workspaceAt } from "../../src/runner/steps/workspace.ts";

@@ -54,7 +54,12 @@ function pieces(text: string): string[] {
 
 /** Returns the block of a tool call, or of what has changed of one; its id must not be empty. */
 export function toolCallBlock(call: ToolCall): BlockContent {
-  const value: ToolCall = {
+  return { case: "toolCall", value: cutToolCall(call) };
+}
+
+/** Returns a tool call with texts and lists as long as the contract takes them. */
+export function cutToolCall(call: ToolCall): ToolCall {
+  return {
     ...call,
     id: truncate(call.id ?? "", MAX_ID_CHARACTERS),
     title: truncate(call.title ?? "", MAX_TITLE_CHARACTERS),
@@ -70,7 +75,6 @@ export function toolCallBlock(call: ToolCall): BlockContent {
       diff: truncate(diff.diff ?? "", MAX_DIFF_CHARACTERS),
     })),
   };
-  return { case: "toolCall", value };
 }
 
 export function planBlock({ entries = [] }: Plan): BlockContent {

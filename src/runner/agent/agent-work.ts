@@ -12,7 +12,7 @@ import { namedFilesOf } from "../steps/environment-work.ts";
 import { prepareWorkspace } from "../steps/preparation.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { readCheckouts, type Workspace } from "../steps/workspace.ts";
-import type { AcpLimits } from "./acp/acp-conversation.ts";
+import type { AcpLimits } from "./acp/acp-limits.ts";
 import { agentEnvironmentOf, toAgentFacts } from "./agent-facts.ts";
 import { type AgentReport, AgentReporter } from "./agent-reporter.ts";
 import { openAgentState } from "./agent-state.ts";

@@ -3,7 +3,9 @@ import { client } from "@agentclientprotocol/sdk";
 import type { CommandResult } from "../../process/command.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 import { type RunningAgent, StderrTail } from "../running-agent.ts";
-import { AcpConversation, type AcpLimits } from "./acp-conversation.ts";
+import { AcpConversation } from "./acp-conversation.ts";
+import type { AcpLimits } from "./acp-limits.ts";
+import { OpenRequests } from "./acp-open-requests.ts";
 import { AcpStream } from "./acp-stream.ts";
 
 /** Time in which an agent may end after it was asked to, before it gets SIGTERM. */
@@ -20,12 +22,19 @@ export async function driveAcpAgent(agent: RunningAgent, limits: AcpLimits = {})
   const { assignment, program, args, folder, environment, report, signal, isStep } = agent;
   const end = new AbortController();
   const stderr = new StderrTail(assignment.secrets);
-  const stream = new AcpStream({
-    onWritten: (message) => conversation.onWritten(message),
-    onUnreadable: (why, text) => conversation.onUnreadable(why, text),
-    waitForRoom: () => report.waitForRoom(),
-  });
-  const conversation = new AcpConversation(agent, limits);
+  const requests = new OpenRequests();
+  const { unreadMs = 60_000 } = limits;
+  const stream = new AcpStream(
+    {
+      onWritten: (message) => conversation.onWritten(message),
+      onUnreadable: (why, text) => conversation.onUnreadable(why, text),
+      onUnread: () => conversation.onUnread(requests.describe(unreadMs)),
+      waitForRoom: () => report.waitForRoom(),
+    },
+    requests,
+    unreadMs,
+  );
+  const conversation = new AcpConversation(agent, requests, limits);
   const onStop = () => {
     setTimeout(() => end.abort(), assignment.lease.isLost ? 0 : STOP_MS).unref();
     void conversation.stop().then(() => stream.closeInput());

@@ -25,23 +25,21 @@ import type { AcpOutput } from "./acp-output.ts";
 import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
 import { elicitationAnswer, questionOf } from "./acp-questions.ts";
 
-/** A tool call that was allowed, and not carried out by the runner so far. */
-interface Allowed {
-  readonly asked: ApprovalRequest;
-  readonly digest: string;
-  /** The input of the tool, as the agent told it. */
-  readonly input: string;
-}
+/** Commands of a turn that are kept, of those that were allowed and not run by the runner so far. */
+const MAX_ALLOWED_COMMANDS = 64;
+/** Requests of a turn that are counted by what they ask for; the rest is counted in all. */
+const MAX_COUNTED_REQUESTS = 4_096;
 
 /** Asks the policy, and people, for what an agent wants to do, and tells how it stands. */
 export class AcpApprovals {
   readonly #agent: RunningAgent;
   readonly #output: AcpOutput;
   readonly #requests: ApprovalRequests;
-  /** Commands that were allowed in the turn. */
-  readonly #commands = new Set<Allowed>();
+  /** Inputs of the tool calls for commands that were allowed in the turn, as the agent told them. */
+  readonly #commands: string[] = [];
   /** Number of requests for the same in the turn, by its digest. */
   readonly #repeats = new Map<string, number>();
+  #requestCount = 0;
   #inputId = "";
   #hasLeft = false;
 
@@ -61,8 +59,9 @@ export class AcpApprovals {
   beginTurn(inputId: string): void {
     this.#inputId = inputId;
     this.#hasLeft = false;
-    this.#commands.clear();
+    this.#commands.length = 0;
     this.#repeats.clear();
+    this.#requestCount = 0;
   }
 
   /** Returns whether the turn has asked people for something whose answer it has not waited for. */
@@ -82,8 +81,10 @@ export class AcpApprovals {
     if (signal.aborted || asked.toolCallId === "") return CANCELLED;
     const answer = await this.#ask(asked, signal, call.state);
     if (!answer) return CANCELLED;
-    if (answer.allowed && call.kind === ToolKind.EXECUTE)
-      this.#commands.add({ asked, digest: answer.digest, input: call.input ?? "" });
+    if (answer.allowed && call.kind === ToolKind.EXECUTE && digestOf(asked) === answer.digest) {
+      this.#commands.push(call.input ?? "");
+      if (this.#commands.length > MAX_ALLOWED_COMMANDS) this.#commands.shift();
+    }
     return outcomeOf(answer, options);
   }
 
@@ -113,13 +114,9 @@ export class AcpApprovals {
 
   /** Returns whether a command was allowed as a tool call of the turn; it is allowed once. */
   takeAllowedCommand(command: CreateTerminalRequest): boolean {
-    for (const allowed of this.#commands) {
-      const { asked, digest, input } = allowed;
-      if (digestOf(asked) !== digest || !namesCommand(input, command, this.#agent.folder)) continue;
-      this.#commands.delete(allowed);
-      return true;
-    }
-    return false;
+    const at = this.#commands.findIndex((input) => namesCommand(input, command, this.#agent.folder));
+    if (at !== -1) this.#commands.splice(at, 1);
+    return at !== -1;
   }
 
   /** Asks a person. An answer that does not fit its schema is asked for again. */
@@ -184,8 +181,11 @@ export class AcpApprovals {
   /** Returns the id of something that has none: the same when a turn asks for the same again from its start. */
   #idOf(asked: ApprovalRequest): string {
     const digest = digestOf(asked);
-    const number = (this.#repeats.get(digest) ?? 0) + 1;
-    this.#repeats.set(digest, number);
+    this.#requestCount++;
+    const isCounted = this.#repeats.has(digest) || this.#repeats.size < MAX_COUNTED_REQUESTS;
+    // The number of all requests is more than any that something was counted with before.
+    const number = isCounted ? (this.#repeats.get(digest) ?? 0) + 1 : this.#requestCount;
+    if (isCounted) this.#repeats.set(digest, number);
     const name = JSON.stringify([this.#inputId, digest, number]);
     return `asked-${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
   }

@@ -15,19 +15,14 @@ import { truncate } from "../agent-block.ts";
 import { modesOf, settingsOf } from "../agent-input-encoding.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpChoices } from "./acp-choices.ts";
+import type { AcpLimits } from "./acp-limits.ts";
 import { toldServers } from "./acp-mcp.ts";
+import type { OpenRequests } from "./acp-open-requests.ts";
 import { AcpOutput } from "./acp-output.ts";
 import { promptOf } from "./acp-prompt.ts";
 import { AcpServices } from "./acp-services.ts";
 import { type AcpPeer, type AcpSession, introduce, openSession } from "./acp-session.ts";
-
-/** Time limits, in milliseconds. */
-export interface AcpLimits {
-  /** Time in which an agent must have opened its session; 120,000 when absent. */
-  readonly startMs?: number;
-  /** Time in which an agent must have ended a turn that was cancelled; 30,000 when absent. */
-  readonly cancelMs?: number;
-}
+import { agentIsGone, STOP_REASONS } from "./acp-turn-end.ts";
 
 /** Number of characters that are shown of an unreadable line. */
 const MAX_SHOWN_CHARACTERS = 200;
@@ -57,7 +52,7 @@ export class AcpConversation {
   #promptedId: string | undefined;
   #unreadableLines = 0;
 
-  constructor(agent: RunningAgent, limits: AcpLimits) {
+  constructor(agent: RunningAgent, requests: OpenRequests, limits: AcpLimits) {
     this.#agent = agent;
     this.#limits = limits;
     const { report, assignment } = agent;
@@ -65,7 +60,7 @@ export class AcpConversation {
       block: (block) => report.block({ block, inputId: this.#inputId }),
       update: (facts) => report.update(facts),
     });
-    this.#services = new AcpServices(agent, this.#output);
+    this.#services = new AcpServices(agent, this.#output, requests);
     // A failure reaches converse; until it waits for one, it is no unhandled rejection.
     this.#failed.promise.catch(() => undefined);
   }
@@ -162,6 +157,11 @@ export class AcpConversation {
     const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is told" : "";
     const shown = truncate(this.#agent.assignment.secrets.maskText(text), MAX_SHOWN_CHARACTERS);
     this.#output.error(`the agent's output breaks its form: ${why}${shown && `: ${shown}`}${last}`);
+  }
+
+  /** Takes the news that the agent reads no answers, while no more of its requests fit into memory. */
+  onUnread(why: string): void {
+    this.#failed.reject(new WorkFailure("agent_failed", why));
   }
 
   async #takeInputs(): Promise<void> {
@@ -276,16 +276,4 @@ export class AcpConversation {
     timer.unref();
     void turning.finally(() => clearTimeout(timer)).catch(() => undefined);
   }
-}
-
-/** Returns the message to people about a turn that ended otherwise than well. */
-const STOP_REASONS: Readonly<Record<string, string | undefined>> = {
-  max_tokens: "the agent ended its turn: it has reached the most tokens of one",
-  max_turn_requests: "the agent ended its turn: it has reached the most requests to its model of one",
-  refusal: "the agent refuses to go on",
-};
-
-/** The code with which the library rejects requests on a connection that is closed. */
-function agentIsGone(error: RequestError): boolean {
-  return /connection closed/i.test(error.message);
 }

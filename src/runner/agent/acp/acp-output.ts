@@ -1,5 +1,12 @@
 import type { SecretMask, Secrets } from "../../../domain/secrets.ts";
-import { errorBlock, type ToolCall, textBlocks, thoughtBlocks, toolCallBlock } from "../agent-block.ts";
+import {
+  cutToolCall,
+  errorBlock,
+  type ToolCall,
+  textBlocks,
+  thoughtBlocks,
+  toolCallBlock,
+} from "../agent-block.ts";
 import type { AgentUpdate, BlockContent } from "../agent-reporter.ts";
 
 /** Time for which pieces of a text, or changes of a tool call, are collected, in milliseconds. */
@@ -45,7 +52,7 @@ export class AcpOutput {
     this.#schedule();
   }
 
-  /** Takes a change of a tool call. */
+  /** Takes a change of a tool call, without secrets: it is cut before it is told. */
   call(call: ToolCall): void {
     this.#endWords();
     const id = call.id ?? "";
@@ -56,7 +63,7 @@ export class AcpOutput {
     const changed = Object.entries(call).filter(
       ([, value]) => value && !(Array.isArray(value) && value.length === 0),
     );
-    this.#calls.set(id, { ...rest, ...Object.fromEntries(changed), id });
+    this.#calls.set(id, cutToolCall({ ...rest, ...Object.fromEntries(changed), id }));
     this.#schedule();
   }
 

@@ -11,26 +11,19 @@ import {
   type AgentInput,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
 } from "#gen/service/v1/agent_pb.js";
-import { fileChangeBlock, type ToolCall } from "../agent-block.ts";
+import { fileChangeBlock } from "../agent-block.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpApprovals } from "./acp-approvals.ts";
 import type { AcpChoices } from "./acp-choices.ts";
 import { type Deed, reading, running, writing } from "./acp-deeds.ts";
 import { WorkspaceFiles } from "./acp-files.ts";
+import { KnownCalls } from "./acp-known-calls.ts";
+import type { OpenRequests, RequestId } from "./acp-open-requests.ts";
 import type { AcpOutput } from "./acp-output.ts";
 import type { DecidePermission } from "./acp-permissions.ts";
 import type { AcpSession } from "./acp-session.ts";
 import { Terminals } from "./acp-terminals.ts";
 import { shownPath, tellUpdate, toToolCall, type UpdateContext } from "./acp-updates.ts";
-
-/** Number of tool calls whose facts are kept for a permission that is asked for later. */
-const MAX_KEPT_CALLS = 256;
-
-/** A tool call as it is known, with the name of its tool. */
-interface KnownCall {
-  readonly call: ToolCall;
-  readonly tool: string;
-}
 
 /** Answers what an agent asks of its client: files, terminals, permissions, questions and updates. */
 export class AcpServices {
@@ -40,7 +33,8 @@ export class AcpServices {
   readonly #terminals: Terminals;
   readonly #approvals: AcpApprovals;
   readonly #decide: DecidePermission;
-  readonly #calls = new Map<string, KnownCall>();
+  readonly #calls: KnownCalls;
+  readonly #requests: OpenRequests;
   readonly #context: UpdateContext;
   /** Names of the commands that the agent has told of. */
   commands: ReadonlySet<string> = new Set();
@@ -48,10 +42,14 @@ export class AcpServices {
   #choices: AcpChoices | undefined;
   #isIgnoring = false;
   #turn = new AbortController();
+  #lastAnswer: Promise<unknown> = Promise.resolve();
 
-  constructor(agent: RunningAgent, output: AcpOutput) {
+  /** @param requests counts what the agent has not read */
+  constructor(agent: RunningAgent, output: AcpOutput, requests: OpenRequests) {
     this.#agent = agent;
     this.#output = output;
+    this.#requests = requests;
+    this.#calls = new KnownCalls(agent.assignment.secrets);
     this.#approvals = new AcpApprovals(agent, output);
     this.#decide = (request) => this.#approvals.permit(request);
     this.#files = new WorkspaceFiles(agent.tree);
@@ -80,11 +78,16 @@ export class AcpServices {
       .onRequest("elicitation/create", ({ params, signal }) =>
         this.#approvals.question(params, this.#whileAsked(signal)),
       )
-      .onRequest("fs/read_text_file", ({ params, signal }) =>
+      .onRequest("fs/read_text_file", ({ params, signal, requestId }) =>
         this.#carryOut(
           async () => reading(await this.#shown(params.path)),
           signal,
-          () => this.#files.read(params),
+          () =>
+            this.#answer(
+              requestId,
+              () => this.#files.read(params),
+              ({ content }) => content.length,
+            ),
         ),
       )
       .onRequest("fs/write_text_file", ({ params, signal }) =>
@@ -95,7 +98,13 @@ export class AcpServices {
         ),
       )
       .onRequest("terminal/create", ({ params, signal }) => this.#createTerminal(params, signal))
-      .onRequest("terminal/output", ({ params }) => this.#terminals.output(params.terminalId))
+      .onRequest("terminal/output", ({ params, requestId }) =>
+        this.#answer(
+          requestId,
+          () => this.#terminals.output(params.terminalId),
+          ({ output }) => output.length,
+        ),
+      )
       .onRequest("terminal/wait_for_exit", ({ params }) => this.#terminals.waitForExit(params.terminalId))
       .onRequest("terminal/kill", ({ params }) => this.#terminals.kill(params.terminalId))
       .onRequest("terminal/release", ({ params }) => this.#terminals.release(params.terminalId));
@@ -148,7 +157,7 @@ export class AcpServices {
 
   #update(update: SessionUpdate): void {
     if (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update")
-      this.#keepCall(
+      this.#calls.add(
         toToolCall({ ...update, content: null, rawOutput: null }, this.#context),
         update.name ?? "",
       );
@@ -167,33 +176,27 @@ export class AcpServices {
     }
   }
 
-  /** Keeps what is known of a call, and returns all of it. */
-  #keepCall(call: ToolCall, tool: string): KnownCall {
-    const id = call.id ?? "";
-    const before = this.#calls.get(id);
-    const told = Object.entries(call).filter(
-      ([, value]) => value && !(Array.isArray(value) && value.length === 0),
-    );
-    const known = {
-      call: { ...before?.call, ...Object.fromEntries(told), id },
-      tool: tool || (before?.tool ?? ""),
-    };
-    this.#calls.delete(id);
-    this.#calls.set(id, known);
-    const [oldest] = this.#calls.keys();
-    if (this.#calls.size > MAX_KEPT_CALLS && oldest !== undefined) this.#calls.delete(oldest);
-    return known;
-  }
-
   async #askPermission(
     { toolCall, options }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
     const asked = toToolCall(toolCall, this.#context);
-    const known = this.#keepCall({ ...asked, result: "" }, toolCall.name ?? "");
+    const known = this.#calls.add({ ...asked, result: "" }, toolCall.name ?? "");
     // What is told with the request is told of the call, too.
     if (asked.id !== "") this.#output.call(asked);
     return { outcome: await this.#decide({ ...known, options, signal: this.#whileAsked(signal) }) };
+  }
+
+  /** Makes a large answer once those before are made, and the agent has read enough of them. */
+  #answer<T>(id: RequestId, make: () => T | Promise<T>, lengthOf: (answer: T) => number): Promise<T> {
+    const answer = this.#lastAnswer.then(async () => {
+      await this.#requests.waitForAnswers();
+      const made = await make();
+      this.#requests.addAnswer(id, lengthOf(made));
+      return made;
+    });
+    this.#lastAnswer = answer.catch(() => undefined);
+    return answer;
   }
 
   async #write(params: WriteTextFileRequest): Promise<object> {

@@ -2,6 +2,7 @@ import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
 import { LineReader, type OutputLine } from "../line-reader.ts";
+import type { OpenRequests, RequestId } from "./acp-open-requests.ts";
 
 /** A longer message is dropped. Updates of several MiB are usual where a tool returns a whole file. */
 const MAX_MESSAGE_BYTES = 33_554_432;
@@ -12,6 +13,8 @@ export interface AcpStreamListeners {
   onWritten(message: AnyMessage): void;
   /** Called for output that is no message of the protocol, with why not. */
   onUnreadable(why: string, text: string): void;
+  /** Called when the program's input takes nothing for a time, while its output cannot be read any further. */
+  onUnread(): void;
   /** Resolves when the next message may be read. */
   waitForRoom(): Promise<void>;
 }
@@ -23,12 +26,20 @@ export interface AcpStreamListeners {
 export class AcpStream {
   readonly stream: Stream;
   readonly #listeners: AcpStreamListeners;
+  readonly #requests: OpenRequests;
+  readonly #unreadMs: number;
   readonly #lines = new LineReader(MAX_MESSAGE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable | undefined>();
   #controller: ReadableStreamDefaultController<AnyMessage> | undefined;
 
-  constructor(listeners: AcpStreamListeners) {
+  /**
+   * @param requests counts the requests that are read, until their answers are written
+   * @param unreadMs time after which the listener learns that the program reads nothing, in milliseconds
+   */
+  constructor(listeners: AcpStreamListeners, requests: OpenRequests, unreadMs: number) {
     this.#listeners = listeners;
+    this.#requests = requests;
+    this.#unreadMs = unreadMs;
     this.stream = {
       readable: new ReadableStream<AnyMessage>({
         start: (controller) => {
@@ -44,12 +55,17 @@ export class AcpStream {
 
   /** Sets the program's standard input; what was written before waits for it. */
   open(stdin: Writable): void {
+    // Nobody reads answers any more: requests that wait for people must not hold up the rest of the output.
+    stdin.once("close", () => this.#requests.end());
     this.#stdin.resolve(stdin);
   }
 
   /** Reads the program's output; resolves when more may follow. */
   async read(bytes: Buffer): Promise<void> {
-    for (const line of this.#lines.write(bytes)) this.#line(line);
+    for (const line of this.#lines.write(bytes)) {
+      await this.#requests.waitForRoom();
+      this.#line(line);
+    }
     // The library handles what it got before more is read.
     await nextTurn();
     await this.#listeners.waitForRoom();
@@ -60,6 +76,7 @@ export class AcpStream {
     const rest = this.#lines.end();
     if (rest) this.#line(rest);
     this.#stdin.resolve(undefined);
+    this.#requests.end();
     this.#controller?.close();
     this.#controller = undefined;
   }
@@ -80,21 +97,42 @@ export class AcpStream {
     const text = line.bytes.toString();
     if (text.trim() === "") return;
     const message = parseMessage(text);
-    if (message) this.#controller?.enqueue(message);
-    else this.#listeners.onUnreadable("a line is no message of the protocol", text);
+    if (!message) {
+      this.#listeners.onUnreadable("a line is no message of the protocol", text);
+      return;
+    }
+    if ("method" in message && "id" in message) {
+      // Only of a program that takes no answers.
+      if (this.#requests.isFull) return;
+      this.#requests.add(message.id, line.bytes.length);
+    }
+    this.#controller?.enqueue(message);
   }
 
   async #write(message: AnyMessage): Promise<void> {
+    try {
+      if (await this.#writeLine(`${JSON.stringify(message)}\n`)) this.#listeners.onWritten(message);
+    } finally {
+      if (!("method" in message)) this.#requests.delete(message.id);
+    }
+  }
+
+  /** @returns whether the program's input has taken it */
+  async #writeLine(line: string): Promise<boolean> {
     const stdin = await this.#stdin.promise;
-    if (!stdin || stdin.writableEnded || stdin.destroyed) return;
-    const isTaken = await new Promise<boolean>((resolve) => {
-      stdin.write(`${JSON.stringify(message)}\n`, (error) => resolve(!error));
-    });
-    if (isTaken) this.#listeners.onWritten(message);
+    if (!stdin || stdin.writableEnded || stdin.destroyed) return false;
+    const timer = setInterval(() => {
+      if (this.#requests.isFull) this.#listeners.onUnread();
+    }, this.#unreadMs).unref();
+    try {
+      return await new Promise<boolean>((resolve) => stdin.write(line, (error) => resolve(!error)));
+    } finally {
+      clearInterval(timer);
+    }
   }
 }
 
-/** Returns the message of a line; undefined for anything that the library would stumble over. */
+/** Returns the message of a line; undefined for anything that the library would stumble over, or quote in its answer. */
 function parseMessage(text: string): AnyMessage | undefined {
   let value: unknown;
   try {
@@ -102,7 +140,13 @@ function parseMessage(text: string): AnyMessage | undefined {
   } catch {
     return undefined;
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  if (typeof value !== "object" || value === null || !("jsonrpc" in value) || value.jsonrpc !== "2.0")
+    return undefined;
+  if ("id" in value && !isRequestId(value.id)) return undefined;
   const isMessage = "method" in value ? typeof value.method === "string" : "id" in value;
   return isMessage ? (value as AnyMessage) : undefined;
+}
+
+function isRequestId(id: unknown): id is RequestId {
+  return id === null || typeof id === "string" || typeof id === "number";
 }
