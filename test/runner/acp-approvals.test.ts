@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import type { RequestApprovalRequest } from "#gen/runner/v1/agent_work_service_pb.js";
@@ -261,6 +261,56 @@ describe("what the runner carries out for an agent", () => {
     );
     expect(tools).toEqual(["6 shell", ...Array(3).fill("6 terminal/create")]);
     expect(told.join("").match(/"terminalId"/g)).toHaveLength(1);
+  });
+
+  test("is asked for again where its folder is another one than the permission was for", async () => {
+    const agent = await scripted({}, denied("terminal/create"));
+    await agent.until(() => countWaits(agent) === 1);
+    for (const name of ["one", "two"]) mkdirSync(join(tree(), name));
+    const link = join(tree(), "link");
+    const leadTo = (name: string) => {
+      rmSync(link, { force: true });
+      symlinkSync(join(tree(), name), link);
+    };
+    const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
+    const permission = (id: string, cwd: string) => {
+      const rawInput = { command: "touch here", cwd };
+      return call("session/request_permission", {
+        toolCall: { toolCallId: id, kind: "execute", rawInput },
+        options,
+      });
+    };
+    const run = (cwd: string) => call("terminal/create", { command: "touch here", cwd });
+    leadTo("one");
+    await ask(agent, permission("a", link));
+    expect((await ask(agent, permission("b", "link"), run(`${tree()}/two/../link`))).join("")).toContain(
+      '"terminalId"',
+    );
+    const swap = `ln -sfn ${join(tree(), "two")} ${link}`;
+    const told = await ask(
+      agent,
+      permission("d", link),
+      call("session/request_permission", {
+        toolCall: { toolCallId: "e", kind: "execute", rawInput: { command: swap } },
+        options,
+      }),
+      `run ${JSON.stringify({ command: swap })}`,
+      run(link),
+      permission("f", "/etc"),
+      run("/etc"),
+    );
+    for (const answer of ["was denied: not here", "leads out of the workspace"])
+      expect(told.join("")).toContain(answer);
+    expect(existsSync(join(tree(), "two/here"))).toBe(false);
+  });
+
+  test("runs in no folder outside of the workspace, also where that of the session has become a link", async () => {
+    const agent = await scripted();
+    await agent.until(() => countWaits(agent) === 1);
+    const folder = tree();
+    renameSync(folder, `${folder}.moved`);
+    symlinkSync("/etc", folder);
+    expect((await ask(agent, call("terminal/create", { command: "pwd" }))).join("")).toContain("refused");
   });
 });
 

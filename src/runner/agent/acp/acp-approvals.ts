@@ -20,32 +20,47 @@ import {
   digestOf,
 } from "../approval-requests.ts";
 import type { RunningAgent } from "../running-agent.ts";
-import { type Deed, namesCommand } from "./acp-deeds.ts";
+import { commandFolder, type Deed, namesCommand } from "./acp-deeds.ts";
 import type { AcpOutput } from "./acp-output.ts";
 import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
 import { elicitationAnswer, questionOf } from "./acp-questions.ts";
+
+/** A tool call for a command that was allowed, and not run by the runner so far. */
+interface AllowedCommand {
+  /** The input of the tool, as the agent told it. */
+  readonly input: string;
+  /** The real path of its folder when it was asked for. */
+  readonly folder: string;
+}
 
 /** Commands of a turn that are kept, of those that were allowed and not run by the runner so far. */
 const MAX_ALLOWED_COMMANDS = 64;
 /** Requests of a turn that are counted by what they ask for; the rest is counted in all. */
 const MAX_COUNTED_REQUESTS = 4_096;
 
+/**
+ * Returns the real path of a folder in the workspace.
+ * @throws RequestError for one outside
+ */
+export type ResolveFolder = (path: string) => Promise<string>;
+
 /** Asks the policy, and people, for what an agent wants to do, and tells how it stands. */
 export class AcpApprovals {
   readonly #agent: RunningAgent;
   readonly #output: AcpOutput;
   readonly #requests: ApprovalRequests;
-  /** Inputs of the tool calls for commands that were allowed in the turn, as the agent told them. */
-  readonly #commands: string[] = [];
+  readonly #resolve: ResolveFolder;
+  readonly #commands: AllowedCommand[] = [];
   /** Number of requests for the same in the turn, by its digest. */
   readonly #repeats = new Map<string, number>();
   #requestCount = 0;
   #inputId = "";
   #hasLeft = false;
 
-  constructor(agent: RunningAgent, output: AcpOutput) {
+  constructor(agent: RunningAgent, output: AcpOutput, resolve: ResolveFolder) {
     this.#agent = agent;
     this.#output = output;
+    this.#resolve = resolve;
     this.#requests = new ApprovalRequests(agent.assignment.lease);
   }
 
@@ -79,10 +94,14 @@ export class AcpApprovals {
     const { call, options, signal } = request;
     const asked = toApprovalRequest(request, this.#agent.assignment.secrets);
     if (signal.aborted || asked.toolCallId === "") return CANCELLED;
+    const { input = "" } = call;
+    // A link of the folder may lead elsewhere by the time that people have answered.
+    const folder = await this.#folderOf(input);
     const answer = await this.#ask(asked, signal, call.state);
     if (!answer) return CANCELLED;
-    if (answer.allowed && call.kind === ToolKind.EXECUTE && digestOf(asked) === answer.digest) {
-      this.#commands.push(call.input ?? "");
+    const isCommand = call.kind === ToolKind.EXECUTE && folder !== undefined;
+    if (answer.allowed && isCommand && digestOf(asked) === answer.digest) {
+      this.#commands.push({ input, folder });
       if (this.#commands.length > MAX_ALLOWED_COMMANDS) this.#commands.shift();
     }
     return outcomeOf(answer, options);
@@ -112,11 +131,20 @@ export class AcpApprovals {
     return act();
   }
 
-  /** Returns whether a command was allowed as a tool call of the turn; it is allowed once. */
-  takeAllowedCommand(command: CreateTerminalRequest): boolean {
-    const at = this.#commands.findIndex((input) => namesCommand(input, command, this.#agent.folder));
+  /**
+   * Returns whether a command was allowed as a tool call of the turn; it is allowed once.
+   * @param folder the real path of the folder that it would run in
+   */
+  takeAllowedCommand(command: CreateTerminalRequest, folder: string): boolean {
+    const at = this.#commands.findIndex(
+      (allowed) => allowed.folder === folder && namesCommand(allowed.input, command),
+    );
     if (at !== -1) this.#commands.splice(at, 1);
     return at !== -1;
+  }
+
+  async #folderOf(input: string): Promise<string | undefined> {
+    return this.#resolve(commandFolder(input, this.#agent.folder)).catch(() => undefined);
   }
 
   /** Asks a person. An answer that does not fit its schema is asked for again. */

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { CreateTerminalRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk";
 import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
 import { withEscapes } from "../../../domain/deceptive-text.ts";
@@ -66,19 +67,16 @@ export function running(
 
 /**
  * Returns whether the input of a tool call that was allowed names just this command, so that nobody
- * need be asked for it again.
+ * need be asked for it again. Its folder is to be compared as well.
  *
  * @param input as the agent told it: JSON with `command`, perhaps `args` and `cwd`
- * @param sessionFolder the folder of commands that name none
  */
 export function namesCommand(
   input: string,
-  { command, args = [], env = [], cwd }: CreateTerminalRequest,
-  sessionFolder: string,
+  { command, args = [], env = [] }: CreateTerminalRequest,
 ): boolean {
   const said = parseObject(input);
   if (!said || env.length > 0) return false;
-  if ((cwd ?? sessionFolder) !== (said.cwd ?? sessionFolder)) return false;
   const words = [command, ...args];
   const isEqual = (list: unknown[]) => JSON.stringify(list) === JSON.stringify(words);
   if (Array.isArray(said.command)) return isEqual(said.command);
@@ -87,6 +85,15 @@ export function namesCommand(
   const [shell = "", option = "", line, ...more] = words;
   const isShell = /^(\/bin\/)?(ba)?sh$/.test(shell) && /^-l?c$/.test(option) && more.length === 0;
   return isEqual([said.command]) || (isShell && line === said.command);
+}
+
+/**
+ * Returns the absolute folder that the input of a tool call names for its command.
+ * @param sessionFolder the folder of commands that name none, and what others are relative to
+ */
+export function commandFolder(input: string, sessionFolder: string): string {
+  const { cwd } = parseObject(input) ?? {};
+  return typeof cwd === "string" ? resolve(sessionFolder, cwd) : sessionFolder;
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {

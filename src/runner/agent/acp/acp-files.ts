@@ -16,11 +16,14 @@ export type Written = "created" | "modified";
 
 /** Serves an agent's requests for files of its working tree; a path that leads out of it is refused. */
 export class WorkspaceFiles {
-  readonly #tree: string;
+  /** The real path of the folder that no path leads out of: looked up before an agent could make it a link. */
+  readonly tree: Promise<string>;
 
   /** @param tree the folder that no path leads out of */
   constructor(tree: string) {
-    this.#tree = tree;
+    this.tree = realpath(tree);
+    // Whoever needs it learns of the failure.
+    this.tree.catch(() => undefined);
   }
 
   /** @throws RequestError */
@@ -56,7 +59,7 @@ export class WorkspaceFiles {
   async resolve(path: string): Promise<string> {
     if (!isAbsolute(path)) throw refused(path, "it is not absolute");
     if (path.includes("\0")) throw refused(path, "it has a zero character");
-    const tree = await realpath(this.#tree);
+    const tree = await this.tree;
     // Without `..`: a folder that does not exist would cancel it, and with it a link that nobody has resolved.
     const real = await realPathOf(normalize(path));
     const inside = relative(tree, real);

@@ -1,4 +1,3 @@
-import { realpath } from "node:fs/promises";
 import type {
   ClientApp,
   CreateTerminalRequest,
@@ -50,15 +49,13 @@ export class AcpServices {
     this.#output = output;
     this.#requests = requests;
     this.#calls = new KnownCalls(agent.assignment.secrets);
-    this.#approvals = new AcpApprovals(agent, output);
-    this.#decide = (request) => this.#approvals.permit(request);
     this.#files = new WorkspaceFiles(agent.tree);
+    this.#approvals = new AcpApprovals(agent, output, (path) => this.#files.resolve(path));
+    this.#decide = (request) => this.#approvals.permit(request);
     this.#terminals = new Terminals({
       programs: agent.assignment.tools.programs,
-      folder: agent.folder,
       environment: agent.environment,
       secrets: agent.assignment.secrets,
-      resolve: (path) => this.#files.resolve(path),
     });
     this.#context = {
       output,
@@ -209,11 +206,16 @@ export class AcpServices {
   }
 
   async #createTerminal(params: CreateTerminalRequest, signal: AbortSignal): Promise<{ terminalId: string }> {
-    const create = async () => ({ terminalId: await this.#terminals.create(params) });
-    if (this.#approvals.takeAllowedCommand(params)) return create();
-    const { secrets } = this.#agent.assignment;
+    const { folder: sessionFolder, assignment } = this.#agent;
+    const resolveFolder = () => this.#files.resolve(params.cwd ?? sessionFolder);
+    let folder = await resolveFolder();
+    const create = async () => ({ terminalId: this.#terminals.create(params, folder) });
+    if (this.#approvals.takeAllowedCommand(params, folder)) return create();
     return this.#carryOut(
-      async () => running(params, await this.#shown(params.cwd ?? this.#agent.folder), secrets),
+      async () => {
+        folder = await resolveFolder();
+        return running(params, shownPath(await this.#files.tree, folder), assignment.secrets);
+      },
       signal,
       create,
     );
@@ -225,7 +227,7 @@ export class AcpServices {
 
   /** Returns where a path leads to, as people read it. */
   async #shown(path: string): Promise<string> {
-    return shownPath(await realpath(this.#agent.tree), await this.#files.resolve(path));
+    return shownPath(await this.#files.tree, await this.#files.resolve(path));
   }
 
   #whileAsked(signal: AbortSignal): AbortSignal {

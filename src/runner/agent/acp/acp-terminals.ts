@@ -30,15 +30,8 @@ interface Terminal extends Kept {
 /** The surroundings of commands in terminals. */
 export interface TerminalOptions {
   readonly programs: Programs;
-  /** The folder of commands that name none. */
-  readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly secrets: Pick<Secrets, "stream">;
-  /**
-   * Returns the real path of a folder in the workspace.
-   * @throws RequestError for one outside
-   */
-  readonly resolve: (path: string) => Promise<string>;
 }
 
 /** Serves an agent's requests for commands that run in its workspace. */
@@ -55,17 +48,11 @@ export class Terminals {
 
   /**
    * Starts a command and returns the id of its terminal.
+   * @param folder the real path of its folder
    * @throws RequestError
    */
-  async create({
-    command,
-    args = [],
-    env = [],
-    cwd,
-    outputByteLimit,
-  }: CreateTerminalRequest): Promise<string> {
-    const { programs, environment, resolve, secrets } = this.#options;
-    const folder = cwd ? await resolve(cwd) : this.#options.folder;
+  create({ command, args = [], env = [], outputByteLimit }: CreateTerminalRequest, folder: string): string {
+    const { programs, environment, secrets } = this.#options;
     if (this.#terminals.size + this.#released.size >= MAX_TERMINALS)
       throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
     const maxBytes = Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES);
