@@ -1,3 +1,4 @@
+import { removeApprovalsOfWorkflow } from "../services/approval/approval-end.ts";
 import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../store/store.ts";
 import { type FoundWorkflow, findDeletingWorkflows, removeWorkflow } from "../store/workflow/workflow.ts";
 import { findOpenExecutionIds } from "../store/workflow/workflow-execution.ts";
@@ -53,6 +54,8 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
 /** Removes a workflow in batches. The next run removes the rest after an interruption. */
 async function removeEnded(store: Store, scope: Scope, workflow: FoundWorkflow): Promise<void> {
   const { id } = workflow;
+  // Before the actions, with which they would go without a record.
+  await removeInBatches(store, scope, (tx) => removeApprovalsOfWorkflow(tx, scope, id, ROWS_PER_BATCH));
   for (const part of PARTS_OF_WORKFLOW) {
     await removeInBatches(store, scope, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));
   }

@@ -14,7 +14,7 @@ import {
   type StoredAgentExecution,
 } from "../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
-import { removeApprovalsOf } from "../../store/approval/approval.ts";
+import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";

@@ -7,7 +7,8 @@ import {
   findPendingApprovals,
   updateApproval,
 } from "../../store/approval/approval.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { findApprovalsOfWorkflow, removeApproval } from "../../store/approval/approval-removal.ts";
+import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
 /** The hook that is called with an approval that has just been decided or has expired, in the transaction. */
@@ -51,4 +52,23 @@ export async function cancelApproval(
   reason: string,
 ): Promise<void> {
   await updateApproval(tx, scope, before, endedApproval(before, State.CANCELLED, reason, tx.now));
+}
+
+/**
+ * Removes up to `limit` approvals that the steps of a workflow have asked for; what nobody has decided is
+ * cancelled first.
+ * @returns the number of removed approvals
+ */
+export async function removeApprovalsOfWorkflow(
+  tx: WriteTransaction,
+  scope: Scope,
+  workflowId: Handle<"workflow">,
+  limit: number,
+): Promise<number> {
+  const found = await findApprovalsOfWorkflow(tx.db, scope, workflowId, limit);
+  for (const approval of found) {
+    if (isPending(approval)) await cancelApproval(tx, scope, approval, "the workflow was deleted");
+    await removeApproval(tx, scope, approval);
+  }
+  return found.length;
 }

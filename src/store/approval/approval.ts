@@ -40,21 +40,13 @@ export async function findApproval(db: Reader, scope: Scope, id: string): Promis
 /** The asker: an agent execution, or a step of an action that asks by itself. */
 export type AskerKey = { readonly agentExecutionId: string } | { readonly actionId: string };
 
-interface AskedKey {
+/** Names what an agent execution asks for. */
+export interface AskedKey {
   readonly organizationId: string;
   readonly agentExecutionId: string;
 }
 
 // With the organization's index the engine would read all that is asked in the organization.
-const selectOfExecution = prepared<AskedKey, ApprovalTable>((db, { organizationId, agentExecutionId }) =>
-  db
-    .selectFrom("approval")
-    .selectAll()
-    .where("agent_execution_id", "=", agentExecutionId)
-    .where(unindexed("approval.organization_id"), "=", organizationId)
-    .orderBy("id"),
-);
-
 const selectPendingOfExecution = prepared<AskedKey, ApprovalTable>(
   (db, { organizationId, agentExecutionId }) =>
     db
@@ -233,25 +225,6 @@ export async function updateApproval(
   return after as FoundApproval;
 }
 
-/** Removes the approvals of an agent execution permanently. */
-export async function removeApprovalsOf(
-  tx: WriteTransaction,
-  scope: Scope,
-  agentExecutionId: string,
-): Promise<void> {
-  const { organizationId } = scope;
-  const found = (await selectOfExecution(tx.db, { organizationId, agentExecutionId })).map(approvalOfRow);
-  if (found.length === 0) return;
-  await builderOf(tx.db)
-    .deleteFrom("approval")
-    .where("agent_execution_id", "=", agentExecutionId)
-    .where("organization_id", "=", organizationId)
-    .execute();
-  for (const approval of found) {
-    tx.record({ ...changeOf(scope, approval), kind: "deleted", before: recordOf(approval) });
-  }
-}
-
 const selectExpired = prepared<{ now: number; limit: number }, { id: string; organizationId: string }>(
   (db, { now, limit }) =>
     db
@@ -272,13 +245,14 @@ export async function findExpiredApprovals(
   return selectExpired(db, { now, limit });
 }
 
-function changeOf({ organizationId }: Scope, { id, creator }: Approval) {
+/** Returns what a change of an approval is about. */
+export function changeOf({ organizationId }: Scope, { id, creator }: Approval) {
   const facts: Partial<EventFacts> = { creatorId: creator?.id ?? null, ownerId: creator?.id ?? null };
   return { organizationId, type: "approval", id, facts } as const;
 }
 
 /** Returns what the audit log keeps of an approval: what is asked stays in the approval, which can be removed. */
-function recordOf(approval: Approval): string {
+export function recordOf(approval: Approval): string {
   const kept = clone(ApprovalSchema, approval);
   kept.title = "";
   kept.requestJson = "";

@@ -1,8 +1,8 @@
-import { fromJson, type JsonObject } from "@bufbuild/protobuf";
+import { fromJson, type JsonObject, toJsonString } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
-import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { type Approval, ApprovalSchema, ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { DecideApprovalRequest_Decision as Decision } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
@@ -19,6 +19,7 @@ import {
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { stopTimedOutActions } from "../../../src/jobs/action-timeout.ts";
 import { expireApprovals } from "../../../src/jobs/agent-timers.ts";
+import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { ServiceAccountService } from "../../../src/services/access/service-account-service.ts";
@@ -110,6 +111,37 @@ const setPolicy = (steps: JsonObject) =>
       agentPolicy: { approvals: { steps } },
     }),
   );
+
+describe("the approvals of a workflow that is deleted", () => {
+  const remove = async ({ asker }: Approval) => {
+    const { metadata } = await workflows.execution(asker?.workflowExecutionId ?? "");
+    await workflows.deleteWorkflow({ workflowId: metadata?.workflowId ?? "", force: true });
+    expect(await removeDeletedWorkflows(made.store)).toBe(1);
+  };
+  const removed = "job/workflow-removal";
+
+  test("go with a record, and are cancelled where nobody has decided them", async () => {
+    const { id } = await start(approval(), task(), approval());
+    const found = await onlyAsked(id);
+    await remove(found);
+    expect(await history(found.id)).toEqual(["approval/asked", "approval/cancelled", removed]);
+  });
+
+  test("that are pending although their action has ended are cancelled, too", async () => {
+    const { id } = await start(approval(), task());
+    const found = await onlyAsked(id);
+    await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
+    await made.store.write(SYSTEM, "test", ({ db }) =>
+      builderOf(db)
+        .updateTable("approval")
+        .set({ phase: PENDING, body: toJsonString(ApprovalSchema, found) })
+        .where("id", "=", found.id)
+        .execute(),
+    );
+    await remove(found);
+    expect((await history(found.id)).slice(2)).toEqual(["approval/cancelled", removed]);
+  });
+});
 
 describe("an approval step", () => {
   test("that comes first is asked before any runner gets the action", async () => {
