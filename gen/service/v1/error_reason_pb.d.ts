@@ -423,6 +423,15 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_LIMIT_REACHED = 61;
    */
   LIMIT_REACHED = 61,
+
+  /**
+   * No work in the environment gets secrets, since the event of a pull request from
+   * a fork began it, and nothing else begins from it. Code failed_precondition. No
+   * metadata.
+   *
+   * @generated from enum value: ERROR_REASON_SECRETS_WITHHELD = 62;
+   */
+  SECRETS_WITHHELD = 62,
 }
 
 /**

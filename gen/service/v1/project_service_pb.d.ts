@@ -823,9 +823,9 @@ export declare const ProjectService: GenService<{
    * file paths. Later changes of either do not reach the other. Callable by
    * every member and service account of the organization. Errors: not_found
    * when the environment is absent; failed_precondition when it has no
-   * initializer, or when a policy of the organization forbids it;
-   * invalid_argument when `name` is absent and none can be derived from that
-   * initializer.
+   * initializer, when the event of a pull request from a fork began it, or when a
+   * policy of the organization forbids it; invalid_argument when `name` is absent
+   * and none can be derived from that initializer.
    *
    * @generated from rpc service.v1.ProjectService.CreateProjectFromEnvironment
    */

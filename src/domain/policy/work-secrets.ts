@@ -1,5 +1,7 @@
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Secret } from "#gen/service/v1/secret_pb.js";
+import { DomainError } from "../error.ts";
 import { ownerOf, type SecretOwnerKind } from "./secret.ts";
 
 /** Scopes from the widest to the nearest; an environment has one creator, so at most one of the last two. */
@@ -37,7 +39,28 @@ function nearnessOf({ secret }: { readonly secret: Secret }): number {
  * Returns whether work in an environment may have secrets: that of a workflow's action only where it
  * is known that no pull request from a fork began it, and none where the environment is to stop.
  */
-export function mayHaveSecrets({ metadata, spec }: Environment): boolean {
-  if (spec?.desiredPhase !== EnvironmentPhase.RUNNING) return false;
-  return !(metadata?.secretsWithheld ?? Boolean(spec.workflowActionId));
+export function mayHaveSecrets(environment: Environment): boolean {
+  if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return false;
+  return !isWithheld(environment);
+}
+
+/**
+ * Requires that no pull request from a fork began an environment: environments of a project that is made
+ * from it would get secrets.
+ * @throws DomainError SECRETS_WITHHELD
+ */
+export function requireNotWithheld(environment: Environment): void {
+  if (!isWithheld(environment)) return;
+  throw new DomainError(
+    ErrorReason.SECRETS_WITHHELD,
+    "the event of a pull request from a fork may have begun the environment, so that it gets no secrets, but environments of a project made from it would: create the project with the repository named in the request",
+  );
+}
+
+/**
+ * Returns whether the event of a pull request from a fork has begun an environment, or may have: that of a
+ * workflow's action says whether it has, except where it is of an earlier release.
+ */
+function isWithheld({ metadata, spec }: Environment): boolean {
+  return metadata?.secretsWithheld ?? Boolean(spec?.workflowActionId);
 }

@@ -216,6 +216,17 @@ describe("a template from an environment", () => {
     });
   });
 
+  test("is refused for an environment that a pull request from a fork began, or may have", () => {
+    const spec = { content: { initializer } };
+    const of = (init: MessageInitShape<typeof EnvironmentSchema>) => () =>
+      templateFromEnvironment(create(EnvironmentSchema, init));
+    const refused = withReason(ErrorReason.SECRETS_WITHHELD);
+    expect(failure(of({ spec, metadata: { secretsWithheld: true } }))).toEqual(refused);
+    const ofAction = { ...spec, workflowActionId: CLASS_B };
+    expect(failure(of({ spec: ofAction }))).toEqual(refused);
+    expect(of({ spec: ofAction, metadata: { secretsWithheld: false } })()).toMatchObject({ initializer });
+  });
+
   test.each([
     ["no spec", {}],
     ["no content", { spec: {} }],

@@ -18,6 +18,7 @@ import {
 import type { CreateProjectRequest, UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
 import { initializerMissing, pendingDeletion, valueUnusable } from "../error.ts";
 import { fold } from "../fold.ts";
+import { requireNotWithheld } from "../policy/work-secrets.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { remoteForms, repositoryName } from "../source/remote.ts";
 
@@ -84,9 +85,11 @@ export function newProject(template: ProjectTemplate, origin: CreationContext): 
  * Returns the template of a project whose environments would be created like this one.
  * @param isLocal true for an environment on a member's own machine, whose classes a project cannot
  * name
- * @throws DomainError INITIALIZER_MISSING when the environment has no initializer
+ * @throws DomainError INITIALIZER_MISSING when the environment has no initializer; SECRETS_WITHHELD when a
+ * pull request from a fork began it, since environments of the project would get secrets
  */
 export function templateFromEnvironment(environment: Environment, isLocal = false): ProjectTemplate {
+  requireNotWithheld(environment);
   const spec = environment.spec;
   const initializer = spec?.content?.initializer;
   if (!initializer || initializer.specs.length === 0) throw initializerMissing();

@@ -56,6 +56,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.APPROVAL_CHANGED]: Code.Aborted,
   [ErrorReason.VALUE_TAKEN]: Code.AlreadyExists,
   [ErrorReason.LIMIT_REACHED]: Code.FailedPrecondition,
+  [ErrorReason.SECRETS_WITHHELD]: Code.FailedPrecondition,
 };
 
 /** The names of a call for the log and for an internal error. */
