@@ -21,8 +21,8 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   /**
    * Name of the secret: 3 to 127 letters, digits and underscores of ASCII. Unique
    * in its scope. Of an environment variable it must not begin with a digit, nor
-   * be one that the runner sets itself: PATH, HOME, the names of git's authors and
-   * committers, GIT_CEILING_DIRECTORIES, and all that begin with CHARTROOM_.
+   * be one that the runner sets itself: PATH, HOME, LANG, the names of git's authors
+   * and committers, GIT_CEILING_DIRECTORIES, and all that begin with CHARTROOM_.
    *
    * @generated from field: string name = 1;
    */

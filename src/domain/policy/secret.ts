@@ -54,7 +54,7 @@ export function requestedOwner({
   return found;
 }
 
-/** Names of environment variables that the runner sets itself. */
+/** Names of environment variables that the runner sets itself: no secret can have one. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([
   "GIT_AUTHOR_EMAIL",
   "GIT_AUTHOR_NAME",
@@ -62,9 +62,22 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
   "GIT_COMMITTER_EMAIL",
   "GIT_COMMITTER_NAME",
   "HOME",
+  "LANG",
   "PATH",
 ]);
 const RESERVED_PREFIX = "CHARTROOM_";
+/** The names of the contract (CreateSecretRequest) that can be those of environment variables. */
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{2,126}$/;
+
+/** Returns whether a secret can have this name and be mounted as an environment variable. */
+export function isVariableSecretName(name: string): boolean {
+  return VARIABLE_NAME.test(name) && !isReservedName(name);
+}
+
+/** Returns whether the runner sets an environment variable with this name itself. */
+export function isReservedName(name: string): boolean {
+  return RESERVED_NAMES.has(name) || name.startsWith(RESERVED_PREFIX);
+}
 
 /**
  * Returns the mount of a new secret.
@@ -107,7 +120,7 @@ function requireTrue(field: string, value: boolean): void {
 function requireVariableName(name: string): void {
   if (/^[0-9]/.test(name))
     throw valueUnusable("name", "the name of an environment variable must not begin with a digit");
-  if (RESERVED_NAMES.has(name) || name.startsWith(RESERVED_PREFIX))
+  if (isReservedName(name))
     throw valueUnusable("name", "the runner sets an environment variable with this name itself");
 }
 

@@ -10,7 +10,7 @@ describe("servers of the Model Context Protocol", () => {
         'shell=["sh", "-c", "exec mcp"]',
         "docs=https://docs.example.org/mcp?a=b",
         '{"name": "db", "command": ["mcp-db"], "env": {"DB_KEY": "${secret:DB_KEY}"}}',
-        '{"name": "web", "url": "http://127.0.0.1/", "headers": {"X-Key": "a ${secret:A}${secret:B}"}}',
+        '{"name": "web", "url": "http://127.0.0.1/", "headers": {"X-Key": "a ${secret:ONE}${secret:GIT_TOKEN}"}}',
       ]),
     ).toEqual([
       { name: "files", command: ["mcp-files", "--root", "."], url: "", values: {} },
@@ -21,7 +21,7 @@ describe("servers of the Model Context Protocol", () => {
         name: "web",
         command: [],
         url: "http://127.0.0.1/",
-        values: { "X-Key": "a ${secret:A}${secret:B}" },
+        values: { "X-Key": "a ${secret:ONE}${secret:GIT_TOKEN}" },
       },
     ]);
   });
@@ -47,7 +47,10 @@ describe("servers of the Model Context Protocol", () => {
     ['{"name": "a", "command": ["b"], "env": {"A": 1}}', "objects with texts"],
     ['{"name": "a", "command": ["b"], "env": {"A B": "c"}}', "no name of a variable"],
     ['{"name": "a", "command": ["b"], "env": {"A": "c\\nd"}}', "control characters"],
-    ['{"name": "a", "command": ["b"], "env": {"A": "${secret:PATH}"}}', "no name of a secret"],
+    ...["PATH", "LANG", "GIT_AUTHOR_NAME", "1ST", "AB", "A".repeat(128)].map((name) => [
+      `{"name": "a", "command": ["b"], "env": {"A": "\${secret:${name}}"}}`,
+      "no name of a secret",
+    ]),
     [
       '{"name": "a", "command": ["b"], "env": {"A": "${secret:CHARTROOM_ENVIRONMENT_TOKEN}"}}',
       "no name of a secret",

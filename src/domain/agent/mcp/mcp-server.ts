@@ -1,4 +1,5 @@
 import { valueUnusable } from "../../error.ts";
+import { isVariableSecretName } from "../../policy/secret.ts";
 import { commandWords } from "../agent.ts";
 
 /** A server of the Model Context Protocol that an agent may use: a command, or a URL. */
@@ -26,8 +27,6 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** A token of HTTP. */
 const HEADER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const SECRET = /\$\{secret:([^}]*)\}/g;
-/** Variables that the runner sets itself, which are no secrets of anybody. */
-const RESERVED = /^(CHARTROOM_.*|GIT_.*|PATH|HOME|LANG)$/;
 
 /**
  * Parses the servers of an agent, each `NAME=COMMAND`, `NAME=URL`, or a JSON object with `name`,
@@ -137,7 +136,7 @@ function requireValue(key: string, value: string, form: RegExp): void {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   if (/[\x00-\x1f\x7f]/.test(value)) throw unusable("a value has control characters");
   for (const name of secretNames(value)) {
-    if (!VARIABLE.test(name) || RESERVED.test(name))
+    if (!isVariableSecretName(name))
       throw unusable(`${JSON.stringify(name)} is no name of a secret that is mounted as a variable`);
   }
 }
