@@ -36,6 +36,7 @@ export const UNSCOPED: readonly Group[] = [
       findExpiredActions: "actions past their time",
       findExpiredLeases: "leases that ran out",
       findExpiredProgramTokens: "tokens of programs that expired",
+      findIdleLeases: "agents that wait and could give their slots back",
       findOldDeliveries: "deliveries of webhooks past their retention",
       findOldResponses: "stored responses past their retention",
       findOldTriggerEvents: "entries of the ledger past their retention",

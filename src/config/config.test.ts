@@ -75,6 +75,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   ],
   popularityInterval: SECONDS,
   removalInterval: SECONDS,
+  agentSlotTime: two(["0", 0], ["86400", 86_400]),
   leaseDuration: [
     ["5", 5],
     ["3600", 3_600],
@@ -153,6 +154,7 @@ describe("without flags and variables", () => {
       removalInterval: 10,
       allowOrganizationCreation: false,
       leaseDuration: 30,
+      agentSlotTime: 300,
       eventRetention: 30,
       localRunner: false,
       localRunnerWorkDir: "",

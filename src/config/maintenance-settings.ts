@@ -55,4 +55,12 @@ export const INTERVAL_SETTINGS = {
     help: "how long a runner holds work without a sign of life before another gets it",
     read: integer(5, 3_600),
   }),
+  agentSlotTime: setting({
+    flag: "--agent-slot-time",
+    argument: "seconds",
+    env: "CHARTROOM_AGENT_SLOT_TIME",
+    default: "300",
+    help: "how long an agent that waits for input keeps its runner's slot, if it can go on in another process; 0 for good",
+    read: integer(0, 86_400),
+  }),
 } as const;

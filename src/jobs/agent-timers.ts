@@ -1,9 +1,22 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { LeaseWorkRequestSchema } from "#gen/runner/v1/work_service_pb.js";
+import { askForSlot } from "../services/agent/agent-slot.ts";
 import { fireInterest } from "../services/agent/agent-wake.ts";
 import { expireApproval } from "../services/approval/approval-end.ts";
+import { findClaimantOf } from "../services/runner/wait-for-work.ts";
 import { findDueTimers } from "../store/agent/agent-interest.ts";
 import { findExpiredApprovals } from "../store/approval/approval.ts";
-import { type Store, SYSTEM, within } from "../store/store.ts";
+import { findClaimable } from "../store/runner/claimable-work.ts";
+import { findStoredRunner } from "../store/runner/runner-life.ts";
+import {
+  countHeldAgents,
+  findIdleLeases,
+  findIdleLeasesOf,
+  type IdleLeases,
+} from "../store/runner/work-slot.ts";
+import { type Reader, type Scope, type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
 /** The precision of the timers of agent executions, and of the ends of approvals. */
@@ -83,4 +96,79 @@ export const approvalExpiryJob: JobFactory = ({ store, now }) => ({
   name: "approval-expiry",
   everyMs: EVERY_MS,
   run: () => expireApprovals(store, now()),
+});
+
+/** Adds to the time that an input takes to reach an agent whose runner has no free slot. */
+const SLOTS_EVERY_MS = 500;
+
+/** Maximum number of slots of a runner that are asked back per run. */
+const SLOTS_PER_RUN = 100;
+
+/** Maximum number of agent executions that wait for a slot of a runner that are looked at. */
+const MAX_WAITING = 32;
+
+/** What a runner takes into its slots for agents. */
+const AGENTS = create(LeaseWorkRequestSchema, { kinds: [WorkKind.AGENT], agentsWithEnvironment: true });
+
+/**
+ * Asks runners for the slots of agent executions that have waited for input long enough, and for
+ * those that have waited longest where others wait for a slot of a runner that has none left.
+ *
+ * @param slotMs time after which a slot is given back
+ * @param now milliseconds since 1970 UTC
+ * @throws AggregateError of the failures, after all others were asked for
+ */
+export async function askForSlots(store: Store, slotMs: number, now: number): Promise<void> {
+  const failures: unknown[] = [];
+  for (const idle of await findIdleLeases(store.reader)) {
+    const scope = { organizationId: idle.organizationId };
+    const asking = slotsToAsk(store, idle, now - slotMs, now).then((leaseIds) =>
+      Promise.all(
+        leaseIds.map((leaseId) =>
+          store.write(SYSTEM, "job/agent-slots", (tx) => askForSlot(tx, scope, leaseId), within(scope)),
+        ),
+      ),
+    );
+    await asking.catch((error: unknown) => failures.push(error));
+  }
+  if (failures.length > 0) throw new AggregateError(failures, "slots of agent runs were not asked back");
+}
+
+/** Returns the leases on agent executions that are to end. */
+async function slotsToAsk(
+  { reader }: Store,
+  { organizationId, runnerId, since }: IdleLeases,
+  until: number,
+  now: number,
+): Promise<string[]> {
+  const scope = { organizationId };
+  const wanted = await countLackingSlots(reader, scope, runnerId, now);
+  if (since > until && wanted <= 0) return [];
+  const idle = await findIdleLeasesOf(reader, scope, runnerId, SLOTS_PER_RUN);
+  return idle.filter(({ idle_since: at }, index) => at <= until || index < wanted).map(({ id }) => id);
+}
+
+/** Returns the number of agent executions for which a runner has neither a slot nor was asked for one. */
+async function countLackingSlots(
+  reader: Reader,
+  scope: Scope,
+  runnerId: string,
+  now: number,
+): Promise<number> {
+  const agentSlots = (await findStoredRunner(reader, scope, runnerId))?.agentSlots;
+  const claimant = agentSlots && (await findClaimantOf(reader, scope, runnerId, AGENTS));
+  if (!claimant) return 0;
+  const waiting = (await findClaimable(reader, claimant, now, MAX_WAITING)).length;
+  if (waiting === 0) return 0;
+  const { held, asked } = await countHeldAgents(reader, scope, runnerId);
+  return waiting - Math.max(0, agentSlots - held) - asked;
+}
+
+/** Asks for the slots of agents that wait. */
+export const agentSlotsJob: JobFactory = ({ store, now, settings }) => ({
+  name: "agent-slots",
+  everyMs: SLOTS_EVERY_MS,
+  run: async () => {
+    if (settings.agentSlotTime > 0) await askForSlots(store, settings.agentSlotTime * 1_000, now());
+  },
 });

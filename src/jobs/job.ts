@@ -37,6 +37,8 @@ export interface JobContext {
     readonly removalInterval: number;
     /** Days that events are kept. */
     readonly eventRetention: number;
+    /** Seconds that an agent which waits for input keeps its runner's slot; 0 for good. */
+    readonly agentSlotTime: number;
   };
 }
 

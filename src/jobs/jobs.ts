@@ -1,5 +1,5 @@
 import { actionTimeoutJob } from "./action-timeout.ts";
-import { agentTimersJob, approvalExpiryJob } from "./agent-timers.ts";
+import { agentSlotsJob, agentTimersJob, approvalExpiryJob } from "./agent-timers.ts";
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
@@ -22,6 +22,7 @@ import { workflowRemovalJob } from "./workflow-removal.ts";
 
 const JOBS: readonly JobFactory[] = [
   actionTimeoutJob,
+  agentSlotsJob,
   agentTimersJob,
   approvalExpiryJob,
   responseExpiryJob,

@@ -12,6 +12,9 @@ export const AGENT_WITH_ENVIRONMENT_LEVEL = 2;
 /** Workflows have approval steps, and policies say who decides them. */
 export const APPROVAL_STEPS_LEVEL = 2;
 
+/** Agent executions give their slots back: older servers do not wake those that have. */
+export const AGENT_SLOTS_LEVEL = 2;
+
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
  * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.

@@ -266,7 +266,7 @@ export interface BookkeepingColumns {
   token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
   environment: "counted";
-  runner: "seen_at" | "instance_seen_at";
+  runner: "seen_at" | "instance_seen_at" | "agent_slots";
 }
 
 export const BOOKKEEPING_COLUMNS: {
@@ -275,7 +275,7 @@ export const BOOKKEEPING_COLUMNS: {
   token: ["last_used_at", "hash", "hmac_key_id"],
   project: ["popularity"],
   environment: ["counted"],
-  runner: ["seen_at", "instance_seen_at"],
+  runner: ["seen_at", "instance_seen_at", "agent_slots"],
 };
 
 export interface BookkeepingUpdate {

@@ -73,6 +73,7 @@ const OWN_TYPES = [
   "AgentControlInput.GoOn",
   "AgentControlInput.RetryTurn",
   "AgentExecution.Status.LostTurn",
+  "AgentExecution.Status.Slot",
   "AgentInput",
   "AgentInputReceipt",
   "AgentOutputBlock",

@@ -22,6 +22,7 @@ import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
 import { findClaimable } from "../../src/store/runner/claimable-work.ts";
+import { countHeldAgents, findIdleLeases, findIdleLeasesOf } from "../../src/store/runner/work-slot.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
@@ -88,6 +89,17 @@ test("work is found by its kind and class in their turn, whatever else waits", a
     `SEARCH work ${way}`,
   ]);
   expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
+});
+
+test("agents that could give their slots back are found among those alone, and those of a runner by its leases", async () => {
+  await findIdleLeases(db);
+  await findIdleLeasesOf(db, scope, "r", 100);
+  await countHeldAgents(db, scope, "r");
+  expect(plans()).toEqual([
+    ["SCAN work USING COVERING INDEX work_idle"],
+    ["SEARCH work USING INDEX work_idle (organization_id=? AND leased_by=? AND idle_since>?)"],
+    ["SEARCH work USING INDEX work_by_holder (leased_by=?)"],
+  ]);
 });
 
 test("rows of the audit trail are found by their actor or subject alone, and sorted by the index", async () => {

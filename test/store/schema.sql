@@ -603,7 +603,7 @@ CREATE TABLE runner (
   creator_id text not null,
   kind integer not null,
   body text not null
-, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer) strict;
+, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
 
@@ -771,7 +771,7 @@ CREATE TABLE work (
   fence integer not null,
   leased_by text,
   expires_at integer,
-  stop integer not null, instance_id text,
+  stop integer not null, instance_id text, idle_since integer,
   unique (kind, subject_id)
 ) strict;
 
@@ -780,6 +780,8 @@ CREATE INDEX work_by_account on work (account_id) where account_id is not null;
 CREATE INDEX work_by_holder on work (leased_by) where leased_by is not null;
 
 CREATE INDEX work_by_runner on work (runner_id) where runner_id is not null;
+
+CREATE INDEX work_idle on work (organization_id, leased_by, idle_since) where idle_since is not null;
 
 CREATE INDEX work_leased on work (expires_at) where leased_by is not null;
 

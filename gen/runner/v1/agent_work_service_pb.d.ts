@@ -171,6 +171,15 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
    * @generated from field: runner.v1.ReportProgressRequest.EnvironmentProgress environment = 11;
    */
   environment?: ReportProgressRequest_EnvironmentProgress | undefined;
+
+  /**
+   * Whether the agent has shown, in this run, that another process of it can go on
+   * with its session: the runner then obeys give_back. Ignored of the run of a
+   * workflow's step, which keeps its slot. Unset: as before; false at first.
+   *
+   * @generated from field: optional bool can_resume = 20;
+   */
+  canResume?: boolean | undefined;
 };
 
 /**
@@ -386,6 +395,13 @@ export declare type ReportAgentResponse = Message<"runner.v1.ReportAgentResponse
    * @generated from field: int64 last_sequence = 3;
    */
   lastSequence: bigint;
+
+  /**
+   * Whether to give back the slot of the run, as RenewLeaseResponse says.
+   *
+   * @generated from field: bool give_back = 20;
+   */
+  giveBack: boolean;
 };
 
 /**

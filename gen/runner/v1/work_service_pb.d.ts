@@ -237,6 +237,16 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
    * @generated from field: string instance_id = 6;
    */
   instanceId: string;
+
+  /**
+   * The number of agent runs that the runner holds at most at the same time, 1 to
+   * 10000: where it holds as many and others wait for it, those of its runs that
+   * wait for input are asked for their slots early (give_back). The one that was
+   * named last counts. 0: as before, and unknown at first, which asks nobody early.
+   *
+   * @generated from field: int32 agent_slots = 7;
+   */
+  agentSlots: number;
 };
 
 /**
@@ -355,6 +365,16 @@ export declare type RenewLeaseResponse = Message<"runner.v1.RenewLeaseResponse">
    * @generated from field: bool stop = 2;
    */
   stop: boolean;
+
+  /**
+   * Whether to give back the slot of an agent run that waits: the runner ends the
+   * agent's program and finishes the work with OUTCOME_RELEASED. The run goes on
+   * waiting, and is leased again when an input comes. Only asked where the last
+   * report on it that says so says can_resume; no input is delivered any more.
+   *
+   * @generated from field: bool give_back = 3;
+   */
+  giveBack: boolean;
 };
 
 /**

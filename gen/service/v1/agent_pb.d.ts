@@ -1660,6 +1660,14 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
    * @generated from field: service.v1.AgentExecution.Status.LostTurn lost_turn = 1011;
    */
   lostTurn?: AgentExecution_Status_LostTurn | undefined;
+
+  /**
+   * What becomes of the run's slot at its runner while it waits for input.
+   * UNSPECIFIED before it has begun, and once it has stopped.
+   *
+   * @generated from field: service.v1.AgentExecution.Status.Slot slot = 1010;
+   */
+  slot: AgentExecution_Status_Slot;
 };
 
 /**
@@ -1911,6 +1919,49 @@ export declare type AgentExecution_Status_Subagent = Message<"service.v1.AgentEx
  * Use `create(AgentExecution_Status_SubagentSchema)` to create a new message.
  */
 export declare const AgentExecution_Status_SubagentSchema: GenMessage<AgentExecution_Status_Subagent>;
+
+/**
+ * What becomes of the slot of a run that waits.
+ *
+ * @generated from enum service.v1.AgentExecution.Status.Slot
+ */
+export enum AgentExecution_Status_Slot {
+  /**
+   * The run has none.
+   *
+   * @generated from enum value: SLOT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The run keeps it: its agent has not shown in this run that another process
+   * of it can go on with its session.
+   *
+   * @generated from enum value: SLOT_KEPT = 1;
+   */
+  KEPT = 1,
+
+  /**
+   * The run gives it back when it has waited for the time that the server is
+   * set to, or earlier when another run waits for a slot of the runner.
+   *
+   * @generated from enum value: SLOT_SHARED = 2;
+   */
+  SHARED = 2,
+
+  /**
+   * The run has given it back: its agent's program has ended. It gets another
+   * one, of the same runner, with its next input.
+   *
+   * @generated from enum value: SLOT_GIVEN_BACK = 3;
+   */
+  GIVEN_BACK = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentExecution.Status.Slot.
+ */
+export declare const AgentExecution_Status_SlotSchema: GenEnum<AgentExecution_Status_Slot>;
 
 /**
  * What a run waits for.

@@ -3,7 +3,12 @@ import {
   type ReportAgentRequest_Usage as Usage,
   ReportAgentRequest_UsageSchema as UsageSchema,
 } from "#gen/runner/v1/agent_work_service_pb.js";
-import type { AgentExecution_Status, AgentMode } from "#gen/service/v1/agent_pb.js";
+import {
+  type AgentExecution_Status,
+  type AgentMode,
+  AgentExecution_Phase as Phase,
+  AgentExecution_Status_Slot as Slot,
+} from "#gen/service/v1/agent_pb.js";
 import { applyLostTurn, type LostTurn } from "./conversation/lost-turn.ts";
 import { applyGoalUse, type GoalUse, NO_GOAL_USE } from "./goal/agent-goal-use.ts";
 
@@ -20,6 +25,8 @@ export interface AgentProgress {
   readonly doneThrough?: number;
   /** Left out for none. */
   readonly lostTurn?: LostTurn;
+  /** The slot of an execution whose agent can go on in another process; left out for others. */
+  readonly slot?: Slot.SHARED | Slot.GIVEN_BACK | undefined;
 }
 
 /** A runner's update of the progress; fields that are left out stay as before. */
@@ -29,6 +36,7 @@ export interface ProgressUpdate {
   readonly mode?: AgentMode;
   /** Empty means unchanged. */
   readonly currentActivity?: string;
+  readonly slot?: AgentProgress["slot"];
 }
 
 /** Returns the progress of an execution that has not begun. */
@@ -59,17 +67,24 @@ export function updatedProgress(present: AgentProgress, update: ProgressUpdate):
   const usage = update.usage ? mergedUsage(present.usage, update.usage) : present.usage;
   const mode = update.mode || present.mode;
   const currentActivity = update.currentActivity || present.currentActivity;
+  const slot = "slot" in update ? update.slot : present.slot;
   const isUnchanged =
-    mode === present.mode && currentActivity === present.currentActivity && isSame(usage, present.usage);
-  return isUnchanged ? undefined : { ...present, changes: present.changes + 1, usage, mode, currentActivity };
+    mode === present.mode &&
+    currentActivity === present.currentActivity &&
+    slot === present.slot &&
+    isSame(usage, present.usage);
+  return isUnchanged
+    ? undefined
+    : { ...present, changes: present.changes + 1, usage, mode, currentActivity, slot };
 }
 
 /** Puts progress into the status of an execution before it is sent. */
 export function applyProgress(
   status: AgentExecution_Status,
-  { changes, usage, mode, goalUse, lostTurn }: AgentProgress,
+  { changes, usage, mode, goalUse, lostTurn, slot }: AgentProgress,
 ): void {
   applyLostTurn(status, lostTurn);
+  status.slot = shownSlot(status.phase, slot);
   if (status.goal) applyGoalUse(status.goal, goalUse);
   status.statusVersion += BigInt(changes);
   status.mode = mode;
@@ -80,6 +95,11 @@ export function applyProgress(
   status.cachedCreationTokensUsed = usage.cachedCreationTokens;
   status.cachedInputTokensUsed = usage.cachedInputTokens;
   status.contextWindowLimit = usage.contextWindowLimit;
+}
+
+function shownSlot(phase: Phase, slot: AgentProgress["slot"]): Slot {
+  if (phase === Phase.STOPPED) return Slot.UNSPECIFIED;
+  return slot ?? (phase === Phase.PENDING ? Slot.UNSPECIFIED : Slot.KEPT);
 }
 
 /** Returns the tokens that were read and written between two states. */

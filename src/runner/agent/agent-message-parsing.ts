@@ -95,6 +95,7 @@ const PARSERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
   mode: (line) => facts({ mode: parseEnumMember(AgentMode, line, "mode") }),
   activity: (line) =>
     facts({ currentActivity: truncate(requireText(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
+  resumable: () => facts({ canResume: true }),
   subagent: (line) => ({ kind: "subagent", request: subagent(line) }),
   agent_message: (line) => ({ kind: "message", message: outgoingMessage(line) }),
   permission_request: (line) => ({ kind: "approval", request: parsePermissionRequest(line) }),

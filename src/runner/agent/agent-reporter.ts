@@ -15,7 +15,10 @@ type Request = MessageInitShape<typeof ReportAgentRequestSchema>;
 export type AgentReport = Omit<Request, "leaseId" | "fence" | "$typeName" | "$unknown">;
 
 /** Facts about the agent besides its answer; the newest of each counts. */
-export type AgentUpdate = Pick<AgentReport, "usage" | "goalStatus" | "mode" | "currentActivity">;
+export type AgentUpdate = Pick<
+  AgentReport,
+  "usage" | "goalStatus" | "mode" | "currentActivity" | "canResume"
+>;
 
 export type Interest = NonNullable<AgentReport["interests"]>[number];
 

@@ -21,6 +21,8 @@ import { type RunningAgent, StderrTail } from "./running-agent.ts";
 export async function driveTextAgent(agent: RunningAgent): Promise<void> {
   const { report, signal, becomesReady } = agent;
   const end = AbortSignal.any([signal, report.failed]);
+  // Between turns there is no program that could be lost.
+  report.update({ canResume: true });
   if (becomesReady) report.setState(State.WAITING);
   const handed = agent.inputs(end)[Symbol.asyncIterator]();
   for (let next = nextInput(handed); ; ) {

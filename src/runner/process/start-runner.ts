@@ -168,7 +168,7 @@ async function work(
     };
     const loops = [
       poll({ ...loop, kinds: KINDS_WITHOUT_AGENTS, slots }),
-      poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots }),
+      poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots, agentSlots }),
     ];
     try {
       await Promise.all(loops);

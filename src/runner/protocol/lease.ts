@@ -13,11 +13,12 @@ import type { LeaseReference, Progress, ReportChannel, WaitingReport, WorkEnd } 
  * The cause that interrupts work.
  *
  * - `stop`: the service asks for it.
+ * - `rest`: the service asks for the slot of an agent that waits; it goes on in another process.
  * - `drain`: the runner shuts down; another one is to do the work.
  * - `lost`: the work belongs to another runner, or to none; nothing may be
  *   reported about it any more.
  */
-export type Interruption = "stop" | "drain" | "lost";
+export type Interruption = "stop" | "rest" | "drain" | "lost";
 
 /** The reason of a lease's signal. */
 export class WorkInterrupted extends Error {
@@ -110,16 +111,19 @@ export class Lease {
     return response.lastSequence;
   }
 
-  /** Applies a response about the lease: its new end, and a request to stop. */
+  /** Applies a response about the lease: its new end, and a request to stop or to give the slot back. */
   applyResponse({
     expiresAt,
     stop,
+    giveBack = false,
   }: {
     readonly expiresAt?: Timestamp | undefined;
     readonly stop: boolean;
+    readonly giveBack?: boolean;
   }): void {
     this.#extend(expiresAt);
     if (stop) this.interrupt("stop");
+    if (giveBack) this.interrupt("rest");
   }
 
   /**

@@ -15,6 +15,8 @@ export interface WorkLoopOptions {
   readonly kinds: readonly WorkKind[];
   /** The number of pieces of work that are executed at the same time. */
   readonly slots: number;
+  /** The number of these that agents take; left out for none. */
+  readonly agentSlots?: number;
   /** Executes work to its end; never rejects. */
   readonly execute: (work: Work, lease: Lease) => Promise<void>;
   readonly log: Log;
@@ -52,7 +54,7 @@ export async function poll(options: WorkLoopOptions): Promise<void> {
 }
 
 async function fillSlots(
-  { client, instanceId, kinds, slots, execute, log, draining }: WorkLoopOptions,
+  { client, instanceId, kinds, slots, agentSlots = 0, execute, log, draining }: WorkLoopOptions,
   running: Map<Lease, Promise<void>>,
 ): Promise<void> {
   let changed = Promise.withResolvers<void>();
@@ -69,7 +71,7 @@ async function fillSlots(
     });
     running.set(lease, execution);
   };
-  const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId };
+  const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId, agentSlots };
   // The slot of work that ends gets other work in the same call.
   const calls = createLeaseCalls(client, {
     request(ended) {

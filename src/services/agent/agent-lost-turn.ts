@@ -9,6 +9,7 @@ import { deliverTurnAgain, findTurnInputIds, removeTurnData } from "../../store/
 import { raiseQueueRevision, setProgress } from "../../store/agent/agent-progress.ts";
 import { findWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { wakeAgentExecution } from "./agent-slot.ts";
 
 /**
  * Records that the turn under a lost lease was lost, if there was one.
@@ -48,6 +49,7 @@ export async function retryTurn(
     await isTaken(tx, scope, stored),
   );
   await deliverTurnAgain(tx, id, await findTurnInputIds(tx.db, id, lost));
+  await wakeAgentExecution(tx, stored);
   await decide(tx, stored);
 }
 

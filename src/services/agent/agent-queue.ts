@@ -4,6 +4,7 @@ import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts"
 import { findQueuedInputs, type InputTurn, insertInput, setPlaces } from "../../store/agent/agent-input.ts";
 import { raiseQueueRevision } from "../../store/agent/agent-progress.ts";
 import type { Handle, WriteTransaction } from "../../store/store.ts";
+import { wakeAgentExecution } from "./agent-slot.ts";
 
 /** The options of the delivery of an input. */
 export interface InputDelivery {
@@ -21,10 +22,10 @@ export async function readQueue(
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
 }
 
-/** Adds an input to the queue of an agent execution that has not stopped, and wakes the runner that waits for it. */
+/** Adds an input to the queue of an agent execution that has not stopped, and wakes whoever is to deliver it. */
 export async function queueInput(
   tx: WriteTransaction,
-  stored: Pick<StoredAgentExecution, "execution" | "queueRevision">,
+  stored: Pick<StoredAgentExecution, "execution" | "queueRevision" | "progress">,
   input: AgentInput,
   { steer = false, turn = {} }: InputDelivery = {},
 ): Promise<void> {
@@ -36,6 +37,7 @@ export async function queueInput(
   }
   const others = placed.filter(({ id }) => id !== input.id);
   await writeOrder(tx, stored.execution.id, others);
+  await wakeAgentExecution(tx, stored);
 }
 
 /** Writes the new order of a queue, if it has changed. */

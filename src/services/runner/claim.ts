@@ -119,10 +119,10 @@ async function createLease(
   scope: Scope,
   { runnerId, instanceId, leaseMs, keys }: ClaimRequest,
   { work, policies }: OfferedWork,
-  { work: content, environment, securityPolicyId, leasedAs, ...assignment }: WorkAssignment,
+  { work: content, environment, securityPolicyId, leasedAs, idleSince, ...assignment }: WorkAssignment,
   secrets: SecretsOfClaim,
 ): Promise<Work> {
-  const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs });
+  const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs, idleSince });
   const issueToken = (to: Environment) => {
     if (assignment.isNewEnvironment) return addEnvironmentToken(tx, scope, keys, to);
     if (!assignment.sharesEnvironment) return replaceEnvironmentToken(tx, scope, keys, to);

@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireHeldLease } from "../../domain/runner/lease.ts";
+import { STOP, STOP_GIVE_BACK } from "../../store/runner/work.ts";
 import { findLease, type StoredLease } from "../../store/runner/work-lease.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
@@ -54,4 +55,9 @@ export async function requireLease(
   now: number,
 ): Promise<StoredLease> {
   return requireHeldLease(await findLease(db, caller, leaseId), { runnerId: caller.subject.id, fence }, now);
+}
+
+/** Returns what the holder of a lease is to do with its work, as responses tell it. */
+export function ordersOf(lease: Pick<StoredLease, "stop"> | undefined) {
+  return { stop: lease?.stop === STOP, giveBack: lease?.stop === STOP_GIVE_BACK };
 }

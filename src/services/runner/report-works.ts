@@ -21,7 +21,7 @@ import { renewLease, type StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import { recordHeartbeat } from "./heartbeat.ts";
-import { type LeaseDependencies, type LeaseReference, requireLease } from "./held-lease.ts";
+import { type LeaseDependencies, type LeaseReference, ordersOf, requireLease } from "./held-lease.ts";
 import { claimAs, findClaimant } from "./wait-for-work.ts";
 import type { FindHandler } from "./work-handler.ts";
 import type { WorkServiceDependencies } from "./work-service.ts";
@@ -137,7 +137,7 @@ async function renew(
     return {
       result: {
         case: "renewed",
-        value: { expiresAt: timestampFromMs(expiresAt), stop: lease.stop === 1 },
+        value: { expiresAt: timestampFromMs(expiresAt), ...ordersOf(lease) },
       },
     };
   } catch (error) {

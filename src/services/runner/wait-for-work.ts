@@ -15,7 +15,7 @@ import { findClassesOfRunner } from "../../store/runner/environment-class.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
 import { readyWorkOf } from "../../store/runner/work.ts";
-import type { Reader, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
 import { type ClaimResult, claim } from "./claim.ts";
@@ -28,6 +28,12 @@ const DEFAULT_WAIT_MS = 20_000;
 /** The interval of the search for work that becomes due without a change, such as that of an expired lease. */
 const POLL_INTERVAL_MS = 1_000;
 
+/** The work that a runner asks for. */
+export type WantedWork = Pick<
+  LeaseWorkRequest,
+  "kinds" | "environmentClassIds" | "agentsWithEnvironment" | "instanceId"
+>;
+
 /** The error that rolls back a claim when another runner was faster. */
 class NoWorkLeft extends Error {}
 
@@ -39,7 +45,11 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   const { store, draining, now } = deps;
   const caller = callerOf(ctx);
   const known = await recordHeartbeat(deps, ctx);
-  if (known) requireCurrentInstance(known, req.instanceId);
+  if (known) {
+    requireCurrentInstance(known, req.instanceId);
+    if (req.agentSlots > 0 && req.agentSlots !== known.agentSlots)
+      await store.note("runner", caller.subject.id, { agent_slots: req.agentSlots });
+  }
   const until = now() + (req.wait ? durationMs(req.wait) : DEFAULT_WAIT_MS);
   const topics = kindsFor(req).map((kind) => readyWorkOf(caller.organizationId, kind));
   const subscribe = (wake: () => void) => {
@@ -68,28 +78,37 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
 }
 
 /** Returns what the runner that calls can take now; undefined while it may take nothing. */
-export async function findClaimant(
+export function findClaimant(
   db: Reader,
   caller: Caller,
-  { kinds, environmentClassIds: requested, agentsWithEnvironment, instanceId }: LeaseWorkRequest,
+  req: LeaseWorkRequest,
 ): Promise<Claimant | undefined> {
-  const runnerId = caller.subject.id;
+  return findClaimantOf(db, caller, caller.subject.id, req);
+}
+
+/** Returns what a runner could take that asks for it now; undefined while it may take nothing. */
+export async function findClaimantOf(
+  db: Reader,
+  scope: Scope,
+  runnerId: string,
+  { kinds, environmentClassIds: requested, agentsWithEnvironment, instanceId }: WantedWork,
+): Promise<Claimant | undefined> {
   const [known, classes] = await Promise.all([
-    findStoredRunner(db, caller, runnerId),
-    findClassesOfRunner(db, caller, runnerId),
+    findStoredRunner(db, scope, runnerId),
+    findClassesOfRunner(db, scope, runnerId),
   ]);
   // It was deleted while it waited, and its token with it.
   if (!known) throw unauthenticated();
   if (!isAvailable(known.runner) || !isCurrentInstance(known, instanceId)) return undefined;
   let runnerIds: Claimant["runnerIds"] = [runnerId];
   if (known.local) {
-    if (!(await findPolicies(db, caller)).effective.allowLocalRunners) return undefined;
-    runnerIds = [runnerId, await findLocalRunnerId(db, caller)];
+    if (!(await findPolicies(db, scope)).effective.allowLocalRunners) return undefined;
+    runnerIds = [runnerId, await findLocalRunnerId(db, scope)];
   }
   const own = classes.map(({ id }) => id);
   const environmentClassIds = requested.length === 0 ? own : own.filter((id) => requested.includes(id));
   return {
-    organizationId: caller.organizationId,
+    organizationId: scope.organizationId,
     runnerIds,
     kinds,
     agentsWithEnvironment,

@@ -31,6 +31,8 @@ export interface WorkAssignment {
   readonly sharesEnvironment?: boolean;
   /** The subject and kind of the work from this lease on; left out when they do not change. */
   readonly leasedAs?: LeasedSubject;
+  /** Time since when an agent execution could give its slot back; left out for other work. */
+  readonly idleSince?: number;
 }
 
 /** The access of a piece of work to source-control hosts. */

@@ -27,7 +27,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
 import { requireTrustedSource } from "../identity/source-trust.ts";
 import { heartbeat, recordHeartbeat } from "./heartbeat.ts";
-import { writeUnderLease } from "./held-lease.ts";
+import { ordersOf, writeUnderLease } from "./held-lease.ts";
 import { readHostCredential } from "./host-token-secret.ts";
 import { applyEnd, applyReport, type ReportDependencies, renewLeases, reportWorks } from "./report-works.ts";
 import { registerRunner } from "./runner-registration.ts";
@@ -62,8 +62,7 @@ export class WorkService implements ServiceImpl<typeof Contract> {
     return writeUnderLease(this.#deps, req, ctx, async (tx, _scope, lease) => {
       const expiresAt = tx.now + this.#deps.leaseMs;
       await renewLease(tx, lease.id, expiresAt);
-      const stop = lease.stop === 1;
-      return create(RenewLeaseResponseSchema, { expiresAt: timestampFromMs(expiresAt), stop });
+      return create(RenewLeaseResponseSchema, { expiresAt: timestampFromMs(expiresAt), ...ordersOf(lease) });
     });
   }
 

@@ -18,6 +18,7 @@ import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
 import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
+import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -89,6 +90,7 @@ export function migrations(): readonly Migration[] {
     thirtieth,
     thirtyFirst,
     thirtyThird,
+    thirtyFourth,
   ];
 }
 

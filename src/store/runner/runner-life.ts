@@ -18,16 +18,21 @@ export interface StoredRunner {
   readonly seenAt: number | null;
 }
 
-/** A runner with its instance. */
-export type ConnectedRunner = StoredRunner & RunnerInstance;
+/** The number of agent executions that a runner holds at most; null while it has not said. */
+export interface RunnerSlots {
+  readonly agentSlots: number | null;
+}
+
+/** A runner with its instance and slots. */
+export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots;
 
 const selectStoredRunner = prepared<
   { id: string; organizationId: string },
-  Pick<RunnerTable, "body" | "local" | "seen_at" | "instance_id" | "instance_seen_at">
+  Pick<RunnerTable, "body" | "local" | "seen_at" | "instance_id" | "instance_seen_at" | "agent_slots">
 >((db, { id, organizationId }) =>
   db
     .selectFrom("runner")
-    .select(["body", "local", "seen_at", "instance_id", "instance_seen_at"])
+    .select(["body", "local", "seen_at", "instance_id", "instance_seen_at", "agent_slots"])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
 );
@@ -45,6 +50,7 @@ export async function findStoredRunner(
       seenAt: row.seen_at,
       instanceId: row.instance_id,
       instanceSeenAt: row.instance_seen_at,
+      agentSlots: row.agent_slots,
     }
   );
 }

@@ -19,6 +19,8 @@ export interface RunnerTable {
   instance_id: string | null;
   /** Time of that instance's last sign of life. */
   instance_seen_at: number | null;
+  /** The number of agent executions that it holds at most; null while it has not said. */
+  agent_slots: number | null;
 }
 
 export interface EnvironmentClassTable {
@@ -79,8 +81,10 @@ export interface WorkTable {
   /** Id of the runner's instance that holds it; null for none, and while nobody does. */
   instance_id: string | null;
   expires_at: number | null;
-  /** 1 when its holder must stop. */
+  /** 1 when its holder must stop, 2 when it is to give the slot of an agent execution back. */
   stop: number;
+  /** Time since when a leased agent execution could give its slot back; null while it cannot. */
+  idle_since: number | null;
 }
 
 /** The turn of the work that an organization handed out last. */

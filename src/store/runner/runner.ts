@@ -51,6 +51,7 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       seen_at: null,
       instance_id: null,
       instance_seen_at: null,
+      agent_slots: null,
     })
     .execute();
   tx.record({

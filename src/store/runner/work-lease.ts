@@ -8,10 +8,11 @@ interface NewLease extends LeasedSubject {
   readonly leasedBy: string;
   readonly instanceId: string | null;
   readonly expiresAt: number;
+  readonly idleSince: number | null;
 }
 
 const setLease = prepared<NewLease, StoredWork>(
-  (db, { id, kind, subject_id, runner_id, leasedBy, instanceId, expiresAt }) =>
+  (db, { id, kind, subject_id, runner_id, leasedBy, instanceId, expiresAt, idleSince }) =>
     db
       .updateTable("work")
       .set((eb) => ({
@@ -21,6 +22,7 @@ const setLease = prepared<NewLease, StoredWork>(
         leased_by: leasedBy,
         instance_id: instanceId,
         expires_at: expiresAt,
+        idle_since: idleSince,
         attempt: eb("attempt", "+", 1),
         fence: eb("fence", "+", 1),
       }))
@@ -52,19 +54,21 @@ interface ClaimOptions {
   readonly leaseMs: number;
   /** Left out when the work stays what it is. */
   readonly leasedAs?: LeasedSubject | undefined;
+  /** Time since when an agent execution could give its slot back; null or left out for other work. */
+  readonly idleSince?: number | null | undefined;
 }
 
 /** Leases work that nobody holds to a runner, under the next fence. */
 export async function claimWork(
   tx: WriteTransaction,
   { id, organization_id, turn, ...work }: StoredWork,
-  { runnerId, instanceId, leaseMs, leasedAs = work }: ClaimOptions,
+  { runnerId, instanceId, leaseMs, leasedAs = work, idleSince = null }: ClaimOptions,
 ): Promise<StoredWork> {
   const { kind, subject_id, runner_id } = leasedAs;
   const expiresAt = tx.now + leaseMs;
   const subject = { kind, subject_id, runner_id };
   const holder = { leasedBy: runnerId, instanceId: instanceId || null };
-  const [leased] = await setLease(tx.db, { id, ...subject, ...holder, expiresAt });
+  const [leased] = await setLease(tx.db, { id, ...subject, ...holder, expiresAt, idleSince });
   if (!leased) throw new Error(`the work ${id} is leased already`);
   await setTurn(tx.db, { organizationId: organization_id, turn });
   return leased;
@@ -103,7 +107,14 @@ const clearLease = prepared<{ id: string; notBefore: number }, Pick<StoredWork, 
   (db, { id, notBefore }) =>
     db
       .updateTable("work")
-      .set({ leased_by: null, instance_id: null, expires_at: null, stop: 0, not_before: notBefore })
+      .set({
+        leased_by: null,
+        instance_id: null,
+        expires_at: null,
+        stop: 0,
+        not_before: notBefore,
+        idle_since: null,
+      })
       .where("id", "=", id)
       .returning(["organization_id", "kind"]),
 );

@@ -10,6 +10,16 @@ import type { WorkTable } from "./runner-schema.ts";
  */
 export const AGENT_WITH_ENVIRONMENT = 1_001;
 
+/**
+ * The kind of work on an agent execution that waits for input and has given its slot back, in rows only. Nobody is
+ * given it; an input makes it work on the agent execution again.
+ */
+export const AGENT_AT_REST = 1_002;
+
+/** Values of the column `stop`. */
+export const STOP = 1;
+export const STOP_GIVE_BACK = 2;
+
 /** A piece of work in the queue, as it is stored. */
 export type StoredWork = Found<WorkTable, "work">;
 
@@ -70,6 +80,7 @@ const insertRow = prepared<WorkTable, unknown>((db, row) =>
     leased_by: row.leased_by,
     expires_at: row.expires_at,
     stop: row.stop,
+    idle_since: row.idle_since,
   }),
 );
 
@@ -105,6 +116,7 @@ export async function insertWork(
     instance_id: null,
     expires_at: null,
     stop: 0,
+    idle_since: null,
   });
   tx.touch(readyWorkOf(organizationId, work.kind));
 }
@@ -125,14 +137,23 @@ const selectWork = prepared<Subject & { otherKind: number }, StoredWork>(
       .where("organization_id", "=", organizationId),
 );
 
-/** Returns the open work of one kind on a subject; for an environment also work that an agent execution waits for. */
+/** Kinds in rows only that are found as work of another kind. */
+const OTHER_KINDS: Readonly<Record<number, number>> = {
+  [WorkKind.ENVIRONMENT]: AGENT_WITH_ENVIRONMENT,
+  [WorkKind.AGENT]: AGENT_AT_REST,
+};
+
+/**
+ * Returns the open work of one kind on a subject; for an environment also work that an agent execution waits for, for an
+ * agent execution also that of one that has given its slot back.
+ */
 export async function findWork(
   db: Reader,
   { organizationId }: Scope,
   kind: WorkKind,
   subjectId: string,
 ): Promise<StoredWork | undefined> {
-  const otherKind = kind === WorkKind.ENVIRONMENT ? AGENT_WITH_ENVIRONMENT : kind;
+  const otherKind = OTHER_KINDS[kind] ?? kind;
   const [row] = await selectWork(db, { organizationId, kind, otherKind, subjectId });
   return row;
 }
@@ -161,13 +182,13 @@ export async function stopWork(
 }
 
 const setStop = prepared<{ id: string }, unknown>((db, { id }) =>
-  db.updateTable("work").set({ stop: 1 }).where("id", "=", id),
+  db.updateTable("work").set({ stop: STOP, idle_since: null }).where("id", "=", id),
 );
 
 const setStopOfLeased = prepared<Subject, unknown>((db, { organizationId, kind, subjectId }) =>
   db
     .updateTable("work")
-    .set({ stop: 1 })
+    .set({ stop: STOP })
     .where("kind", "=", kind)
     .where("subject_id", "=", subjectId)
     .where("organization_id", "=", organizationId)

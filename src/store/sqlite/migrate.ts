@@ -32,6 +32,7 @@ import * as twentyNinth from "./migrations/0029-trigger-event-keys.ts";
 import * as thirtieth from "./migrations/0030-secret.ts";
 import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
+import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -90,6 +91,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtieth,
   thirtyFirst,
   thirtyThird,
+  thirtyFourth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -117,6 +117,7 @@ export class AcpConversation {
     if (this.#session.lost) this.#output.error(this.#session.lost);
     await this.#choose(facts.mode === "" || facts.mode === "unspecified" ? [] : [facts.mode], facts.settings);
     if (this.#inputEnd.signal.aborted) return;
+    this.#tellResumable();
     if (becomesReady) {
       this.#output.flush();
       report.setState(State.WAITING);
@@ -188,7 +189,15 @@ export class AcpConversation {
       if (hasLeftQuestions && this.#next.length > 0) report.setState(State.WAITING);
     }
     this.#turning = undefined;
+    this.#tellResumable();
     if (!this.#inputEnd.signal.aborted) report.setState(State.WAITING);
+  }
+
+  /** Tells whether another process of the agent can go on with its session between turns. */
+  #tellResumable(): void {
+    const { sessionCapabilities, loadSession = false } = this.#peer?.capabilities ?? {};
+    const canResume = (loadSession || Boolean(sessionCapabilities?.resume)) && !this.#session?.lost;
+    this.#agent.report.update({ canResume });
   }
 
   /** @returns whether people are still asked for something that the turn waits for no longer */

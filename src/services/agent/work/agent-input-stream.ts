@@ -69,7 +69,7 @@ export async function* streamInputs(
       if (draining.aborted) throw shuttingDown();
       if (replaced.aborted) return;
       const lease = await readLease();
-      if (lease.stop === 1) return;
+      if (lease.stop !== 0) return;
       expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
       // It comes to hold only when the lease is lost.
@@ -134,7 +134,8 @@ async function deliverDue(
 ): Promise<void> {
   await writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const due = await findDueInput(tx.db, scope, executionId, lease);
-    if (!due) return;
+    // A runner that was asked to give the slot back ends the program: the next lease gets the input.
+    if (!due || lease.stop !== 0) return;
     const { stored, input } = due;
     const { id } = stored.execution;
     const before = await readQueue(tx, stored);

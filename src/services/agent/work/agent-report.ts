@@ -12,7 +12,11 @@ import {
   ReportAgentRequest_State as State,
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { AgentExecution_Phase as Phase, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import {
+  AgentExecution_Phase as Phase,
+  AgentInputReceipt as Receipt,
+  AgentExecution_Status_Slot as Slot,
+} from "#gen/service/v1/agent_pb.js";
 import { hasStopped, phaseOfAgentExecution } from "../../../domain/agent/agent-execution.ts";
 import { requireDelivered } from "../../../domain/agent/agent-input.ts";
 import { newBlocks } from "../../../domain/agent/agent-output.ts";
@@ -31,11 +35,12 @@ import { removeTurnData } from "../../../store/agent/agent-input-turn.ts";
 import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { setProgress } from "../../../store/agent/agent-progress.ts";
 import { findLease, renewLease, resetAttempts, type StoredLease } from "../../../store/runner/work-lease.ts";
+import { setIdleSince } from "../../../store/runner/work-slot.ts";
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { cancelApprovals } from "../../approval/approval-end.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import { recordHeartbeat } from "../../runner/heartbeat.ts";
-import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
+import { type LeaseDependencies, ordersOf, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
 import { type Part, type PartResult, writeParts } from "../../runner/write-parts.ts";
 import { applyReportedState } from "./agent-reported-state.ts";
 import { reportEnvironmentOfAgent } from "./agent-with-environment-work.ts";
@@ -88,10 +93,11 @@ async function applyAgentReport(
     ? (stored?.lastSequence ?? 0)
     : await applyReport(tx, scope, lease, stored, req);
   // The report itself may have stopped the environment, and the agent execution with it.
-  const stop = isOver || (await findLease(tx.db, scope, lease.id))?.stop === 1;
+  const { stop, giveBack } = ordersOf(await findLease(tx.db, scope, lease.id));
   return create(ReportAgentResponseSchema, {
     expiresAt: timestampFromMs(expiresAt),
-    stop,
+    stop: isOver || stop,
+    giveBack: !isOver && giveBack,
     lastSequence: BigInt(lastSequence),
   });
 }
@@ -109,8 +115,9 @@ async function applyReport(
   const hasBegun = stored !== found;
   const hasSeen = await acknowledge(tx, stored.execution.id, req.seenInputIds, lease.fence);
   const lastSequence = await appendBlocks(tx, lease, stored, req);
-  await updateProgress(tx, lease, stored, req);
+  const slot = await updateProgress(tx, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
+  await updateIdleSince(tx, lease, { slot, startsWaiting, phase: phaseAfter(stored, req) });
   // Not for a process that has just been started: what an earlier one has asked for may be asked for again.
   if (startsWaiting && (await findLastSeenId(tx.db, stored.execution.id, lease.fence)) !== undefined)
     await cancelApprovals(
@@ -171,18 +178,23 @@ async function appendBlocks(
 /**
  * Updates the usage, also that of the goal. Time is counted with reports that come
  * anyway: at the end of a turn, and whenever the agent reports its usage.
+ *
+ * @returns the slot afterwards
  */
 async function updateProgress(
   tx: WriteTransaction,
   { fence }: StoredLease,
-  { execution, progress }: StoredAgentExecution,
-  { usage, mode, currentActivity, state }: ReportAgentRequest,
-): Promise<void> {
-  const reported = updatedProgress(progress, { usage, mode, currentActivity });
+  { execution, progress, stepKey }: StoredAgentExecution,
+  { usage, mode, currentActivity, state, canResume }: ReportAgentRequest,
+): Promise<AgentProgress["slot"]> {
+  // What a step's agent waits for is the end of its step.
+  const isShared = stepKey === null && (canResume ?? progress.slot !== undefined);
+  const slot = isShared ? (Slot.SHARED as const) : undefined;
+  const reported = updatedProgress(progress, { usage, mode, currentActivity, slot });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
   const doneThrough = state === State.WAITING ? await endTurn(tx, execution.id, fence, progress) : undefined;
-  if (!reported && inTurn === isInTurn && doneThrough === undefined) return;
+  if (!reported && inTurn === isInTurn && doneThrough === undefined) return slot;
   const after = reported ?? progress;
   const goalUse = addGoalUse(progress.goalUse, {
     goal: execution.status?.goal,
@@ -196,6 +208,7 @@ async function updateProgress(
     goalUse,
     ...(doneThrough !== undefined && { doneThrough }),
   });
+  return slot;
 }
 
 /**
@@ -212,4 +225,27 @@ async function endTurn(
   if (!last || last.place <= after) return undefined;
   await removeTurnData(tx, executionId, { after, through: last.place });
   return last.place;
+}
+
+interface Idleness {
+  readonly slot: AgentProgress["slot"];
+  readonly startsWaiting: boolean;
+  readonly phase: Phase;
+}
+
+/** Records since when an agent that can give its slot back waits for input, or that it does not. */
+async function updateIdleSince(
+  tx: WriteTransaction,
+  { id, idle_since: before, stop }: StoredLease,
+  { slot, startsWaiting, phase }: Idleness,
+): Promise<void> {
+  const isIdle = slot !== undefined && phase === Phase.WAITING_FOR_INPUT && stop === 0;
+  const since = startsWaiting ? tx.now : (before ?? tx.now);
+  const after = isIdle ? since : null;
+  if (after !== before) await setIdleSince(tx, id, after);
+}
+
+function phaseAfter({ execution }: StoredAgentExecution, { state }: ReportAgentRequest): Phase {
+  if (state === State.RUNNING) return Phase.RUNNING;
+  return state === State.WAITING ? Phase.WAITING_FOR_INPUT : phaseOfAgentExecution(execution);
 }

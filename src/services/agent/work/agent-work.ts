@@ -27,7 +27,7 @@ import { appendOutput } from "../../../store/agent/agent-output.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
-import { removeWork } from "../../../store/runner/work.ts";
+import { removeWork, STOP_GIVE_BACK } from "../../../store/runner/work.ts";
 import { releaseWork, resetAttempts } from "../../../store/runner/work-lease.ts";
 import type { Handle, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
@@ -36,6 +36,7 @@ import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorAssigner } from "../../workflow/execution/executor-assigner.ts";
 import { loseTurn } from "../agent-lost-turn.ts";
+import { restAgentExecution, takeSlot } from "../agent-slot.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
 import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
 import {
@@ -67,7 +68,9 @@ export const agentWork: WorkHandler = {
     const execution = begun
       ? await updateAgentExecution(tx, scope, stored.execution, begun)
       : stored.execution;
+    const idleSince = await takeSlot(tx, stored);
     return {
+      ...(idleSince !== undefined && { idleSince }),
       work: {
         case: "agent",
         value: await toAgentWork(tx, scope, { ...stored, execution }, environment, agent),
@@ -142,10 +145,12 @@ export const agentWork: WorkHandler = {
 async function endLostLease(
   tx: WriteTransaction,
   scope: Scope,
-  { id, attempt, fence }: StoredWork,
+  { id, attempt, fence, stop }: StoredWork,
   stored: StoredAgentExecution,
 ): Promise<void> {
   const { execution: before, lastSequence } = stored;
+  // Asked for its slot, it has nothing to do, whether the runner gave it back or was lost before it could.
+  if (stop === STOP_GIVE_BACK && (await restAgentExecution(tx, id, stored))) return;
   const after = lostAgentExecution(before);
   if (!after && !(await hasUnseenInput(tx.db, before.id))) {
     await resetAttempts(tx, id);

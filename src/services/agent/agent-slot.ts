@@ -1,0 +1,82 @@
+import {
+  AgentExecution_Phase as Phase,
+  AgentExecution_Status_Slot as Slot,
+} from "#gen/service/v1/agent_pb.js";
+import { isStopRequested, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
+import { updatedProgress } from "../../domain/agent/agent-progress.ts";
+import { hasUnseenInput } from "../../store/agent/agent-delivery.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import { findQueuedInputs } from "../../store/agent/agent-input.ts";
+import { setProgress } from "../../store/agent/agent-progress.ts";
+import { AGENT_SLOTS_LEVEL, mayStore } from "../../store/feature-level.ts";
+import { findLease } from "../../store/runner/work-lease.ts";
+import { askToGiveBack, putToRest, setIdleSince, wakeFromRest } from "../../store/runner/work-slot.ts";
+import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
+
+/**
+ * Asks the runner that holds an idle agent execution to give its slot back. No input is delivered under its lease from
+ * then on. One that has got an input in the meantime keeps its slot.
+ */
+export async function askForSlot(tx: WriteTransaction, scope: Scope, leaseId: string): Promise<void> {
+  const lease = await findLease(tx.db, scope, leaseId);
+  if (!mayStore(tx, AGENT_SLOTS_LEVEL)) return;
+  if (!lease || lease.leased_by === null || lease.idle_since === null || lease.stop !== 0) return;
+  const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+  if (stored && (await isIdle(tx, stored))) return askToGiveBack(tx, lease);
+  // It is looked at again when it has waited as long once more, or reports that it waits.
+  await setIdleSince(tx, lease.id, tx.now);
+}
+
+/**
+ * Ends a lease under which the slot was asked back, given back or lost with its runner. The agent execution rests until
+ * an input comes.
+ *
+ * @returns false when one has come already: the work is to be leased again
+ */
+export async function restAgentExecution(
+  tx: WriteTransaction,
+  id: Handle<"work">,
+  stored: StoredAgentExecution,
+): Promise<boolean> {
+  if (!(await isIdle(tx, stored))) return false;
+  await putToRest(tx, id);
+  await changeSlot(tx, stored, Slot.GIVEN_BACK);
+  return true;
+}
+
+/** Has an agent execution that has given its slot back leased again; others do not change. */
+export async function wakeAgentExecution(
+  tx: WriteTransaction,
+  { execution, progress }: Pick<StoredAgentExecution, "execution" | "progress">,
+): Promise<void> {
+  if (progress.slot === Slot.GIVEN_BACK) await wakeFromRest(tx, execution.id);
+}
+
+/**
+ * Records that an agent execution is leased.
+ * @returns the time since when it could give its slot back, now; undefined for one that does not wait, or cannot
+ */
+export async function takeSlot(
+  tx: WriteTransaction,
+  stored: StoredAgentExecution,
+): Promise<number | undefined> {
+  if (stored.progress.slot === Slot.GIVEN_BACK) await changeSlot(tx, stored, Slot.SHARED);
+  const isWaiting = phaseOfAgentExecution(stored.execution) === Phase.WAITING_FOR_INPUT;
+  return isWaiting && stored.progress.slot !== undefined ? tx.now : undefined;
+}
+
+async function isIdle(tx: WriteTransaction, { execution }: StoredAgentExecution): Promise<boolean> {
+  if (phaseOfAgentExecution(execution) !== Phase.WAITING_FOR_INPUT || isStopRequested(execution))
+    return false;
+  if (await hasUnseenInput(tx.db, execution.id)) return false;
+  return (await findQueuedInputs(tx.db, execution.id)).length === 0;
+}
+
+async function changeSlot(
+  tx: WriteTransaction,
+  { execution, progress }: StoredAgentExecution,
+  slot: NonNullable<StoredAgentExecution["progress"]["slot"]>,
+): Promise<void> {
+  const after = updatedProgress(progress, { slot });
+  if (after) await setProgress(tx, execution.id, after);
+}
