@@ -22,6 +22,7 @@
  *     tell WORDS         says the words to the run that started it
  *     wait SECONDS       ends the turn and asks to be woken
  *     goal STATUS        says how its goal stands, such as completed
+ *     resumable          says that another process of it can go on with the conversation
  *     show               answers what it was told when it was started
  *     leave              ends its program after the turn
  *     fail WORDS         complains and ends with an error
@@ -142,6 +143,8 @@ async function obey(line, message) {
       return waitFor(`timer-${count}`, { timer: `${Number(words)}s` });
     case "goal":
       return say({ type: "goal", status: words });
+    case "resumable":
+      return say({ type: "resumable" });
     case "show":
       return text(JSON.stringify(start));
     case "leave":

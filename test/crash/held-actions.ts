@@ -34,14 +34,28 @@ export interface World extends Places {
   stop(): Promise<void>;
 }
 
-export async function createWorld({ leaseSeconds }: { readonly leaseSeconds: number }): Promise<World> {
-  const args = ["--lease-duration", String(leaseSeconds)];
+/** How the processes of a world are started. */
+export interface WorldOptions {
+  readonly leaseSeconds: number;
+  /** More arguments of the server. */
+  readonly serverArgs?: readonly string[];
+  /** More arguments of the runner. */
+  readonly runnerArgs?: readonly string[];
+}
+
+export async function createWorld({
+  leaseSeconds,
+  serverArgs = [],
+  runnerArgs = [],
+}: WorldOptions): Promise<World> {
+  const args = ["--lease-duration", String(leaseSeconds), ...serverArgs];
   const host = await startScmHost({ kind: "github" });
   let server = await startServer({ args });
   const { token, dataDir } = server;
   const proxy = await startServerProxy(server);
   const { runnerId, exchangeToken } = await newExchangeToken(server);
-  const settings = { args: ["--allow-private-remotes", "--plain-http-hosts", host.host, "--slots", "16"] };
+  const remotes = ["--allow-private-remotes", "--plain-http-hosts", host.host];
+  const settings = { args: [...remotes, "--slots", "16", ...runnerArgs] };
   const source = "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT";
   const hostToken = { runnerId, host: host.host, token: host.token, source };
   await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", hostToken));

@@ -86,6 +86,25 @@ test("a report that says to stop ends the work", async () => {
   lease.interrupt("lost");
 });
 
+test("a renewal that asks for the slot ends the work for a time, and a stop after it changes nothing", async () => {
+  const ends: Outcome[] = [];
+  const lease = leaseAt(
+    {
+      renewLease: () => ({ expiresAt: inMs(30_000), giveBack: true }),
+      finishWork: ({ outcome }) => {
+        ends.push(outcome);
+        return {};
+      },
+    },
+    1,
+  );
+  expect(await interrupted(lease)).toBe("rest");
+  lease.interrupt("stop");
+  expect(lease.signal.reason.interruption).toBe("rest");
+  await lease.finish({ outcome: Outcome.RELEASED });
+  expect(ends).toEqual([Outcome.RELEASED]);
+});
+
 test.each([
   ["the lease is another's", lost],
   ["the account behind the work is blocked", refusal(Code.PermissionDenied, ErrorReason.ACCOUNT_BLOCKED)],
