@@ -1,5 +1,6 @@
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work_service_pb.js";
+import { EnvironmentWorkService as EnvironmentWorkContract } from "#gen/runner/v1/environment_work_service_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
 import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.js";
@@ -26,9 +27,11 @@ import { ServiceAccountService } from "./services/access/service-account-service
 import "./services/access/hooks.ts";
 import { handlerOf } from "./services/access/work-handlers.ts";
 import { AgentService } from "./services/agent/agent-service.ts";
+import { runsInEnvironment as runs } from "./services/agent/runs-in-environment.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
 import { ApprovalService } from "./services/approval/approval-service.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";
+import { EnvironmentWorkService } from "./services/environment/environment-work-service.ts";
 import { IdentityService } from "./services/identity/identity-service.ts";
 import { UserService } from "./services/identity/user-service.ts";
 import { SecurityService } from "./services/policy/security-service.ts";
@@ -46,7 +49,7 @@ export function implementations(
     implement(AccountContract, new AccountService(deps)),
     implement(AgentContract, new AgentService(deps)),
     implement(ApprovalContract, new ApprovalService(deps)),
-    implement(EnvironmentContract, new EnvironmentService(deps)),
+    implement(EnvironmentContract, new EnvironmentService({ ...deps, runs })),
     implement(EventContract, new EventService(deps)),
     implement(IdentityContract, new IdentityService()),
     implement(OrganizationContract, new OrganizationService(deps)),
@@ -60,5 +63,6 @@ export function implementations(
     implement(WorkflowContract, new WorkflowService(deps)),
     implement(WorkContract, new WorkService({ ...deps, handlerOf })),
     implement(AgentWorkContract, new AgentWorkService(deps)),
+    implement(EnvironmentWorkContract, new EnvironmentWorkService({ ...deps, runs })),
   ];
 }

@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
+import { EnvironmentWorkService } from "#gen/runner/v1/environment_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService } from "#gen/service/v1/account_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
@@ -36,4 +37,5 @@ export const CONTRACT: readonly DescService[] = [
   WorkflowService,
   WorkService,
   AgentWorkService,
+  EnvironmentWorkService,
 ];

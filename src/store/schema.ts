@@ -8,7 +8,11 @@ import type {
   AgentTable,
 } from "./agent/agent-schema.ts";
 import type { ApprovalDeciderTable, ApprovalTable } from "./approval/approval-schema.ts";
-import type { EnvironmentTable } from "./environment/environment-schema.ts";
+import type {
+  EnvironmentChangesTable,
+  EnvironmentFileDiffTable,
+  EnvironmentTable,
+} from "./environment/environment-schema.ts";
 import type {
   AccountTable,
   BlockReceiptTable,
@@ -75,6 +79,8 @@ export interface Schema {
   project_annotation: ProjectAnnotationTable;
   project_use: ProjectUseTable;
   environment: EnvironmentTable;
+  environment_changes: EnvironmentChangesTable;
+  environment_file_diff: EnvironmentFileDiffTable;
   service_account: ServiceAccountTable;
   organization_policies: OrganizationPoliciesTable;
   security_policy: SecurityPolicyTable;

@@ -131,6 +131,9 @@ const AGENTS = [
   "AgentService/WatchAgentExecution",
 ];
 
+// What is seen of environments.
+const ENVIRONMENTS = ["EnvironmentService/GetEnvironmentChanges", "EnvironmentService/GetEnvironmentDiff"];
+
 // What people are asked.
 const APPROVALS = [
   "ApprovalService/DecideApproval",
@@ -147,6 +150,7 @@ const WORK = [
   "AgentWorkService/StartStepAgent",
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",
+  "EnvironmentWorkService/ReportEnvironmentChanges",
   "WorkService/BeginInstance",
   "WorkService/FinishWork",
   "WorkService/GetHostCredential",
@@ -199,7 +203,16 @@ function operation({ parent, name }: DescMethod): string {
 
 describe("the operations of the contract", () => {
   test("are the specified ones and those that projects need around them", () => {
-    const all = [...SPECIFIED, ...ADDED, ...GOVERNING, ...WORKFLOWS, ...AGENTS, ...APPROVALS, ...WORK];
+    const all = [
+      ...SPECIFIED,
+      ...ADDED,
+      ...GOVERNING,
+      ...WORKFLOWS,
+      ...AGENTS,
+      ...ENVIRONMENTS,
+      ...APPROVALS,
+      ...WORK,
+    ];
     expect(methods.map(operation).sort()).toEqual(all.sort());
   });
 

@@ -95,6 +95,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ environmentId: world.environment, force: true }),
     { environmentId: "environment" },
   ),
+  "EnvironmentService/GetEnvironmentChanges": built((world) => ({ environmentId: world.heldEnvironment }), {
+    environmentId: "heldEnvironment",
+  }),
+  "EnvironmentService/GetEnvironmentDiff": built(
+    (world) => ({ environmentId: world.heldEnvironment, ...page }),
+    { environmentId: "heldEnvironment" },
+  ),
 
   "EventService/ListAuditLogs": built(
     () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),

@@ -1,5 +1,6 @@
 import { built, type Ids, type Operation } from "./operation.ts";
 import type { World } from "./world.ts";
+import { changesOf } from "./world-work.ts";
 
 const leased = (world: World) => ({ leaseId: world.lease, fence: "1" });
 const LEASED: Ids = { leaseId: "lease" };
@@ -58,4 +59,7 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ ...leased(world), host: "One.Example.org" }),
     LEASED,
   ),
+  "EnvironmentWorkService/ReportEnvironmentChanges": asRunner((world) => changesOf(world.heldEnvironment), {
+    environmentId: "heldEnvironment",
+  }),
 };

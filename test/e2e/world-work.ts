@@ -31,6 +31,37 @@ export async function environmentAtWork(call: Call, runnerToken: string, spec: o
   return id;
 }
 
+/** A report of two files that differ in an environment. */
+export function changesOf(environmentId: string) {
+  const counts = { changedFiles: 1, addedFiles: 1, addedLines: "2", deletedLines: "1" };
+  const changed = {
+    path: "hello/main.c",
+    kind: "KIND_CHANGED",
+    addedLines: "1",
+    deletedLines: "1",
+    sizeBytes: "12",
+    patch: "@@ -1 +1 @@\n-int main;\n+int main();\n",
+    oldMode: "100644",
+    newMode: "100644",
+  };
+  const added = {
+    path: "hello/notes.txt",
+    kind: "KIND_ADDED",
+    addedLines: "1",
+    sizeBytes: "6",
+    patch: "@@ -0,0 +1 @@\n+a note\n",
+    newMode: "100644",
+  };
+  return {
+    environmentId,
+    repositories: [{ folder: "hello", branch: "mend", commitsAhead: 2, counts }],
+    diffs: [
+      { base: "DIFF_BASE_ENVIRONMENT", files: [changed, added] },
+      { base: "DIFF_BASE_LAST_TURN", files: [added] },
+    ],
+  };
+}
+
 /** An agent run that the runner has taken on, with two messages in its queue and two blocks of output. */
 export async function agentAtWork(
   call: Call,

@@ -27,7 +27,7 @@ import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, withServerData } from "../harness/member.ts";
 import type { TestServer } from "../harness/server.ts";
-import { agentAtWork, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
+import { agentAtWork, changesOf, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
 export interface World {
@@ -44,6 +44,8 @@ export interface World {
   readonly approval: string;
   /** The run of that work, with two blocks of output. */
   readonly heldAgentExecution: string;
+  /** The environment of that work, of which `runner` has reported what has changed. */
+  readonly heldEnvironment: string;
   /** A run that has stopped. */
   readonly endedAgentExecution: string;
   /** An entry of the audit trail, about `project`. */
@@ -94,6 +96,7 @@ export function nowhere(): World {
     auditLogEntry: v7(),
     environment: v7(),
     heldAgentExecution: v7(),
+    heldEnvironment: v7(),
     environmentClass: v7(),
     hostToken: v7(),
     integration: v7(),
@@ -163,6 +166,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
   const agents = await addAgents(server, identity.organizationId);
   const agentId = agents[0] ?? "";
   const held = await agentAtWork(call, registered.token, { agentId, environmentId });
+  await call("EnvironmentWorkService/ReportEnvironmentChanges", changesOf(environmentId), registered.token);
   const { runnerId } = runner;
   const session = v7();
   const environments: string[] = [];
@@ -262,6 +266,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
     ...step,
     agent: agentId,
     ...held,
+    heldEnvironment: environmentId,
     agentExecution: runs[0] ?? "",
     approval: await askTwice(server, identity, runs[0] ?? ""),
     endedAgentExecution: runs[1] ?? "",

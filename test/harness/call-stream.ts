@@ -15,7 +15,7 @@ export function isStream(operation: string): boolean {
 
 /** Returns the package of an operation, by its service. */
 export function packageOf(operation: string): string {
-  return /^(Agent)?WorkService\//.test(operation) ? "runner.v1" : "service.v1";
+  return /^(Agent|Environment)?WorkService\//.test(operation) ? "runner.v1" : "service.v1";
 }
 
 /** Returns the first message of a stream, or the error that ends it, like the response of a unary call. */

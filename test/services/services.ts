@@ -6,6 +6,7 @@ import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { RunnerService } from "../../src/services/access/runner-service.ts";
+import { runsInEnvironment as runs } from "../../src/services/agent/runs-in-environment.ts";
 import { EnvironmentService } from "../../src/services/environment/environment-service.ts";
 import { IdentityService } from "../../src/services/identity/identity-service.ts";
 import { UserService } from "../../src/services/identity/user-service.ts";
@@ -17,7 +18,7 @@ import { operationsOf, type TestStore } from "../harness/test-store.ts";
 /** Everything a caller can do, and what the tests often need done. */
 export function servicesOf({ deps }: TestStore, caller: Caller) {
   const projects = operationsOf(ProjectContract, new ProjectService({ ...deps, findEnvironment }), caller);
-  const environments = operationsOf(EnvironmentContract, new EnvironmentService(deps), caller);
+  const environments = operationsOf(EnvironmentContract, new EnvironmentService({ ...deps, runs }), caller);
   const runners = operationsOf(RunnerContract, new RunnerService(deps), caller);
   const configuration = operationsOf(
     RunnerConfigurationContract,

@@ -9,6 +9,7 @@ import type { PaginationRequest, PaginationResponse, SortOrder } from "./paginat
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { DiffBase, EnvironmentChanges, EnvironmentFileDiff } from "./environment_changes_pb.js";
 
 /**
  * Describes the file service/v1/environment_service.proto.
@@ -513,6 +514,129 @@ export declare type DeleteEnvironmentResponse = Message<"service.v1.DeleteEnviro
 export declare const DeleteEnvironmentResponseSchema: GenMessage<DeleteEnvironmentResponse>;
 
 /**
+ * Whose changes to return.
+ *
+ * @generated from message service.v1.GetEnvironmentChangesRequest
+ */
+export declare type GetEnvironmentChangesRequest = Message<"service.v1.GetEnvironmentChangesRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+};
+
+/**
+ * Describes the message service.v1.GetEnvironmentChangesRequest.
+ * Use `create(GetEnvironmentChangesRequestSchema)` to create a new message.
+ */
+export declare const GetEnvironmentChangesRequestSchema: GenMessage<GetEnvironmentChangesRequest>;
+
+/**
+ * What has changed.
+ *
+ * @generated from message service.v1.GetEnvironmentChangesResponse
+ */
+export declare type GetEnvironmentChangesResponse = Message<"service.v1.GetEnvironmentChangesResponse"> & {
+  /**
+   * The summary.
+   *
+   * @generated from field: service.v1.EnvironmentChanges changes = 1;
+   */
+  changes?: EnvironmentChanges | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetEnvironmentChangesResponse.
+ * Use `create(GetEnvironmentChangesResponseSchema)` to create a new message.
+ */
+export declare const GetEnvironmentChangesResponseSchema: GenMessage<GetEnvironmentChangesResponse>;
+
+/**
+ * Which diff to return.
+ *
+ * @generated from message service.v1.GetEnvironmentDiffRequest
+ */
+export declare type GetEnvironmentDiffRequest = Message<"service.v1.GetEnvironmentDiffRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * What to compare with. Unspecified: with what was checked out.
+   *
+   * @generated from field: service.v1.DiffBase base = 2;
+   */
+  base: DiffBase;
+
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 3;
+   */
+  pagination?: PaginationRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetEnvironmentDiffRequest.
+ * Use `create(GetEnvironmentDiffRequestSchema)` to create a new message.
+ */
+export declare const GetEnvironmentDiffRequestSchema: GenMessage<GetEnvironmentDiffRequest>;
+
+/**
+ * A page of a diff.
+ *
+ * @generated from message service.v1.GetEnvironmentDiffResponse
+ */
+export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironmentDiffResponse"> & {
+  /**
+   * Where the diff goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The files of this page.
+   *
+   * @generated from field: repeated service.v1.EnvironmentFileDiff files = 2;
+   */
+  files: EnvironmentFileDiff[];
+
+  /**
+   * Names the state that is shown, 64 hexadecimal digits: it is the same on all
+   * pages of one state, and another when any file of the diff differs.
+   *
+   * @generated from field: string digest = 3;
+   */
+  digest: string;
+
+  /**
+   * When the runner looked at the working trees.
+   *
+   * @generated from field: google.protobuf.Timestamp refreshed_at = 4;
+   */
+  refreshedAt?: Timestamp | undefined;
+
+  /**
+   * Number of files that differ and are on no page, since more than 2,000 do.
+   *
+   * @generated from field: int32 files_left_out = 5;
+   */
+  filesLeftOut: number;
+};
+
+/**
+ * Describes the message service.v1.GetEnvironmentDiffResponse.
+ * Use `create(GetEnvironmentDiffResponseSchema)` to create a new message.
+ */
+export declare const GetEnvironmentDiffResponseSchema: GenMessage<GetEnvironmentDiffResponse>;
+
+/**
  * Manages the environments of the caller's organization. The operations record
  * what is wanted; runners bring it about, and an environment's status tells how
  * far they are. Every operation answers unauthenticated without a valid token,
@@ -632,6 +756,38 @@ export declare const EnvironmentService: GenService<{
     methodKind: "unary";
     input: typeof DeleteEnvironmentRequestSchema;
     output: typeof DeleteEnvironmentResponseSchema;
+  },
+  /**
+   * Returns what has changed in an environment's repositories, as its runner has
+   * reported it last: after each turn of an agent and each step of an action. It
+   * stays readable after the environment is gone, as long as an agent run or an
+   * action of a workflow belongs to it. Callable by those who may read an agent
+   * run in the environment, by the environment's creator and by administrators of
+   * the organization. Errors: permission_denied for everybody else in it;
+   * not_found, also when nothing was reported yet.
+   *
+   * @generated from rpc service.v1.EnvironmentService.GetEnvironmentChanges
+   */
+  getEnvironmentChanges: {
+    methodKind: "unary";
+    input: typeof GetEnvironmentChangesRequestSchema;
+    output: typeof GetEnvironmentChangesResponseSchema;
+  },
+  /**
+   * Returns a page of the files that differ, each with its patch, in the order of
+   * their repositories and paths. What a page shows is of one state, which its
+   * digest names; a page token of a state that is there no more goes on at the same
+   * place of the present one. At most 4 MiB of an environment are kept: patches
+   * that do not fit are left out, and the counts of the summary hold all the same.
+   * Callable as GetEnvironmentChanges. Errors: as GetEnvironmentChanges;
+   * invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.EnvironmentService.GetEnvironmentDiff
+   */
+  getEnvironmentDiff: {
+    methodKind: "unary";
+    input: typeof GetEnvironmentDiffRequestSchema;
+    output: typeof GetEnvironmentDiffResponseSchema;
   },
 }>;
 

@@ -1,5 +1,6 @@
 import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
+import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
 import {
   ADMINISTRATORS,
   CREATORS,
@@ -18,7 +19,6 @@ const OWN_TOKENS = "the caller's own tokens";
 const HOST_TOKENS = "tokens of the caller itself";
 const PREBUILDS = "prebuilds run as the caller, the project's creator or a service account";
 const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
-const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
 
 /**
  * The permissions table: the permission that each operation of the contract needs, and the roles
@@ -43,41 +43,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
   ...AGENT_PERMISSIONS,
 
-  "EnvironmentService/GetEnvironment": {
-    permission: "get_environment",
-    grants: { ...MEMBERS, runner: "own", environment: "own" },
-    own: OWN_ENVIRONMENTS,
-  },
-  "EnvironmentService/ListEnvironments": {
-    permission: "list_environments",
-    grants: { ...MEMBERS, runner: "own" },
-    own: "the environments on the runner",
-  },
-  "EnvironmentService/CreateEnvironment": {
-    permission: "create_environment",
-    grants: MEMBERS,
-    condition: "the organization's policies",
-  },
-  "EnvironmentService/CreateEnvironmentFromProject": {
-    permission: "create_environment",
-    grants: MEMBERS,
-    condition: "the organization's policies",
-  },
-  "EnvironmentService/StartEnvironment": {
-    permission: "start_environment",
-    grants: CREATORS,
-    own: OWNED_BY_CREATOR,
-  },
-  "EnvironmentService/StopEnvironment": {
-    permission: "stop_environment",
-    grants: CREATORS,
-    own: OWNED_BY_CREATOR,
-  },
-  "EnvironmentService/DeleteEnvironment": {
-    permission: "delete_environment",
-    grants: CREATORS,
-    own: OWNED_BY_CREATOR,
-  },
+  ...ENVIRONMENT_PERMISSIONS,
 
   "EventService/ListAuditLogs": { permission: "list_audit_logs", grants: ADMINISTRATORS },
   "EventService/GetAuditLog": { permission: "get_audit_log", grants: ADMINISTRATORS },

@@ -114,4 +114,9 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentWorkService/RequestApproval": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/StartStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
   "AgentWorkService/GetStepAgent": { permission: "work", grants: EVERY_RUNNER, own: LEASED },
+  "EnvironmentWorkService/ReportEnvironmentChanges": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "environments on the runner",
+  },
 };

@@ -1,5 +1,6 @@
 import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
 import { withProgress } from "../../domain/agent/agent-execution.ts";
+import { applyChanges } from "../../domain/environment/environment-changes.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
@@ -7,6 +8,7 @@ import { findAgentExecution, type StoredAgentExecution } from "../../store/agent
 import { findSubagents } from "../../store/agent/agent-execution-search.ts";
 import { findPendingApprovalIds } from "../../store/approval/approval.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
+import { findChangesOf } from "../../store/environment/environment-changes.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
@@ -41,7 +43,7 @@ export async function runnerOf(
   return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
 }
 
-/** Returns an agent execution as responses contain it, with its progress, sub-agents and pending approvals. */
+/** Returns an agent execution as responses contain it, with its progress, sub-agents, pending approvals and outputs. */
 export async function presentAgentExecution(
   db: Reader,
   scope: Scope,
@@ -60,7 +62,13 @@ export async function presentAgentExecutions(
   const ids = stored.map(({ execution }) => execution.id);
   const subagents = await findSubagents(db, scope, ids);
   const approvals = await findPendingApprovalIds(db, scope, ids);
-  return stored.map(({ execution, progress }) =>
-    withProgress(execution, progress, subagents.get(execution.id) ?? [], approvals.get(execution.id)),
-  );
+  const environments = [...new Set(stored.map(({ environmentId }) => environmentId))];
+  const changes = await findChangesOf(db, scope, environments);
+  return stored.map(({ execution, progress, environmentId }) => {
+    const { id } = execution;
+    const presented = withProgress(execution, progress, subagents.get(id) ?? [], approvals.get(id));
+    const changed = changes.get(environmentId);
+    if (changed && presented.status) applyChanges(presented.status, changed.changes, changed.version);
+    return presented;
+  });
 }

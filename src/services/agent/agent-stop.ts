@@ -16,6 +16,7 @@ import {
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
+import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -50,6 +51,7 @@ export function deleteAgentExecution(
     requireAgentExecutionStopped(execution);
     await removeApprovalsOf(tx, caller, execution.id);
     await removeAgentExecution(tx, caller, execution);
+    await removeUnownedChanges(tx, caller, environmentId);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};
   });

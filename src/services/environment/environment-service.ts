@@ -6,6 +6,8 @@ import type {
   CreateEnvironmentFromProjectRequest,
   CreateEnvironmentRequest,
   DeleteEnvironmentRequest,
+  GetEnvironmentChangesRequest,
+  GetEnvironmentDiffRequest,
   GetEnvironmentRequest,
   ListEnvironmentsRequest,
   StartEnvironmentRequest,
@@ -48,15 +50,17 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
+import { getEnvironmentChanges, getEnvironmentDiff } from "./changes-read.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
+import type { EnvironmentWorkDependencies } from "./environment-work-service.ts";
 
 /** The service of environments: it sets their desired phase, which runners bring about. */
 export class EnvironmentService implements ServiceImpl<typeof Contract> {
-  readonly #deps: ServiceDependencies;
+  readonly #deps: EnvironmentWorkDependencies;
 
-  constructor(deps: ServiceDependencies) {
+  constructor(deps: EnvironmentWorkDependencies) {
     this.#deps = deps;
   }
 
@@ -130,6 +134,12 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
       return {};
     });
   }
+
+  getEnvironmentChanges = (req: GetEnvironmentChangesRequest, ctx: HandlerContext) =>
+    getEnvironmentChanges(this.#deps, req, ctx);
+
+  getEnvironmentDiff = (req: GetEnvironmentDiffRequest, ctx: HandlerContext) =>
+    getEnvironmentDiff(this.#deps, req, ctx);
 }
 
 async function createEnvironment(

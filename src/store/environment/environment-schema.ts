@@ -28,3 +28,34 @@ export interface EnvironmentTable {
   /** Setters of its source, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
 }
+
+/** What has changed in an environment, as its runner reported it last. */
+export interface EnvironmentChangesTable {
+  /** Id of the environment, which may have been removed. */
+  environment_id: string;
+  organization_id: string;
+  /** The creator of the environment. */
+  creator_id: string;
+  creator_principal: number;
+  /** Id of the action that the environment was created for, with which the row goes; null for none. */
+  action_id: string | null;
+  refreshed_at: number;
+  /** Number of reports that changed anything. */
+  version: number;
+  /** EnvironmentChanges. */
+  body: string;
+  /** JSON of StoredDiff by the number of its base, see environment-changes.ts. */
+  diffs: string;
+}
+
+/** What differs in one file. */
+export interface EnvironmentFileDiffTable {
+  environment_id: string;
+  organization_id: string;
+  /** DiffBase by number. */
+  base: number;
+  /** Place in the diff, from 1. */
+  place: number;
+  /** EnvironmentFileDiff. */
+  body: string;
+}

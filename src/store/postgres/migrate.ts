@@ -19,6 +19,7 @@ import * as thirtieth from "./migrations/0030-secret.ts";
 import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
 import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
+import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -91,6 +92,7 @@ export function migrations(): readonly Migration[] {
     thirtyFirst,
     thirtyThird,
     thirtyFourth,
+    thirtySixth,
   ];
 }
 

@@ -33,6 +33,7 @@ import * as thirtieth from "./migrations/0030-secret.ts";
 import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
 import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
+import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -92,6 +93,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtyFirst,
   thirtyThird,
   thirtyFourth,
+  thirtySixth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -1,0 +1,55 @@
+import { CREATORS, MEMBERS, OWNED_BY_CREATOR, type Permission } from "./grants.ts";
+
+const CONTENT =
+  "environments that the caller made, and those of agent runs that it may read; administrators: every one";
+const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
+
+/** Rows of the permissions table for environments. */
+export const ENVIRONMENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "EnvironmentService/GetEnvironment": {
+    permission: "get_environment",
+    grants: { ...MEMBERS, runner: "own", environment: "own" },
+    own: OWN_ENVIRONMENTS,
+  },
+  "EnvironmentService/ListEnvironments": {
+    permission: "list_environments",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the environments on the runner",
+  },
+  "EnvironmentService/CreateEnvironment": {
+    permission: "create_environment",
+    grants: MEMBERS,
+    condition: "the organization's policies",
+  },
+  "EnvironmentService/CreateEnvironmentFromProject": {
+    permission: "create_environment",
+    grants: MEMBERS,
+    condition: "the organization's policies",
+  },
+  "EnvironmentService/StartEnvironment": {
+    permission: "start_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/StopEnvironment": {
+    permission: "stop_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/DeleteEnvironment": {
+    permission: "delete_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+
+  "EnvironmentService/GetEnvironmentChanges": {
+    permission: "get_environment_changes",
+    grants: MEMBERS,
+    condition: CONTENT,
+  },
+  "EnvironmentService/GetEnvironmentDiff": {
+    permission: "get_environment_changes",
+    grants: MEMBERS,
+    condition: CONTENT,
+  },
+};
