@@ -13,4 +13,5 @@ if (major < 24) {
 // the next starts take half as long.
 const { enableCompileCache } = await import("node:module");
 enableCompileCache(`${import.meta.dirname}/../node_modules/.cache/compile`);
+await import("./resolution-cache.js");
 await import("../src/main.ts");
