@@ -6,14 +6,14 @@ import { ServerReflection, ServerReflectionRequestSchema } from "#gen/grpc/refle
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { post } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 import { bearer } from "./speak/connect.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   ({ organizationId } = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body);
 });
 afterAll(stopAll);

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   ({ organizationId } = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body);
 });
 afterAll(stopAll);

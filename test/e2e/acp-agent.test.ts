@@ -4,7 +4,7 @@ import { closeConversations, startConversation } from "../harness/agent-conversa
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll } from "../harness/server.ts";
+import { runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterEach(async () => {
@@ -16,7 +16,7 @@ afterAll(stopAll);
 const PROGRAM = join(ROOT, "test/harness/acp-agent.ts");
 
 test("an agent of the protocol goes on with its session after its runner was killed in the middle of a turn", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const command = JSON.stringify([process.execPath, PROGRAM, JSON.stringify({ resume: true })]);
   const data = ["--data-dir", server.dataDir];
   const added = await runCommand([
@@ -57,7 +57,7 @@ test("an agent of the protocol goes on with its session after its runner was kil
 });
 
 test("an agent is told of the MCP servers that it was registered with", async () => {
-  const server = await startServer();
+  const server = await startHostedServer();
   const command = JSON.stringify([process.execPath, PROGRAM, "{}"]);
   const data = ["--data-dir", server.dataDir];
   const servers = ["--mcp-server", "docs=https://docs.example.org/mcp", "--mcp-server", "files=mcp-files ."];

@@ -4,16 +4,16 @@ import { v7 } from "uuid";
 import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { type LogStream, streamLogs } from "../harness/log-stream.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 
 const KIB = 1024;
 const PIECE = 64 * KIB;
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: FakeRunner;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   runner = await registerRunner(server);
 });
 afterAll(stopAll);

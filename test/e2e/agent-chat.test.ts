@@ -13,14 +13,20 @@ import {
 } from "../harness/agent-conversation.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 const chats: ChildProcess[] = [];
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
 });

@@ -5,12 +5,12 @@ import { AGENT_PRESETS } from "../../src/commands/agent-presets.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { ROOT } from "../harness/program.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organization: { organizationId: string; token: string };
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   organization = await addOrganization(server, "Harbour");
 });
 afterAll(stopAll);

@@ -14,7 +14,7 @@ import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
@@ -24,12 +24,12 @@ type Body = Answer["body"];
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: RunnerProcess;
 let repository: BareRepository;
 let logFile: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   logFile = join(temporaryFolder(), "got");
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   await addScriptedAgent(server, logFile);

@@ -10,17 +10,17 @@ import {
 } from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
 import { decisionOf } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 /** The most that an image may have (contract, ImageInput.data). */
 const MOST_IMAGE_BYTES = 4 * 1024 * 1024;
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 let run: LeasedAgentExecution;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);

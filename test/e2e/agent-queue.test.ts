@@ -8,13 +8,13 @@ import {
   type LeasedAgentExecution,
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 let run: LeasedAgentExecution;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);

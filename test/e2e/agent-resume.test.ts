@@ -12,7 +12,14 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
@@ -24,12 +31,12 @@ afterAll(stopAll);
 
 const PROGRAM = join(ROOT, "test/harness/acp-agent.ts");
 
-async function addAgent(server: TestServer, form: string, command: readonly string[]): Promise<void> {
+async function addAgent(server: ReachableServer, form: string, command: readonly string[]): Promise<void> {
   const options = ["--form", form, "--command", JSON.stringify(command), "--default"];
   const { code, stderr } = await runCommand(["agent", "add", form, ...options, "--data-dir", server.dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
 }
-const addAcpAgent = (server: TestServer, options: object) =>
+const addAcpAgent = (server: ReachableServer, options: object) =>
   addAgent(server, "acp", [process.execPath, PROGRAM, JSON.stringify(options)]);
 
 async function stopped(conversation: Conversation): Promise<Conversation> {
@@ -37,12 +44,12 @@ async function stopped(conversation: Conversation): Promise<Conversation> {
   await conversation.untilPhase("STOPPED");
   return conversation;
 }
-const resume = (place: Pick<TestServer, "url" | "token">, { id }: Conversation, more: object = {}) =>
+const resume = (place: Pick<ReachableServer, "url" | "token">, { id }: Conversation, more: object = {}) =>
   startConversation(place, { resumeFrom: id, ...more });
 const says = (content: string) => ({ userInput: { inputs: [{ text: { content } }] } });
 
 /** Returns the blocks of a run as the list shows them, in pages of one, as numbers and texts. */
-async function listed(server: TestServer, { id }: Conversation): Promise<string[]> {
+async function listed(server: ReachableServer, { id }: Conversation): Promise<string[]> {
   const blocks: string[] = [];
   for (let token = ""; ; ) {
     const request = { agentExecutionId: id, pagination: { pageSize: 1, token } };
@@ -57,7 +64,7 @@ async function listed(server: TestServer, { id }: Conversation): Promise<string[
 test.each([["resume"], ["load"]])(
   "an agent of the protocol goes on with the session of a stopped run by session/%s, and with its blocks",
   async (ability) => {
-    const server = await startServer({ args: LONG_LEASES });
+    const server = await startHostedServer({ args: LONG_LEASES });
     await addAcpAgent(server, { [ability]: true });
     await startRegisteredRunner(server);
     const first = await startConversation(server, { name: "Mend it", ...says("echo the first words") });
@@ -89,7 +96,7 @@ test.each([["resume"], ["load"]])(
 );
 
 test("a run whose agent cannot go on with the session fails and says so", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, {});
   await startRegisteredRunner(server);
   const first = await startConversation(server, says("echo words"));
@@ -102,7 +109,7 @@ test("a run whose agent cannot go on with the session fails and says so", async 
 });
 
 test("an agent of JSON lines is told the conversation that it goes on with", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   await startRegisteredRunner(server);
   const first = await startConversation(server, says("echo one"));
@@ -118,7 +125,7 @@ test("an agent of JSON lines is told the conversation that it goes on with", asy
 });
 
 test("a program of plain text goes on by the recipe of the page", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   // It keeps conversations in files of its HOME, by the names that it is given.
   const coder = 'cd && case $2 in --session) : > "$3";; esac && cat >> "$3" && cat "$3"';
   const recipe =
@@ -134,7 +141,7 @@ test("a program of plain text goes on by the recipe of the page", async () => {
 });
 
 test("a run goes on although its runner is killed in the middle of the resumption", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, { resume: true });
   const { stateDir, kill } = await startRegisteredRunner(server);
   const first = await startConversation(server, says("echo the first words"));
@@ -179,7 +186,7 @@ test("a run goes on although the server is killed in the middle of the resumptio
 });
 
 test("a run is resumed once, and each refusal says what to do", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   const first = await startConversation(server);
   const answer = async (request: object) => {

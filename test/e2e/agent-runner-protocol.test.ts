@@ -13,13 +13,13 @@ import {
   leasedAgentExecution,
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "@jest/globals";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll } from "../harness/server.ts";
+import { runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterAll(async () => {
@@ -19,7 +19,7 @@ test(
   "one runner holds as many agent runs as it has slots, and each of them gets its inputs",
   async () => {
     // Those that have waited long keep their slots, however slow the machine is.
-    const server = await startServer({ args: ["--agent-slot-time", "86400"] });
+    const server = await startHostedServer({ args: ["--agent-slot-time", "86400"] });
     // Of the plain form, so that a run that waits has a stream of inputs and no process.
     const add = ["--command", '["cat"]', "--form", "text", "--default", "--data-dir", server.dataDir];
     expect((await runCommand(["agent", "add", "echo", ...add])).code).toBe(0);

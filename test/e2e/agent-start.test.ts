@@ -9,14 +9,14 @@ import {
   leaseAgentExecution,
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 type Body = Answer["body"];
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

@@ -8,13 +8,13 @@ import {
   leaseAgentExecution,
   leasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

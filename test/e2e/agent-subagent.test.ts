@@ -10,12 +10,12 @@ import {
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { decisionOf } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 

@@ -14,16 +14,16 @@ import {
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 /** What takes a few seconds on a machine that does nothing else. */
 const LONG_MS = 180_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);
@@ -42,7 +42,7 @@ async function wakesOf(run: LeasedAgentExecution): Promise<Answer["body"][]> {
 }
 
 /** Lets the time of these timers come, whichever runs have them. */
-function runOut(on: Pick<TestServer, "dataDir">, ...ids: readonly string[]): Promise<unknown> {
+function runOut(on: Pick<ReachableServer, "dataDir">, ...ids: readonly string[]): Promise<unknown> {
   return withServerData(on, (store) =>
     store.write(SYSTEM, "test", ({ db, now }) =>
       builderOf(db)
@@ -55,7 +55,7 @@ function runOut(on: Pick<TestServer, "dataDir">, ...ids: readonly string[]): Pro
 }
 
 /** The same runner, as it calls another server. */
-function runnerAt(at: TestServer, { runnerId, token, environmentClassId }: FakeRunner): FakeRunner {
+function runnerAt(at: ReachableServer, { runnerId, token, environmentClassId }: FakeRunner): FakeRunner {
   return runnerOf(at, { runnerId, token, environmentClassIds: [environmentClassId] });
 }
 
@@ -164,7 +164,7 @@ describe("a timer and a server that is killed", () => {
         timer: `${1 + index * 0.25}s`,
       }));
       await run.wait([...timers, { id: "later", timer: "3600s" }]);
-      const seenBy = (current: TestServer) =>
+      const seenBy = (current: ReachableServer) =>
         leasedAgentExecution({ ...first, server: current }, run.id, run.work);
       for (let kills = 0; kills < 3; kills++) {
         await here.kill();

@@ -15,15 +15,15 @@ import {
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 
 /** What takes a few seconds on a machine that does nothing else. */
 const LONG_MS = 180_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);

@@ -7,7 +7,14 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
@@ -75,7 +82,7 @@ const untilNoWorkspace = (stateDir: string) =>
   );
 
 test("an action waits for people without the runner's slot, and goes on with its files", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const { stateDir } = await startRegisteredRunner(server, { args: ["--slots", "1"] });
   const run = await start(server);
   const approval = await waitsFor(server, run);
@@ -99,7 +106,7 @@ test("an action waits for people without the runner's slot, and goes on with its
 });
 
 test("files of secrets leave the runner while an action waits, and come back with its next lease", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const { stateDir } = await startRegisteredRunner(server);
   const call = (operation: string, body: object) => succeeded(post(server, operation, body));
   const { organizationId } = await call("IdentityService/GetAuthenticatedIdentity", {});
@@ -117,7 +124,7 @@ test("files of secrets leave the runner while an action waits, and come back wit
 });
 
 test("a denial, and a stop, leave no files with the runner", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const { stateDir } = await startRegisteredRunner(server);
   const denied = await start(server);
   await decide(server, "deny", await waitsFor(server, denied));
@@ -190,7 +197,7 @@ test("a server that is killed while the runner lets go of the action asks once i
 });
 
 test("a runner that is lost after the approval begins again, and asks nobody again", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const gate = join(temporaryFolder(), "gate");
   const { kill, stateDir } = await startRegisteredRunner(server);
   const run = await start(server, [

@@ -2,14 +2,14 @@ import { userInfo } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let user: string;
 let runners: string[];
 let startTime: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   await addOrganization(server, "Another");
   user = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body.subject.id;
   // From the newest entry on: what the first start did is before.

@@ -6,12 +6,18 @@ import { copyData } from "../harness/data-config.ts";
 import { testOnSqlite } from "../harness/engine.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { columnsOf, tablesOf, tampering, withRawData } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 
-let server: TestServer;
+let server: HostedServer;
 let organization: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   organization = (await addOrganization(server, "Second")).organizationId;
   for (let made = 0; made < 3; made++) await post(server, "RunnerService/CreateRunner", { name: `r${made}` });
   await server.stop();
@@ -88,7 +94,7 @@ describe("chartroom audit verify", () => {
   });
 
   test("misses one that an earlier release made, once a server of this one has started", async () => {
-    const old = await startServer();
+    const old = await startHostedServer();
     const { organizationId } = await addOrganization(old, "Made before");
     await old.stop();
     // As the earlier release left the installation's chain: with the accounts alone, and no hash yet.
@@ -99,7 +105,7 @@ describe("chartroom audit verify", () => {
         hash = null, previous_hash = null, key_id = null where organization_id is null;
       update installation set sequence = 2, chain_hash = null`),
     );
-    await (await startServer({ dataDir: old.dataDir })).stop();
+    await (await startHostedServer({ dataDir: old.dataDir })).stop();
     const holds = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
     expect([holds.code, holds.stdout]).toEqual([0, expect.stringMatching(/^installation: 4 rows, 4 hold; /)]);
     await removeOrganization(old.dataDir, organizationId);
@@ -108,15 +114,15 @@ describe("chartroom audit verify", () => {
   });
 
   test("follows a chain over a rotation of the keys, beyond which repetitions are known too", async () => {
-    const old = await startServer();
+    const old = await startHostedServer();
     const { token } = old;
-    const create = (to: TestServer) =>
+    const create = (to: HostedServer) =>
       post(to, "RunnerService/CreateRunner", { name: "rotated" }, token, { "idempotency-key": "rotated" });
     const first = await create(old);
     await old.stop();
     const { dataDir } = old;
     expect((await runCommand(["keys", "rotate", "--data-dir", dataDir])).code).toBe(0);
-    const rotated = await startServer({ dataDir });
+    const rotated = await startHostedServer({ dataDir });
     const second = await create(rotated);
     expect(second.header.get("idempotency-replayed")).toBe("true");
     expect(second.body.runner).toEqual(first.body.runner);

@@ -5,11 +5,11 @@ import { insertToken } from "../../src/store/identity/token.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { dataConfigOf } from "../harness/data-config.ts";
-import type { TestServer } from "../harness/server.ts";
+import type { ReachableServer } from "../harness/server.ts";
 
 /** Authorization headers that open nothing, by what is wrong with them; undefined sends none. */
 export async function badAuthorizations(
-  server: TestServer,
+  server: ReachableServer,
 ): Promise<Readonly<Record<string, string | undefined>>> {
   const revoked = await revokedToken(server);
   const { exchangeToken } = await called(server, "RunnerService/CreateRunner", { name: "In the attic" });
@@ -35,7 +35,7 @@ function withTypo(token: string): string {
   return token.slice(0, at) + (token[at] === "a" ? "b" : "a") + token.slice(at + 1);
 }
 
-async function revokedToken(server: TestServer): Promise<string> {
+async function revokedToken(server: ReachableServer): Promise<string> {
   const { token } = await called(server, "UserService/CreatePersonalAccessToken", { description: "revoked" });
   const { personalAccessTokens } = await called(server, "UserService/ListPersonalAccessTokens", {});
   const { id } = personalAccessTokens.at(-1);
@@ -46,7 +46,7 @@ async function revokedToken(server: TestServer): Promise<string> {
 }
 
 /** No operation makes a token that has expired: the row is written beside the server, as time would leave it. */
-async function expiredToken(server: TestServer): Promise<string> {
+async function expiredToken(server: ReachableServer): Promise<string> {
   const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
   const { dataDir } = server;
   const { store, keys } = await openData(dataConfigOf(dataDir));
@@ -79,7 +79,7 @@ async function expiredToken(server: TestServer): Promise<string> {
 }
 
 async function called(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   operation: string,
   body: unknown,
 ): Promise<Answer["body"]> {

@@ -21,7 +21,7 @@ import {
   testWith,
 } from "../harness/program.ts";
 import { recordingPlugins } from "../harness/recording-plugins.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 
 const page = fencedBlocks("docs/clients.md");
 const official = file_buf_validate_validate.proto.options;
@@ -35,9 +35,9 @@ const environment = {
   PATH: `${PROGRAMS}${delimiter}${terminalEnvironment().PATH}`,
 };
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -5,11 +5,18 @@ import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { testOnSqlite } from "../harness/engine.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -11,11 +11,11 @@ import {
 import { succeeded } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { leaseAgentExecution } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll } from "../harness/server.ts";
+import { startHostedServer, stopAll } from "../harness/server.ts";
 
 let world: CredentialFixture;
 beforeAll(async () => {
-  world = await createCredentialFixture(await startServer({ args: LONG_LEASES }));
+  world = await createCredentialFixture(await startHostedServer({ args: LONG_LEASES }));
 });
 afterAll(stopAll);
 

@@ -11,7 +11,7 @@ import {
 } from "../harness/credential-fixture.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { deliver, ledgerOf, verdictsOf } from "../harness/webhook.ts";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
@@ -20,10 +20,10 @@ import { hubSignature } from "../harness/webhook-signing.ts";
 const EVENT_ADVICE = /deliver the event again .* rotate the webhook's secret .* after 24 hours$/;
 const DAY_MS = 24 * 3_600_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let world: CredentialFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   world = await createCredentialFixture(server);
 });
 afterAll(stopAll);

@@ -13,12 +13,12 @@ import {
 import { succeeded } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let world: CredentialFixture;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   world = await createCredentialFixture(server);
 });
 afterAll(stopAll);

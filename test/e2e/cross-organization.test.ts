@@ -3,20 +3,20 @@ import { v7 } from "uuid";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { isStream } from "../harness/call-stream.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { everyOperation, type NamedOperation } from "./every-operation.ts";
 import { withId } from "./id-fields.ts";
 import { withPlaceholders } from "./placeholders.ts";
 import { makeWorld, type World } from "./world.ts";
 
-let ours: TestServer;
-let theirs: Pick<TestServer, "url" | "token" | "dataDir">;
+let ours: ReachableServer;
+let theirs: Pick<ReachableServer, "url" | "token" | "dataDir">;
 let ourWorld: World;
 let theirWorld: World;
 let theirRows: Record<string, unknown>;
 beforeAll(async () => {
   // Leases of the worlds hold as long as the test goes on.
-  ours = await startServer({ args: ["--lease-duration", "3600"] });
+  ours = await startHostedServer({ args: ["--lease-duration", "3600"] });
   const { url, dataDir } = ours;
   theirs = { url, dataDir, token: (await addOrganization(ours, "Another organization")).token };
   ourWorld = await makeWorld(ours);
@@ -125,7 +125,7 @@ describe("a page token", () => {
   );
 
   test.each(lists)("of %s opens no other organization's list", async (name, operation) => {
-    const page = async (server: Pick<TestServer, "url" | "token">, world: World, token: string) => {
+    const page = async (server: Pick<ReachableServer, "url" | "token">, world: World, token: string) => {
       const request = { ...operation.request(world), pagination: { pageSize: 1, token } };
       return post(server, name, request);
     };
@@ -150,7 +150,7 @@ test("all of this left the other organization's rows as they were", async () => 
 });
 
 /** Everything that an organization can list, complete, but for when a token was last used. */
-async function everyRow(server: Pick<TestServer, "url" | "token">): Promise<Record<string, unknown>> {
+async function everyRow(server: Pick<ReachableServer, "url" | "token">): Promise<Record<string, unknown>> {
   const rows: Record<string, unknown> = {};
   for (const [name, operation] of operations) {
     if (!operation.built || !isWholeList(operation)) continue;

@@ -5,17 +5,17 @@ import { bareRepository } from "../harness/git-repository.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { type StartedExecution, startExecution } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
 const TOKEN = "token-of-the-administrator";
 
-let server: TestServer;
+let server: ReachableServer;
 let host: ScmHost;
 let member: TestMember;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   host = await startScmHost({ kind: "plain", token: TOKEN });
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
   member = await addMember(server, { organizationId: body.organizationId, email: "maker@example.org" });

@@ -5,14 +5,20 @@ import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: RunnerProcess & { readonly runnerId: string };
 let repository: BareRepository;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   runner = await startRegisteredRunner(server);
 });
@@ -22,14 +28,14 @@ afterAll(async () => {
 });
 
 const call = (operation: string, body: object) => post(server, `EnvironmentService/${operation}`, body);
-const create = async (git: object, spec: object = {}, on: TestServer = server): Promise<string> => {
+const create = async (git: object, spec: object = {}, on: ReachableServer = server): Promise<string> => {
   const content = { initializer: { specs: [{ git }] } };
   const request = { spec: { ...spec, content } };
   return (await succeeded(post(on, "EnvironmentService/CreateEnvironment", request))).environment.id;
 };
-const get = async (environmentId: string, on: TestServer = server) =>
+const get = async (environmentId: string, on: ReachableServer = server) =>
   (await succeeded(post(on, "EnvironmentService/GetEnvironment", { environmentId }))).environment;
-const reaches = (id: string, phase: string, on: TestServer = server) =>
+const reaches = (id: string, phase: string, on: ReachableServer = server) =>
   until(
     () => get(id, on),
     ({ status }) => status.phase === `ENVIRONMENT_PHASE_${phase}`,

@@ -8,16 +8,24 @@ import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository, runGit } from "../harness/git-repository.ts";
 import { newExchangeToken, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
 const IN_WORKING_TREE = /^the workspaces are inside a git working tree/;
 const AS_ROOT = /^the runner runs as root/;
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(async () => {
   await stopRunners();

@@ -7,7 +7,13 @@ import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { filesIn } from "../harness/stored-texts.ts";
 import { until } from "../harness/until.ts";
@@ -15,12 +21,12 @@ import { until } from "../harness/until.ts";
 const VARIABLE = "Rumpelstiltskin-7b1e";
 const FILE = "first line of the key\nsecond line of the key\n";
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: RunnerProcess;
 let source: BareRepository;
 let projectId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   source = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   const { organizationId } = await call("IdentityService/GetAuthenticatedIdentity", {});
   const initializer = repository(source.url);

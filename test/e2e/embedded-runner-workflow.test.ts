@@ -5,15 +5,15 @@ import { readLog } from "../harness/action-log.ts";
 import type { Answer } from "../harness/call.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: RunnerProcess;
 let repository: BareRepository;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   runner = await startRegisteredRunner(server);
 });

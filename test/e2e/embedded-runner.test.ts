@@ -9,16 +9,23 @@ import {
   startRunnerProcess,
   stopRunners,
 } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
 /** No server has this port. */
 const NOWHERE = "http://127.0.0.1:1";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(async () => {
   await stopRunners();
@@ -156,7 +163,7 @@ describe("the runner beside the server", () => {
         (line) => line !== undefined,
       );
     const runnerId = (await taking(first))?.runner;
-    const get = (each: TestServer) =>
+    const get = (each: ReachableServer) =>
       post({ url: each.url, token: first.token }, "RunnerService/GetRunner", { runnerId });
     expect((await succeeded(get(first))).runner).toMatchObject({
       name: "Local runner",

@@ -2,17 +2,23 @@ import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+} from "../harness/server.ts";
 
 const CONSOLE = "https://console.example.org";
 const OTHER = "http://localhost:3000";
 const STRANGER = "https://elsewhere.example.org";
 
-let server: TestServer;
+let server: ReachableServer;
 let closed: TestServer;
 beforeAll(async () => {
   [server, closed] = await Promise.all([
-    startServer({ args: ["--cors-origins", `${CONSOLE}, ${OTHER}`] }),
+    startHostedServer({ args: ["--cors-origins", `${CONSOLE}, ${OTHER}`] }),
     startServer(),
   ]);
 });
@@ -45,7 +51,7 @@ const PATH = "/api/service.v1.ProjectService/ListProjects";
 const allowances = ({ headers }: Response) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-")));
 
-function preflight(to: TestServer, origin: string): Promise<Response> {
+function preflight(to: ReachableServer, origin: string): Promise<Response> {
   return fetch(to.url + PATH, {
     method: "OPTIONS",
     headers: {

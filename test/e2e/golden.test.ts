@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { withPlaceholders } from "./placeholders.ts";
 import { makeWorld } from "./world.ts";
@@ -17,11 +17,11 @@ const HOW_TO_REWRITE =
 
 const isWriting = process.env.GOLDEN === "write";
 
-let server: TestServer;
+let server: ReachableServer;
 /** The world of all operations that only read. */
 let forReads: ReturnType<typeof inWorld>;
 beforeAll(async () => {
-  server = await startServer({ args: ["--allow-organization-creation", ...LONG_LEASES] });
+  server = await startHostedServer({ args: ["--allow-organization-creation", ...LONG_LEASES] });
   forReads = inWorld("Reads");
   await forReads;
 });

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
 import { withRawData } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
 const NEW = { name: "before", initializer: repository("https://git.example.org/a/b") };
 
-let server: TestServer;
+let server: ReachableServer;
 let projectId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const created = await post(server, "ProjectService/CreateProject", NEW);
   projectId = created.body.project.id;
 });

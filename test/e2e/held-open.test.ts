@@ -3,12 +3,12 @@ import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post } from "../harness/call.ts";
 import { addMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   organizationId = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body.organizationId;
 });
 afterAll(stopAll);

@@ -6,14 +6,14 @@ import {
   hostTokenCalls,
   ok,
 } from "../harness/host-token.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const HOUR_MS = 3_600_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let hostTokens: HostTokenCalls;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   hostTokens = await hostTokenCalls(server);
 });
 afterAll(stopAll);

@@ -10,18 +10,18 @@ import {
   SERVICE,
 } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const HOUR_MS = 3_600_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 let administrator: string;
 let member: TestMember;
 let runnerId: string;
 let hostTokens: HostTokenCalls;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   hostTokens = await hostTokenCalls(server);
   ({ runnerId } = hostTokens);
   const identity = await ok(hostTokens.call("IdentityService/GetAuthenticatedIdentity", {}));

@@ -9,14 +9,14 @@ import {
   type LeasedAgentExecution,
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll } from "../harness/server.ts";
+import { startHostedServer, stopAll } from "../harness/server.ts";
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 let home: AgentFixture;
 let run: LeasedAgentExecution;
 beforeAll(async () => {
-  home = await createAgentFixture(await startServer({ args: LONG_LEASES }));
+  home = await createAgentFixture(await startHostedServer({ args: LONG_LEASES }));
   run = await startLeasedAgentExecution(home);
 });
 afterAll(stopAll);

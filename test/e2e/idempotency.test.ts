@@ -12,13 +12,13 @@ import { post, reasonOf, repository } from "../harness/call.ts";
 import { dataConfigOf } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { withRawData } from "../harness/raw-data.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { makeWorld } from "./world.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer({ args: ["--allow-organization-creation"] });
+  server = await startHostedServer({ args: ["--allow-organization-creation"] });
 });
 afterAll(stopAll);
 
@@ -30,8 +30,11 @@ const project = (name: string) => ({
   initializer: repository("https://git.example.org/team/ship.git"),
 });
 
-async function projectsNamed(name: string, to: Pick<TestServer, "url" | "token"> = server): Promise<number> {
-  const { body } = await post(to as TestServer, "ProjectService/ListProjects", {
+async function projectsNamed(
+  name: string,
+  to: Pick<ReachableServer, "url" | "token"> = server,
+): Promise<number> {
+  const { body } = await post(to as ReachableServer, "ProjectService/ListProjects", {
     filter: { search: name },
     count: { include: true },
   });
@@ -217,7 +220,7 @@ describe("a server that is killed", () => {
   test("between commit and answer gives the kept answer after its restart", async () => {
     const killed = await startServer();
     const { token } = killed;
-    const send = (to: TestServer, name: string) =>
+    const send = (to: ReachableServer, name: string) =>
       post(to, "ProjectService/CreateProject", project(name), token, keyed(name));
     const heard = Array.from({ length: 30 }, (_, index) => `killed-heard-${index}`);
     const unheard = Array.from({ length: 30 }, (_, index) => `killed-unheard-${index}`);
@@ -245,7 +248,7 @@ describe("a server that is killed", () => {
 });
 
 /** Sends CreateProject on a connection from which nobody reads the response. */
-function sendUnheard(server: TestServer, request: object, key: string): Socket {
+function sendUnheard(server: ReachableServer, request: object, key: string): Socket {
   const { port } = new URL(server.url);
   const body = JSON.stringify(request);
   const socket = connect(Number(port), "127.0.0.1").on("error", () => {});

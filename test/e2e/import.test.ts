@@ -15,7 +15,7 @@ import {
   importRepositories,
   repositoryUrls,
 } from "../harness/repository-import.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 /** As the server is configured by default. */
@@ -27,14 +27,14 @@ const PAGES_AT_MOST = 150;
 
 const random = printedRandom("import");
 const urls = repositoryUrls();
-let server: TestServer;
+let server: HostedServer;
 let own: ImportedOrganization;
 let other: ImportedOrganization;
 const answers: Answer[] = [];
 const requests = createRequests(urls, random.fork("requests"));
 
 beforeAll(async () => {
-  server = await startServer({ args: ["--popularity-interval", "1"] });
+  server = await startHostedServer({ args: ["--popularity-interval", "1"] });
   const first = await importRepositories(server, server.token, requests);
   own = first.organization;
   answers.push(...first.answers);
@@ -206,7 +206,7 @@ describe("a count", () => {
 
   test("stops at the limit that the server was started with", async () => {
     await server.stop();
-    server = await startServer({ dataDir: server.dataDir, args: ["--count-limit", "100"] });
+    server = await startHostedServer({ dataDir: server.dataDir, args: ["--count-limit", "100"] });
     for (const [group, relation] of [
       ["group-99", "EQUAL"],
       ["group-100", "EQUAL"],

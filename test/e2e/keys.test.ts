@@ -13,7 +13,13 @@ import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/dat
 import { registerRunner } from "../harness/fake-runner.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
 import { letStandStill, tampering, untilForgotten, withRawData } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterAll(stopAll);
@@ -48,7 +54,7 @@ function stoppedServer(): Left {
 }
 
 async function leftByServer() {
-  const server = await startServer();
+  const server = await startHostedServer();
   const { runner } = (await post(server, "RunnerService/CreateRunner", { name: "In the attic" })).body;
   const { runnerId } = runner;
   const created = await post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", {
@@ -121,7 +127,7 @@ describe("chartroom keys rotate", () => {
     );
     expect(secret?.keyId).toBe(keys.id);
     expect(secret && openSecretValue(keys, secret.id, secret)).toBe("a secret value");
-    const running = await startServer({ dataDir });
+    const running = await startHostedServer({ dataDir });
     const asked = await post(running, "WorkflowService/GetWorkflowWebhookSecret", { workflowId }, token);
     expect(asked.body).toEqual({ secret: webhookSecret });
     const runner = await registerRunner(running, { token });
@@ -145,7 +151,7 @@ describe("chartroom keys rotate", () => {
     const left = "and for 1 token that is stored under its HMAC until it is next used.";
     expect((await rotate(dataDir)).stdout).toContain(left);
     expect((await rotate(dataDir)).stdout).toContain(left);
-    const running = await startServer({ dataDir });
+    const running = await startHostedServer({ dataDir });
     expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
     await running.stop();
     expect((await rotate(dataDir)).stdout).not.toContain("HMAC");
@@ -153,14 +159,14 @@ describe("chartroom keys rotate", () => {
 
   test("leaves tokens, pages, idempotent answers and the audit chain working, rotation after rotation", async () => {
     const { dataDir, token } = stoppedServer();
-    const create = (on: TestServer, as = token) =>
+    const create = (on: HostedServer, as = token) =>
       post(on, "UserService/CreatePersonalAccessToken", { description: "kept" }, as);
     const once = { "idempotency-key": "before-the-rotation" };
-    const make = (on: TestServer) => post(on, "RunnerService/CreateRunner", { name: "Once" }, token, once);
+    const make = (on: HostedServer) => post(on, "RunnerService/CreateRunner", { name: "Once" }, token, once);
     let made: string | undefined;
     const tokens = [token];
     for (let round = 0; round < 3; round++) {
-      const running = await startServer({ dataDir });
+      const running = await startHostedServer({ dataDir });
       for (const each of tokens) {
         expect((await post(running, "IdentityService/GetAuthenticatedIdentity", {}, each)).status).toBe(200);
       }
@@ -222,7 +228,7 @@ describe("chartroom keys rotate", () => {
     expect(await sealedAnew()).toBe(count + 1);
     expect(await readable()).toEqual({ keyCount: 2, values: count + 1 });
     // A server starts on it, and a further rotation makes a further key.
-    const running = await startServer({ dataDir });
+    const running = await startHostedServer({ dataDir });
     expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
     await running.stop();
     expect((await rotate(dataDir)).stdout).toMatch(/^The new key is /);
@@ -230,7 +236,7 @@ describe("chartroom keys rotate", () => {
   });
 
   test("is refused while a server runs, which knows the former keys only", async () => {
-    const server = await startServer();
+    const server = await startHostedServer();
     const before = readFileSync(keyFile(server.dataDir), "utf8");
     const { code, stdout, stderr } = await rotate(server.dataDir);
     expect([code, stdout]).toEqual([1, ""]);
@@ -272,7 +278,7 @@ describe("a key file that lacks a key which rows name", () => {
       );
     }
     copyFileSync(kept, keyFile(dataDir));
-    const running = await startServer({ dataDir });
+    const running = await startHostedServer({ dataDir });
     expect((await post(running, "ProjectService/ListProjects", {}, token)).status).toBe(200);
   });
 
@@ -308,7 +314,7 @@ describe("a key file that lacks a key which rows name", () => {
       keyFile(dataDir),
       JSON.stringify({ version: 1, secret: Buffer.alloc(32, 1).toString("base64") }),
     );
-    const running = await startServer({ dataDir });
+    const running = await startHostedServer({ dataDir });
     expect((await post(running, "ProjectService/ListProjects", {}, "cr_pat_nobody")).status).toBe(401);
   });
 });

@@ -12,7 +12,7 @@ import { DATABASE_FILE, type SqliteStore } from "../../src/store/sqlite/open.ts"
 import { listing, searching } from "../../src/store/sqlite/search/searching.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type ListRequest, listRequests } from "../harness/list-requests.ts";
-import { startServer, stopAll } from "../harness/server.ts";
+import { startHostedServer, stopAll } from "../harness/server.ts";
 import { contextOf, openTestStore, type TestStore, userOf } from "../harness/test-store.ts";
 import { workDependencies } from "../services/runner/work-service.ts";
 import { OPERATIONS } from "./operations.ts";
@@ -49,7 +49,7 @@ let searches = 0;
 /** Whether the first search takes too long. */
 let isSlow = false;
 beforeAll(async () => {
-  const server = await startServer();
+  const server = await startHostedServer();
   world = await makeWorld(server);
   await server.stop();
   made = openTestStore({ dataDir: server.dataDir });

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { addWorkflow, deliver, ledgerOf, verdictsOf } from "../harness/webhook.ts";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

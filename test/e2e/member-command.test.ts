@@ -2,11 +2,11 @@ import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

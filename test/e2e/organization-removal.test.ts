@@ -19,7 +19,14 @@ import {
   untilForgotten,
   withRawData,
 } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { makeWorld } from "./world.ts";
 
@@ -27,14 +34,14 @@ import { makeWorld } from "./world.ts";
 const SHARED =
   /^(account|audit_log|block_receipt|fact|installation|migration|project_search_\w+|subscription)$/;
 
-let first: TestServer;
+let first: HostedServer;
 let second: { readonly organizationId: string; readonly token: string };
 /** Rows of each table before the second organization was made. */
 let before: Record<string, number>;
 let full: Record<string, number>;
 
 beforeAll(async () => {
-  first = await startServer();
+  first = await startHostedServer();
   await makeWorld(first);
   before = await counts(first.dataDir);
   second = await addOrganization(first, "Second");
@@ -172,7 +179,7 @@ describe("chartroom organization remove", () => {
     expect(verified.stdout).toMatch(removedLine(head));
     expect([verified.code, verified.stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
 
-    const server = await startServer({ dataDir });
+    const server = await startHostedServer({ dataDir });
     const list = (token: string) => post(server, "ProjectService/ListProjects", {}, token);
     expect((await list(first.token)).body.projects).toHaveLength(before.project ?? -1);
     expect((await list(second.token)).status).toBe(401);
@@ -220,7 +227,7 @@ describe("chartroom organization remove", () => {
         /^chartroom: Second has running work \(\d+ environments, \d+ workflow executions, \d+ agent executions\): stop it first, or add --force\n$/,
       ),
     ]);
-    const server = await startServer({ dataDir });
+    const server = await startHostedServer({ dataDir });
     const beside = await remove(dataDir, "Second", "--yes", "--force");
     expect([beside.code, beside.stderr]).toEqual([
       1,

@@ -3,11 +3,11 @@ import { v7 } from "uuid";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 
@@ -36,7 +36,7 @@ describe("CreateOrganization", () => {
   });
 
   test("makes the caller's account the first administrator, in an organization that works", async () => {
-    const open = await startServer({ args: ["--allow-organization-creation"] });
+    const open = await startHostedServer({ args: ["--allow-organization-creation"] });
     const { body, status } = await post(open, "OrganizationService/CreateOrganization", { name: "Mine" });
     expect(status).toBe(200);
     expect(body.organization.name).toBe("Mine");

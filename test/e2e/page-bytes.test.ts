@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { CONTRACT } from "../../src/rpc/routes.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { withRawData } from "../harness/raw-data.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { everyOperation, type NamedOperation } from "./every-operation.ts";
 import { makeWorld, type World } from "./world.ts";
 
@@ -25,10 +25,10 @@ const isPaged = ({ input }: NamedOperation["method"]) =>
   input.fields.some(({ name }) => name === "pagination");
 const lists = everyOperation().filter(([, { method }]) => isPaged(method));
 
-let server: TestServer;
+let server: HostedServer;
 let world: World;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   world = await makeWorld(server);
 });
 afterAll(stopAll);
@@ -37,7 +37,7 @@ afterAll(stopAll);
 async function restart(args: readonly string[]): Promise<void> {
   const { dataDir, token } = server;
   await server.stop();
-  server = { ...(await startServer({ dataDir, args })), token };
+  server = { ...(await startHostedServer({ dataDir, args })), token };
 }
 
 /** Every page of a list, of up to 100 elements each; walks end where a page token comes again. */
@@ -147,7 +147,7 @@ describe("with rows of megabytes", () => {
         }
       }
     });
-    server = { ...(await startServer({ dataDir })), token };
+    server = { ...(await startHostedServer({ dataDir })), token };
   });
 
   test.each(LARGE)("%s has pages of at most 4 MiB, or of one element", async (name) => {

@@ -4,7 +4,7 @@ import { PERMISSIONS } from "../../src/domain/identity/permissions.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { insertEnvironmentToken, insertRunnerToken } from "../harness/machine-token.ts";
 import { addMember, withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { makeWorld, nowhere, type World } from "./world.ts";
 
@@ -20,14 +20,14 @@ const ROLES: readonly Role[] = [
 ];
 const DENIED = [403, "permission_denied", "PERMISSION_DENIED"];
 
-let server: TestServer;
+let server: ReachableServer;
 let world: World;
 /** A token of each role; the runner and the environment are those of the world. */
 let tokens: Record<Role, string>;
 /** The environment that was created from the world's project, and a token of it. */
 let fromProject: { id: string; token: string };
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   world = await makeWorld(server);
   const { organization: organizationId } = world;
   const made = await post(server, "EnvironmentService/CreateEnvironmentFromProject", {

@@ -8,13 +8,13 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { reasonOf } from "../harness/call.ts";
 import { type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let own: OrganizationWithPolicies;
 let made = 0;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 beforeEach(async () => {
   made += 1;

@@ -5,13 +5,13 @@ import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
 import { type Answer, reasonOf, repository } from "../harness/call.ts";
 import { decisionOf, type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let own: OrganizationWithPolicies;
 let made = 0;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 beforeEach(async () => {
   made += 1;

@@ -7,16 +7,16 @@ import { post, reasonOf, repository } from "../harness/call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { expireLease, LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const REMOTE = "https://git.example.org/team/ship.git";
 const DAY_MS = 24 * 3_600_000;
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: FakeRunner;
 let days = 0;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
   runner = await registerRunner(server);
 });
 afterAll(stopAll);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -3,13 +3,13 @@ import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { fetchAllPages } from "../harness/project-pages.ts";
 import { withRawData } from "../harness/raw-data.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let otherToken: string;
 beforeAll(async () => {
-  server = await startServer({ args: ["--popularity-interval", "1", "--removal-interval", "1"] });
+  server = await startHostedServer({ args: ["--popularity-interval", "1", "--removal-interval", "1"] });
   otherToken = (await addOrganization(server, "beside")).token;
 });
 afterAll(stopAll);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 
@@ -255,7 +255,7 @@ describe("environment classes of a project", () => {
 
 describe("deleting a project", () => {
   test("marks it, refuses changes to it, and removes it once nothing refers to it", async () => {
-    const quick = await startServer({ args: ["--removal-interval", "1"] });
+    const quick = await startHostedServer({ args: ["--removal-interval", "1"] });
     const ask = (operation: string, body: unknown) => post(quick, operation, body);
     const made = await ask("ProjectService/CreateProject", {
       initializer: repository("https://git.example.org/gone"),

@@ -6,7 +6,7 @@ import {
 } from "@connectrpc/connect-node";
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { speakBufCurl } from "./speak/buf-curl.ts";
 import { bearer, speakConnect } from "./speak/connect.ts";
 import { speakFetch } from "./speak/fetch.ts";
@@ -14,11 +14,11 @@ import { speakGrpcJs } from "./speak/grpc-js.ts";
 import type { Outcome, Speak } from "./speak/outcome.ts";
 import { tellStory } from "./story.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let byFetch: (readonly [string, Outcome])[];
 beforeAll(async () => {
   // The project that the story deletes must still be there when it is looked at.
-  server = await startServer({ args: ["--removal-interval", "86400"] });
+  server = await startHostedServer({ args: ["--removal-interval", "86400"] });
   byFetch = await tellStory(speakFetch(server));
 });
 afterAll(stopAll);

@@ -9,14 +9,14 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { newExchangeToken } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let runner: ChildProcess | undefined;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(async () => {
   if (runner && runner.exitCode === null) {

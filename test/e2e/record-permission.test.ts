@@ -8,13 +8,13 @@ import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type AgentFixture, createAgentFixture } from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   home = await createAgentFixture(server);
 });
 afterAll(stopAll);

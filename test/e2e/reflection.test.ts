@@ -3,7 +3,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { type ClientDuplexStream, credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { packageOf } from "../harness/call-stream.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { everyOperation } from "./every-operation.ts";
 import { bufCurl } from "./speak/buf-curl.ts";
 import { loadService } from "./speak/grpc-js.ts";
@@ -21,9 +21,9 @@ interface ReflectionClient {
   serverReflectionInfo(metadata: Metadata): ClientDuplexStream<object, ReflectionAnswer>;
 }
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

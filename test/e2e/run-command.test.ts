@@ -8,16 +8,22 @@ import { post } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$/;
 
-let server: TestServer;
+let server: ReachableServer;
 /** The folder of the user's settings. */
 let home: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
 });

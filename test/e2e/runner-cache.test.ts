@@ -4,14 +4,14 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { stateFolder } from "../../src/commands/state-folder.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let remoteUri: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   remoteUri = bareRepository(temporaryFolder(), { "a.txt": "one\n" }).url;
 });
 afterAll(async () => {
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 /** Runs a command over the repository to its end; the phase of the step. */
-async function phaseOfStep(at: Pick<TestServer, "url" | "token">): Promise<string> {
+async function phaseOfStep(at: Pick<ReachableServer, "url" | "token">): Promise<string> {
   const run = await startExecution(at, { repository: () => remoteUri, steps: [task("test -f a.txt")] });
   await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
   const [action] = await run.actions();
@@ -50,7 +50,7 @@ test("a runner keeps what it clones, under its own id, until its cache is switch
 
 test("the runner beside the server caches nothing", async () => {
   const stateHome = temporaryFolder();
-  const local = await startServer({
+  const local = await startHostedServer({
     args: ["--local-runner", "--allow-file-remotes"],
     env: { XDG_STATE_HOME: stateHome },
   });

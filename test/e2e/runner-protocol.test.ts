@@ -3,12 +3,12 @@ import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { expireLease, LONG_LEASES } from "../harness/lease.ts";
 import { organizationWithPolicies } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 
@@ -105,7 +105,7 @@ describe("work", () => {
   });
 
   test("is leased for as long as the server was told, and is another's when that time is over", async () => {
-    const hasty = await startServer({ args: ["--lease-duration", "5"] });
+    const hasty = await startHostedServer({ args: ["--lease-duration", "5"] });
     const [first, second] = [await registerRunner(hasty), await registerRunner(hasty)];
     await startExecution(hasty);
     const asked = Date.now();

@@ -5,14 +5,14 @@ import { RUNNER_SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, testWith } from "../harness/program.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const PAGE = "docs/runners.md";
 const blocks = fencedBlocks(PAGE);
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

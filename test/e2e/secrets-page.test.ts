@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { fencedBlocks } from "../harness/fenced-blocks.ts";
 import { runProgram, testWith } from "../harness/program.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const blocks = fencedBlocks("docs/secrets.md");
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

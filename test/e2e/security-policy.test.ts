@@ -2,13 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { v7 } from "uuid";
 import { type Answer, reasonOf } from "../harness/call.ts";
 import { decisionOf, type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let own: OrganizationWithPolicies;
 let made = 0;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 beforeEach(async () => {
   made += 1;

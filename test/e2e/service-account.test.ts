@@ -4,16 +4,16 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 const FAR = "2999-12-31T00:00:00Z";
 const DAY_MS = 24 * 3600 * 1000;
 
-let server: TestServer;
+let server: ReachableServer;
 let member: TestMember;
 let administratorId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
   administratorId = body.subject.id;
   member = await addMember(server, { organizationId: body.organizationId, email: "member@example.org" });

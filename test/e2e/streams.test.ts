@@ -18,7 +18,7 @@ import {
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
 import { readStream, type StreamReader } from "../harness/stream-reader.ts";
 
@@ -99,15 +99,15 @@ const methods = new Map<string, DescMethod>(
 // Leases hold as long as the test goes on.
 const LASTING = ["--lease-duration", "3600"];
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer({ args: LASTING });
+  server = await startHostedServer({ args: LASTING });
 });
 afterAll(stopAll);
 
 /** A server that takes two streams of a token, three of an organization and four in all. */
 const narrowServer = () =>
-  startServer({
+  startHostedServer({
     args: [...LASTING, "--streams-per-token", "2", "--streams-per-organization", "3", "--streams", "4"],
   });
 
@@ -115,7 +115,7 @@ const person = ({ server: at, organizationId }: AgentFixture) =>
   addMember(at, { organizationId, email: `${v7()}@example.org` });
 
 function open(
-  at: TestServer,
+  at: ReachableServer,
   name: string,
   { request, token }: Pick<Opening, "request" | "token">,
 ): StreamReader<Message> {

@@ -5,7 +5,7 @@ import { SYSTEM } from "../../src/store/store.ts";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import {
   addWorkflow,
   deliver,
@@ -19,11 +19,11 @@ import {
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 let member: TestMember;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
   organizationId = body.organizationId;
   member = await addMember(server, { organizationId, email: "nell@example.org" });

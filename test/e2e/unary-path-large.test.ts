@@ -5,7 +5,7 @@ import { CreateProjectRequestSchema } from "#gen/service/v1/project_service_pb.j
 import { frame } from "../fuzz/byte-mutation.ts";
 import { repository } from "../harness/call.ts";
 import { createExchanger, type Exchanger } from "../harness/exchange.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 /** More than is parsed on the main thread. */
 const LARGE_BYTES = 200_000;
@@ -37,10 +37,10 @@ const WAYS = {
 };
 
 describe.each(["on", "off"])("a body past 128 KiB is read with --fast-path %s", (fastPath) => {
-  let server: TestServer;
+  let server: ReachableServer;
   let exchanger: Exchanger;
   beforeAll(async () => {
-    server = await startServer({ args: ["--fast-path", fastPath] });
+    server = await startHostedServer({ args: ["--fast-path", fastPath] });
     exchanger = createExchanger(server.port);
   });
   afterAll(async () => {

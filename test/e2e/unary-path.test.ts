@@ -20,7 +20,14 @@ import { createExchanger, type Exchange, type Exchanged, type Exchanger } from "
 import { addMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { printedRandom, type Random } from "../harness/random.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "../rpc/expected-error.ts";
@@ -54,11 +61,11 @@ const random = printedRandom("unary path");
 let world: World;
 let strangers: Strangers;
 let readOnly: string;
-let first: TestServer;
+let first: HostedServer;
 let both: readonly TestServer[];
 let exchangers: readonly Exchanger[];
 beforeAll(async () => {
-  first = await startServer({ args: QUIET });
+  first = await startHostedServer({ args: QUIET });
   world = await makeWorld(first);
   const { organizationId } = (await post(first, "IdentityService/GetAuthenticatedIdentity")).body;
   const blocked = await addMember(first, { organizationId, email: "blocked@example.org" });

@@ -7,7 +7,7 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { packageOf } from "../harness/call-stream.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { badAuthorizations } from "./bad-tokens.ts";
 import { everyOperation } from "./every-operation.ts";
 import { nowhere } from "./world.ts";
@@ -26,10 +26,10 @@ const REFUSAL = {
   ],
 };
 
-let server: TestServer;
+let server: ReachableServer;
 let authorizations: Awaited<ReturnType<typeof badAuthorizations>>;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   authorizations = await badAuthorizations(server);
 });
 afterAll(stopAll);

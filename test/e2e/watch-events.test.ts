@@ -12,18 +12,24 @@ import { pruneEvents } from "../../src/jobs/event-pruning.ts";
 import { atTime } from "../harness/at-time.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+} from "../harness/server.ts";
 import { sequences, watch } from "../harness/watch.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 
-const connect = (to: Pick<TestServer, "url"> = server) =>
+const connect = (to: Pick<ReachableServer, "url"> = server) =>
   createConnectTransport({ baseUrl: `${to.url}/api`, httpVersion: "1.1" });
 
 /** A new organization, so that no test sees the events of another. */
@@ -199,7 +205,7 @@ describe("a stream of events", () => {
 
   test("ends with unavailable when the server drains, and is resumed at the next one", async () => {
     const first = await startServer();
-    const make = (to: TestServer) =>
+    const make = (to: ReachableServer) =>
       post(to, "RunnerService/CreateRunner", { name: "a runner" }, first.token);
     const stream = watch(connect(first), first.token);
     await stream.opened;

@@ -4,17 +4,17 @@ import { post, reasonOf } from "../harness/call.ts";
 import { insertRunnerToken, insertServiceAccountToken } from "../harness/machine-token.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { addWorkflow, deliver, executionsOf, ledgerOf, verdictsOf } from "../harness/webhook.ts";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let organizationId: string;
 let administrator: { id: string; principal: string };
 let member: TestMember;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
   ({ organizationId, subject: administrator } = body);
   member = await addMember(server, { organizationId, email: "nell@example.org" });

@@ -3,7 +3,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import type { Answer } from "../harness/call.ts";
 import { withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import {
   addWorkflow,
   deliver,
@@ -16,9 +16,9 @@ import {
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature, standardSignature } from "../harness/webhook-signing.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -3,7 +3,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { post, repository } from "../harness/call.ts";
 import { withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import {
   addWorkflow,
   deliver,
@@ -28,9 +28,9 @@ import {
 } from "../harness/webhook-payload.ts";
 import { giteaSignature, hubSignature } from "../harness/webhook-signing.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

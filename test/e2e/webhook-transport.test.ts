@@ -5,17 +5,17 @@ import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { post, reasonOf } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { addWorkflow, deliver, ledgerOf, type TestWorkflow, verdictsOf } from "../harness/webhook.ts";
 import { hubSignature, standardSignature } from "../harness/webhook-signing.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 
 const MIB = 1_048_576;
 
-let server: TestServer;
+let server: ReachableServer;
 let workflow: TestWorkflow;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   workflow = await addWorkflow(server);
 });
 afterAll(stopAll);

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { expectRefused, ok } from "../harness/host-token.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { OVER_REPOSITORY } from "../harness/webhook.ts";
 import { ACTION, type WorkflowCalls, workflowCalls } from "../harness/workflow.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let workflows: WorkflowCalls;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   workflows = workflowCalls(server);
 });
 afterAll(stopAll);

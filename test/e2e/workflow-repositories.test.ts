@@ -8,7 +8,7 @@ import { createGate, type Gate } from "../harness/gate.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type ServedRepository, serveRepositories } from "../harness/served-repository.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { type StartedExecution, startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
@@ -38,7 +38,7 @@ const broken = (name: string) => join(folder, `broken-${name}`);
 
 /** Edits a file, opens a pull request and reports how many lines the file has, for three repositories at a time. */
 function startEditing(
-  server: TestServer,
+  server: ReachableServer,
   repositories: readonly ServedRepository[],
 ): Promise<StartedExecution> {
   const edit = [
@@ -113,7 +113,7 @@ async function outputs(run: StartedExecution): Promise<Record<string, number>> {
 }
 
 /** The most actions of an execution that ran at the same time, by the audit trail. */
-async function recorded(server: TestServer, run: StartedExecution): Promise<number> {
+async function recorded(server: ReachableServer, run: StartedExecution): Promise<number> {
   const ids = (await run.actions()).map(({ id }) => id);
   return maxConcurrent((await recordedTransitions(server)).filter(({ actionId }) => ids.includes(actionId)));
 }
@@ -136,11 +136,11 @@ const edited = (repository: ServedRepository) =>
   ]);
 
 describe("a workflow over twelve repositories at a source-control host", () => {
-  let server: TestServer;
+  let server: ReachableServer;
   let host: ScmHost;
   let runner: RunnerProcess;
   beforeAll(async () => {
-    [server, host] = await Promise.all([startServer(), startScmHost({ kind: "github" })]);
+    [server, host] = await Promise.all([startHostedServer(), startScmHost({ kind: "github" })]);
     const args = ["--allow-private-remotes", "--plain-http-hosts", host.host, "--slots", "8"];
     const { runnerId, ...started } = await startRegisteredRunner(server, { args });
     runner = started;
@@ -221,7 +221,7 @@ describe("a workflow over twelve folders, on the runner beside the server", () =
     "fails in two of them, and a retry does only those again",
     async () => {
       const args = ["--local-runner", "--allow-file-remotes", "--local-runner-slots", "8"];
-      const server = await startServer({ args });
+      const server = await startHostedServer({ args });
       const repositories = serveRepositories(names("retried"));
       const failing = repositories.filter(({ name }) => ["retried-5", "retried-8"].includes(name));
       for (const { name } of failing) writeFileSync(broken(name), "");

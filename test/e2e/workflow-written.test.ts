@@ -7,16 +7,16 @@ import { expectRefused, ok } from "../harness/host-token.ts";
 import { withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { decisionOf, type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { ACTION, MANUAL, type WorkflowCalls, workflowCalls } from "../harness/workflow.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let own: OrganizationWithPolicies;
 /** As the administrator of `own`, unless the token of a member is given. */
 let workflows: WorkflowCalls;
 let strangers: WorkflowCalls;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   own = await organizationWithPolicies(server, "harbour");
   workflows = workflowCalls({ url: server.url, token: own.administrator.token });
   strangers = workflowCalls({ url: server.url, token: (await addOrganization(server, "island")).token });

@@ -9,29 +9,29 @@ import {
   UpdateWorkflowResponseSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { type Answer, repository } from "../harness/call.ts";
+import { freePort } from "../harness/free-port.ts";
 import { auditTrailOf, expectRefused, ok } from "../harness/host-token.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 import { ACTION, MANUAL, type WorkflowCalls, workflowCalls } from "../harness/workflow.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let workflows: WorkflowCalls;
 let organizationId: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   workflows = workflowCalls(server);
   ({ organizationId } = await ok(workflows.call("IdentityService/GetAuthenticatedIdentity", {})));
 });
 afterAll(stopAll);
 
 /** A server that tells another URL than its own, so that its port is chosen for it. */
-async function startBehind(baseUrl: string): Promise<{ behind: TestServer; url: string }> {
+async function startBehind(baseUrl: string): Promise<{ behind: ReachableServer; url: string }> {
   for (;;) {
-    const { port, stop } = await startServer();
-    await stop();
-    const starting = startServer({ args: ["--port", String(port), "--base-url", baseUrl] });
+    const port = await freePort();
+    const starting = startHostedServer({ args: ["--port", String(port), "--base-url", baseUrl] });
     const behind = await starting.catch((error: Error) => {
       // Somebody else was faster.
       if (!error.message.includes("is in use on")) throw error;
@@ -77,7 +77,6 @@ describe("a workflow", () => {
     const workflow = await calls.created();
     expect(workflow.webhookUrl).toBe(`https://c.example.org/base/workflows/${workflow.id}/webhooks`);
     expect((await ok(calls.call("ListWorkflows", {}))).workflows).toEqual([workflow]);
-    await behind.stop();
   });
 
   test("is changed field by field: what is set is replaced, the rest stays, and the record tells both", async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { TriggerVerdictSchema, WorkflowTrigger_OverlapPolicySchema } from "#gen/service/v1/workflow_pb.js";
 import { type FencedBlock, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { executionsOf, ledgerOf } from "../harness/webhook.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs/workflows.md"), "utf8");
@@ -13,9 +13,9 @@ const commands = fencedBlocks("docs/workflows.md").filter(
   ({ section, language }) => SECTIONS.includes(section) && language === "sh",
 );
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -26,7 +26,7 @@ import { appendLog } from "../../src/store/workflow/step-log.ts";
 import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, withServerData } from "../harness/member.ts";
-import type { TestServer } from "../harness/server.ts";
+import type { ReachableServer } from "../harness/server.ts";
 import { agentAtWork, changesOf, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
@@ -131,7 +131,7 @@ const worldsOf = new Map<string, number>();
  * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two secrets, two service accounts, two
  * tokens of each kind, two workflows, of which one ran twice, and two agents, each with a run. What no operation makes yet has an id of nothing.
  */
-export async function makeWorld(server: Pick<TestServer, "url" | "token" | "dataDir">): Promise<World> {
+export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | "dataDir">): Promise<World> {
   const call = async (operation: string, body: unknown, token = server.token): Promise<Answer["body"]> => {
     const answer = await post(server, operation, body, token);
     if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
@@ -297,7 +297,7 @@ export async function makeWorld(server: Pick<TestServer, "url" | "token" | "data
 }
 
 /** Registers two agents as the operator would, unless the organization has them; their ids. */
-function addAgents(server: Pick<TestServer, "dataDir">, organizationId: string): Promise<string[]> {
+function addAgents(server: Pick<ReachableServer, "dataDir">, organizationId: string): Promise<string[]> {
   return withServerData(server, async (store) => {
     const known = (await findAgents(store.reader)).filter((each) => each.organizationId === organizationId);
     const ids: string[] = [];
@@ -340,7 +340,7 @@ export const ASKED = askedText({
 
 /** Asks for two approvals, as a run would; the id of the first. */
 function askTwice(
-  server: Pick<TestServer, "dataDir">,
+  server: Pick<ReachableServer, "dataDir">,
   { organizationId, subject }: Answer["body"],
   agentExecutionId: string,
 ): Promise<string> {
@@ -364,7 +364,11 @@ function askTwice(
 }
 
 /** Ends actions as runners would have: each reports an output, and the command of the last one fails. */
-function endActions(server: Pick<TestServer, "dataDir">, organizationId: string, ids: readonly string[]) {
+function endActions(
+  server: Pick<ReachableServer, "dataDir">,
+  organizationId: string,
+  ids: readonly string[],
+) {
   return withServerData(server, (store) =>
     store.write(OPERATOR, "test", async (tx) => {
       const scope = { organizationId };

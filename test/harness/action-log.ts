@@ -1,11 +1,11 @@
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Reads the log of an action until the text of one step matches, or to its end. */
 export async function readLog(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   workflowExecutionActionId: string,
   { stepIndex = 0, until = () => false }: { stepIndex?: number; until?: (text: string) => boolean } = {},
 ): Promise<string> {

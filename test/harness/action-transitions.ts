@@ -1,6 +1,6 @@
 import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** One transition of an action in the audit log; phases are without their common prefix. */
 export interface ActionTransition {
@@ -14,7 +14,7 @@ const PREFIX = "WORKFLOW_EXECUTION_ACTION_PHASE_";
 
 /** Returns the transitions of all actions of the caller's organization, oldest first. */
 export async function recordedTransitions(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
 ): Promise<ActionTransition[]> {
   const moves: ActionTransition[] = [];
   const filter = { subjectTypes: ["RESOURCE_TYPE_WORKFLOW_EXECUTION_ACTION"] };

@@ -8,11 +8,11 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import { ROOT } from "./program.ts";
-import { runCommand, type TestServer } from "./server.ts";
+import { type ReachableServer, runCommand } from "./server.ts";
 import { until } from "./until.ts";
 
 type Body = Answer["body"];
-type Place = Pick<TestServer, "url" | "token">;
+type Place = Pick<ReachableServer, "url" | "token">;
 
 /** One input that the scripted agent received, as it recorded it before acknowledging it. */
 export interface ReceivedInput {
@@ -23,7 +23,7 @@ export interface ReceivedInput {
 
 /** Registers the scripted agent as an operator would; it records the inputs that it receives. */
 export async function addScriptedAgent(
-  { dataDir }: Pick<TestServer, "dataDir">,
+  { dataDir }: Pick<ReachableServer, "dataDir">,
   logFile: string,
 ): Promise<void> {
   const command = JSON.stringify([

@@ -1,10 +1,10 @@
 import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 import { until } from "./until.ts";
 
 type Body = Answer["body"];
-type Place = Pick<TestServer, "url" | "token">;
+type Place = Pick<ReachableServer, "url" | "token">;
 
 /** Returns the organization's approvals in these states; all without any. */
 export const approvals = async (server: Place, ...states: string[]): Promise<Body[]> =>

@@ -4,14 +4,14 @@ import { openPostgresStore } from "../../src/store/postgres/open.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { databaseUrlOf } from "./data-config.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /**
  * Works on the data of a running server as if it were another time, such as what a job does some days later.
  * @param now milliseconds since 1970 UTC
  */
 export async function atTime<T>(
-  { dataDir }: Pick<TestServer, "dataDir">,
+  { dataDir }: Pick<ReachableServer, "dataDir">,
   now: number,
   work: (store: Store) => Promise<T>,
 ): Promise<T> {

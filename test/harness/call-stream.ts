@@ -1,6 +1,6 @@
 import { codeFromString, codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import type { Answer } from "./call.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Ends a stream that sends nothing, so that no test waits for it. */
 const DEADLINE_MS = 60_000;
@@ -20,7 +20,7 @@ export function packageOf(operation: string): string {
 
 /** Returns the first message of a stream, or the error that ends it, like the response of a unary call. */
 export async function postStream(
-  server: Pick<TestServer, "url">,
+  server: Pick<ReachableServer, "url">,
   operation: string,
   body: unknown,
   token: string | undefined,

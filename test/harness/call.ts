@@ -1,5 +1,5 @@
 import { isStream, packageOf, postStream } from "./call-stream.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** The response to a request of hand-written JSON. */
 export interface Answer {
@@ -14,7 +14,7 @@ export interface Answer {
  * projectId })`. Of a stream it returns the first message.
  */
 export async function post(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   operation: string,
   body: unknown = {},
   token: string | undefined = server.token,

@@ -5,7 +5,7 @@ import { succeeded } from "./fake-runner.ts";
 import { type AgentFixture, createAgentFixture } from "./leased-agent-execution.ts";
 import { insertServiceAccountToken } from "./machine-token.ts";
 import { addMember, type TestMember, withServerData } from "./member.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** A user or service account with its own credential for the host. */
 export interface CredentialOwner {
@@ -26,7 +26,7 @@ export const overProject = (projectId: string) => ({ projects: { projectIds: [pr
  */
 export type CredentialFixture = Awaited<ReturnType<typeof createCredentialFixture>>;
 
-export async function createCredentialFixture(server: TestServer) {
+export async function createCredentialFixture(server: ReachableServer) {
   const home = await createAgentFixture(server);
   const people = await makePeople(server, home);
   for (const [name, { token }] of Object.entries(people)) {
@@ -102,7 +102,7 @@ export function handed(answer: Answer): string {
 }
 
 async function makePeople(
-  server: TestServer,
+  server: ReachableServer,
   { organizationId, administrator, member }: AgentFixture,
 ): Promise<Readonly<Record<"admin" | "colleague" | "member" | "other" | "robot", CredentialOwner>>> {
   const joined = (email: string, isAdministrator = false) =>

@@ -1,13 +1,13 @@
 import type { Answer } from "./call.ts";
 import { post } from "./call.ts";
 import { doAction, type FakeRunner, registerRunner, runnerOf, succeeded } from "./fake-runner.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 import { type StartedExecution, startExecution, task } from "./started-execution.ts";
 
 /** The first commit in which both engines have feature levels, whose executions have one column for all that changes. */
 export const OLDER = "c0846b1d250d0dea81b0e02b0079cc6e5b3232d7";
 
-type Server = Pick<TestServer, "url" | "token">;
+type Server = Pick<ReachableServer, "url" | "token">;
 type Work = Answer["body"];
 
 const STEPS = [task("one"), task("two"), task("three")];

@@ -3,7 +3,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "@jest/globals";
 import { AgentWorkService, type StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type Answer, post } from "./call.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 import { readStream, type StreamReader } from "./stream-reader.ts";
 
 /** A runner that reports only what a test tells it to. */
@@ -43,7 +43,7 @@ export interface FakeRunnerOptions {
 
 /** Creates a runner and registers it, as its program would. */
 export async function registerRunner(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   { token: administrator = server.token, name = "A fake runner", local = false }: FakeRunnerOptions = {},
 ): Promise<FakeRunner> {
   const { exchangeToken } = await succeeded(
@@ -61,7 +61,7 @@ export async function registerRunner(
 
 /** Returns a runner from the response to its registration. */
 export function runnerOf(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   {
     runnerId,
     token,

@@ -4,7 +4,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { diffOf } from "../../src/store/record/packed-diff.ts";
 import { type Answer, post, reasonOf } from "./call.ts";
 import { withServerData } from "./member.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** The service of the operations on host tokens. */
 export const SERVICE = "RunnerConfigurationService";
@@ -13,7 +13,7 @@ export const SERVICE = "RunnerConfigurationService";
  * Returns calls of the operations on host tokens, as the server's administrator unless another
  * token is given.
  */
-export async function hostTokenCalls(server: TestServer) {
+export async function hostTokenCalls(server: ReachableServer) {
   const call = (operation: string, body: unknown, token = server.token) =>
     post(server, operation, body, token);
   const newRunner = async (name: string): Promise<string> =>
@@ -60,7 +60,7 @@ export function expectRefused(answer: Answer, status: number, reason: string, me
 }
 
 /** Returns the audit rows and event kinds of one resource, oldest first. */
-export function auditTrailOf(server: TestServer, id: string) {
+export function auditTrailOf(server: ReachableServer, id: string) {
   return withServerData(server, async (store) => {
     const rows = await builderOf(store.reader)
       .selectFrom("audit_log")

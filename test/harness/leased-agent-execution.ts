@@ -10,12 +10,12 @@ import { type Answer, post } from "./call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "./fake-runner.ts";
 import { withServerData } from "./member.ts";
 import { type OrganizationWithPolicies, organizationWithPolicies } from "./policies.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 import { readStream, type StreamReader } from "./stream-reader.ts";
 
 /** An organization with its own runner and agent, so that no other test takes its work. */
 export interface AgentFixture extends OrganizationWithPolicies {
-  readonly server: TestServer;
+  readonly server: ReachableServer;
   /** The token of an administrator. */
   readonly token: string;
   readonly runner: FakeRunner;
@@ -23,7 +23,7 @@ export interface AgentFixture extends OrganizationWithPolicies {
 }
 
 export async function createAgentFixture(
-  server: TestServer,
+  server: ReachableServer,
   { takesSettings = true }: { readonly takesSettings?: boolean } = {},
 ): Promise<AgentFixture> {
   const organization = await organizationWithPolicies(server, `home-${v7()}`);
@@ -161,7 +161,7 @@ export function leasedAgentExecution(
   };
 }
 
-function transportTo({ url }: Pick<TestServer, "url">) {
+function transportTo({ url }: Pick<ReachableServer, "url">) {
   return createConnectTransport({ baseUrl: `${url}/api`, httpVersion: "1.1" });
 }
 

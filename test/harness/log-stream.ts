@@ -1,7 +1,7 @@
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type StreamActionLogsResponse, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** An open stream of the output of an action's steps, read in the background. */
 export interface LogStream {
@@ -16,7 +16,7 @@ export interface LogStream {
 }
 
 export function streamLogs(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   workflowExecutionActionId: string,
   more: { stepIndex?: number; afterOffset?: bigint; follow?: boolean } = {},
   token = server.token,

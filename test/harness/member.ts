@@ -5,7 +5,7 @@ import { findAccountByEmail, insertAccount } from "../../src/store/identity/acco
 import { insertMember } from "../../src/store/identity/member.ts";
 import { OPERATOR, type Store } from "../../src/store/store.ts";
 import { dataConfigOf } from "./data-config.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** A member and its token. */
 export interface TestMember {
@@ -41,13 +41,13 @@ export function insertTestMember(store: Store, keys: Keys, member: NewMember): P
 }
 
 /** Creates a member in the data of a running server, as an operator would. */
-export function addMember(server: Pick<TestServer, "dataDir">, member: NewMember): Promise<TestMember> {
+export function addMember(server: Pick<ReachableServer, "dataDir">, member: NewMember): Promise<TestMember> {
   return withServerData(server, (store, keys) => insertTestMember(store, keys, member));
 }
 
 /** Works on the data folder of a server while the server runs. */
 export async function withServerData<T>(
-  { dataDir }: Pick<TestServer, "dataDir">,
+  { dataDir }: Pick<ReachableServer, "dataDir">,
   fn: (store: Store, keys: Keys) => Promise<T>,
 ): Promise<T> {
   const { store, keys } = await openData(dataConfigOf(dataDir));

@@ -1,10 +1,10 @@
 import { type Answer, post } from "./call.ts";
 import { addMember } from "./member.ts";
 import { addOrganization } from "./organization.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Creates an organization with an administrator and a member on a server that has others. */
-export async function organizationWithPolicies(server: TestServer, name: string) {
+export async function organizationWithPolicies(server: ReachableServer, name: string) {
   const administrator = await addOrganization(server, name);
   const { organizationId } = administrator;
   const member = await addMember(server, { organizationId, email: `member-of-${name}@example.org` });

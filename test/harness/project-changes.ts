@@ -2,10 +2,10 @@ import { type Answer, post } from "./call.ts";
 import type { KnownProject } from "./project-model.ts";
 import type { Random } from "./random.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Returns operations that change an imported organization on the server and in its model. */
-export function projectChanges(server: TestServer, organization: ImportedOrganization) {
+export function projectChanges(server: ReachableServer, organization: ImportedOrganization) {
   const call = async (operation: string, body: unknown): Promise<Answer["body"]> => {
     const answer = await post(server, operation, body, organization.token);
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);

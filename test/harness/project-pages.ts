@@ -1,14 +1,14 @@
 import { type Answer, post } from "./call.ts";
 import { expectedPages, type ListQuery } from "./project-model.ts";
 import type { ImportedOrganization } from "./repository-import.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** No test has as many pages; paging that has not ended by then never ends. */
 const MAX_PAGES = 2_000;
 
 /** Fetches every page of a query with the given page size. Throws on any status but 200. */
 export async function fetchAllPages(
-  server: TestServer,
+  server: ReachableServer,
   token: string,
   query: ListQuery,
   size?: number,
@@ -32,7 +32,7 @@ export async function fetchAllPages(
  * @throws Error that names the query and the first difference
  */
 export async function comparePages(
-  server: TestServer,
+  server: ReachableServer,
   organization: ImportedOrganization,
   query: ListQuery,
   size: number | undefined,

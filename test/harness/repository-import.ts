@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Answer, post } from "./call.ts";
 import { type KnownProject, repositoryNameOf } from "./project-model.ts";
 import type { Random } from "./random.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Returns the list of test/data: one URL a line, all different. */
 export function repositoryUrls(): string[] {
@@ -95,7 +95,7 @@ export function createRequests(urls: readonly string[], random: Random) {
 
 /** Imports the URLs in batches; also returns the response to each batch. */
 export async function importRepositories(
-  server: TestServer,
+  server: ReachableServer,
   token: string,
   requests: readonly CreateRequest[],
 ): Promise<{ organization: ImportedOrganization; answers: Answer[] }> {
@@ -137,7 +137,10 @@ function known(body: Answer["body"], request: CreateRequest): KnownProject {
   };
 }
 
-async function createRunners(server: TestServer, token: string): Promise<ImportedOrganization["runners"]> {
+async function createRunners(
+  server: ReachableServer,
+  token: string,
+): Promise<ImportedOrganization["runners"]> {
   const call = async (operation: string, body: unknown) => (await post(server, operation, body, token)).body;
   const runners: { id: string; kind: string; classIds: string[] }[] = [];
   for (const name of ["first runner", "second runner"]) {

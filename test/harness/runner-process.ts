@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
-import { type TestServer, temporaryFolder } from "./server.ts";
+import { type ReachableServer, temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
 /** The runner's program in its own process, started as an operator would. */
@@ -38,14 +38,14 @@ const root = join(import.meta.dirname, "../..");
 const running = new Set<ChildProcess>();
 
 /** Creates a runner in the server's first organization, for its program to register with. */
-export async function newExchangeToken(server: TestServer, name = "In the attic") {
+export async function newExchangeToken(server: ReachableServer, name = "In the attic") {
   const made = await succeeded(post(server, "RunnerService/CreateRunner", { name }));
   return { runnerId: made.runner.runnerId as string, exchangeToken: made.exchangeToken as string };
 }
 
 /** Starts the program, with local folders allowed as remotes. */
 export function startRunnerProcess(
-  server: Pick<TestServer, "url">,
+  server: Pick<ReachableServer, "url">,
   {
     stateDir = join(temporaryFolder(), "runner"),
     cwd = root,
@@ -101,7 +101,7 @@ export function startRunnerProcess(
 
 /** Creates a runner, starts its program and waits until it takes work. */
 export async function startRegisteredRunner(
-  server: TestServer,
+  server: ReachableServer,
   options: RunnerProcessOptions = {},
 ): Promise<RunnerProcess & { readonly runnerId: string }> {
   const { runnerId, exchangeToken } = await newExchangeToken(server);

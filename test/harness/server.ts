@@ -5,16 +5,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { dataEnvironmentOf, dropAllData } from "./data-config.ts";
+import { hostServer } from "./hosted-server.ts";
 import { copyTemplate } from "./sqlite-template.ts";
 
-/** A server in its own process on a free port, started as the README describes. */
-export interface TestServer {
+/** What clients of a server, and commands on its data, have to know. */
+export interface ReachableServer {
   /** Without a trailing slash and without /api. */
   readonly url: string;
   readonly port: number;
   readonly dataDir: string;
   /** The token printed by the first start; empty when the data folder was not new. */
   readonly token: string;
+}
+
+/** A server in the process that runs such servers for all files of a worker. */
+export interface HostedServer extends ReachableServer {
+  /** Lets accepted requests finish, and closes its data. */
+  stop(): Promise<void>;
+}
+
+/** A server in its own process on a free port, started as the README describes. */
+export interface TestServer extends ReachableServer {
   readonly process: ChildProcess;
   /** Returns its standard output. */
   output(): string;
@@ -39,10 +50,16 @@ export interface StartOptions {
   readonly commandPrefix?: readonly string[];
 }
 
+/** The options of a server that runs beside others. */
+export type HostedOptions = Pick<StartOptions, "dataDir" | "args" | "env">;
+
+const URL_LINE = /^Chartroom is ready at (\S+)$/m;
+const TOKEN = /cr_pat_\w+/;
 const root = join(import.meta.dirname, "../..");
 /** Ends a program that uses what Node or a package is about to remove. */
 const STRICT = ["--throw-deprecation"];
 const running = new Set<ChildProcess>();
+const hosted = new Set<HostedServer>();
 const folders: string[] = [];
 
 /** Starts a server and waits until it accepts requests. */
@@ -67,12 +84,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     ],
     {
       cwd: options.release ?? root,
-      env: {
-        ...plainEnvironment(),
-        ...stateHomeIn(dataDir),
-        ...dataEnvironmentOf(dataDir),
-        ...options.env,
-      },
+      env: { ...environmentFor(dataDir), ...options.env },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );
@@ -86,7 +98,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   const ready = new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).on("line", (line) => {
       output += `${line}\n`;
-      const url = /^Chartroom is ready at (\S+)$/.exec(line)?.[1];
+      const url = URL_LINE.exec(line)?.[1];
       if (url) resolve(url);
     });
     child.once("exit", (code) =>
@@ -101,7 +113,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     url,
     port: Number(new URL(url).port),
     dataDir,
-    token: /cr_pat_\w+/.exec(output)?.[0] ?? "",
+    token: TOKEN.exec(output)?.[0] ?? "",
     process: child,
     output: () => output,
     log: () =>
@@ -120,6 +132,31 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       await once(child, "exit");
     },
   };
+}
+
+/**
+ * Starts a server whose process is not the test's concern: it runs beside other servers in one process, which saves the
+ * processor time that a process of its own takes to load its modules. A test that looks at the process, its output or
+ * its log, or that kills it, needs {@link startServer}.
+ */
+export async function startHostedServer(options: HostedOptions = {}): Promise<HostedServer> {
+  const dataDir = options.dataDir ?? temporaryFolder();
+  if (options.dataDir === undefined) copyTemplate(dataDir);
+  const args = ["--port", "0", "--data-dir", dataDir, ...(options.args ?? [])];
+  const { output, stop } = await hostServer(args, { ...environmentFor(dataDir), ...options.env }, STRICT);
+  const url = URL_LINE.exec(output)?.[1] ?? "";
+  const server: HostedServer = {
+    url,
+    port: Number(new URL(url).port),
+    dataDir,
+    token: TOKEN.exec(output)?.[0] ?? "",
+    async stop() {
+      hosted.delete(server);
+      await stop();
+    },
+  };
+  hosted.add(server);
+  return server;
 }
 
 /** Runs the command line to its end. @param input its standard input, by default nothing */
@@ -162,19 +199,24 @@ export function temporaryFolder(): string {
 
 /** Ends every server that a file started, and removes its folders and their databases; call it in afterAll. */
 export async function stopAll(): Promise<void> {
-  await Promise.all(
-    [...running].map(async (child) => {
+  await Promise.all([
+    ...[...running].map(async (child) => {
       child.kill("SIGKILL");
       await once(child, "exit");
     }),
-  );
+    ...[...hosted].map((server) => server.stop()),
+  ]);
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
   await dropAllData();
 }
 
-/** Keeps the files of a local runner out of the user's own state folder. */
-function stateHomeIn(dataDir: string) {
-  return { XDG_STATE_HOME: join(dataDir, "state-home") };
+/** Returns the environment of a server of this data; it keeps the files of a local runner out of the user's own folder. */
+function environmentFor(dataDir: string) {
+  return {
+    ...plainEnvironment(),
+    XDG_STATE_HOME: join(dataDir, "state-home"),
+    ...dataEnvironmentOf(dataDir),
+  };
 }
 
 /** Kept, so that all tests can run with either path of unary calls. */

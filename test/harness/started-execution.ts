@@ -1,6 +1,6 @@
 import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** Settings of a workflow to start; the defaults are one repository and one command. */
 export interface WorkflowRunOptions {
@@ -36,7 +36,7 @@ export interface StartedExecution {
 
 /** Creates a workflow and starts it. */
 export async function startExecution(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   run: WorkflowRunOptions = {},
 ): Promise<StartedExecution> {
   const { token = server.token, actions = 1, maxParallel = actions, steps = [task("true")] } = run;

@@ -1,5 +1,5 @@
 import { type Answer, post } from "./call.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** A workflow with a webhook. */
 export interface TestWorkflow {
@@ -21,7 +21,7 @@ export const ONE_COMMAND = {
   steps: [{ task: { command: "true" } }],
 };
 
-type Caller = Pick<TestServer, "url" | "token">;
+type Caller = Pick<ReachableServer, "url" | "token">;
 
 /** Creates a workflow and fetches its secret. */
 export async function addWorkflow(
@@ -41,7 +41,7 @@ export async function addWorkflow(
 
 /** Posts to the webhook of a workflow. */
 export async function deliver(
-  server: Pick<TestServer, "url">,
+  server: Pick<ReachableServer, "url">,
   workflowId: string,
   body: Uint8Array | string,
   headers: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
 import { type Answer, post } from "./call.ts";
 import { expectRefused, ok } from "./host-token.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 export const ACTION = { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] };
 export const MANUAL = { manual: {}, context: { agent: { prompt: "look around" } } };
@@ -9,7 +9,7 @@ export const MANUAL = { manual: {}, context: { agent: { prompt: "look around" } 
  * Returns calls of the operations on workflows, as the server's administrator unless another token
  * is given.
  */
-export function workflowCalls(server: Pick<TestServer, "url" | "token">) {
+export function workflowCalls(server: Pick<ReachableServer, "url" | "token">) {
   const call = (operation: string, body: unknown, token = server.token) =>
     post(server, operation.includes("/") ? operation : `WorkflowService/${operation}`, body, token);
   const create = (body: object = {}, token?: string) =>

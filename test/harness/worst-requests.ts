@@ -15,7 +15,7 @@ import { largest } from "../contract/largest-request.ts";
 import { isWellKnown } from "../contract/reach.ts";
 import type { Answer } from "./call.ts";
 import { packageOf } from "./call-stream.ts";
-import type { TestServer } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 
 /** A request that costs the server more than it costs the sender. */
 export interface WorstRequest {
@@ -234,7 +234,7 @@ function halved(value: JsonValue): JsonValue {
 
 /** Sends a request; operations of runners are called with the runner's token. */
 export async function sendWorst(
-  server: Pick<TestServer, "url" | "token">,
+  server: Pick<ReachableServer, "url" | "token">,
   { operation, contentType, isCompressed }: WorstRequest,
   body: Buffer,
   runnerToken: string,

@@ -14,7 +14,7 @@ import { CONTRACT } from "../../src/rpc/routes.ts";
 import { asciiJson } from "../contract/json-bytes.ts";
 import { post, repository } from "../harness/call.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "./expected-error.ts";
 import { callConnect, callGrpc, callGrpcHttp1, callGrpcWeb, envelope } from "./raw-call.ts";
@@ -23,10 +23,10 @@ const MIB = 1024 * 1024;
 const IMAGE_BYTES = 4 * MIB;
 const OPERATION = "IdentityService/GetAuthenticatedIdentity";
 
-let server: TestServer;
+let server: ReachableServer;
 let runnerToken: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   runnerToken = (await registerRunner(server)).token;
 });
 afterAll(stopAll);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { worstRequests } from "../harness/worst-requests.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { callGrpc, envelope } from "./raw-call.ts";
@@ -26,10 +26,10 @@ describe.each([
   ["the unary path", "on"],
   ["the protocol layer", "off"],
 ])("on %s a large request", (_, fastPath) => {
-  let server: TestServer;
+  let server: ReachableServer;
   const tokens: string[] = [];
   beforeAll(async () => {
-    server = await startServer({ env: { CHARTROOM_FAST_PATH: fastPath } });
+    server = await startHostedServer({ env: { CHARTROOM_FAST_PATH: fastPath } });
     tokens.length = 0;
     for (let index = 0; index < CALLERS; index++) {
       tokens.push((await addOrganization(server, `Organization ${index}`)).token);

@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "./expected-error.ts";
 import { envelope } from "./raw-call.ts";
@@ -13,9 +13,9 @@ import { envelope } from "./raw-call.ts";
 /** What the server of this file cuts deadlines to: of every call, also of those that are to be answered in time. */
 const MOST_MS = 3_000;
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer({ args: ["--max-timeout", String(MOST_MS / 1000)] });
+  server = await startHostedServer({ args: ["--max-timeout", String(MOST_MS / 1000)] });
 });
 afterAll(stopAll);
 

@@ -5,12 +5,12 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerParse } from "@connectrpc/connect/protocol-grpc-web";
-import type { TestServer } from "../harness/server.ts";
+import type { ReachableServer } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 
 /** Calls a unary operation in binary, byte by byte, and returns its error or undefined. */
 export type RawCall = (
-  server: TestServer,
+  server: ReachableServer,
   operation: string,
   body: Uint8Array,
   headers?: Readonly<Record<string, string>>,
@@ -75,7 +75,7 @@ export const callGrpcHttp1: RawCall = async (server, operation, body, headers = 
 };
 
 async function exchange(
-  server: TestServer,
+  server: ReachableServer,
   path: string,
   contentType: string,
   body: Uint8Array,

@@ -7,14 +7,14 @@ import { everyOperation } from "../e2e/every-operation.ts";
 import { bearer } from "../e2e/speak/connect.ts";
 import { makeWorld, type World } from "../e2e/world.ts";
 import { post } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 let world: World;
 let readOnly: string;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   world = await makeWorld(server);
   const made = await post(server, "UserService/CreatePersonalAccessToken", { readOnly: true });
   readOnly = made.body.token;

@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
 import { callConnect, callGrpc, callGrpcWeb, envelope, type RawCall } from "./raw-call.ts";
 
@@ -24,9 +24,9 @@ const SERVERS: readonly (readonly [string, Record<string, string>])[] = [
 ];
 
 describe.each(SERVERS)("on %s", (_, env) => {
-  let server: TestServer;
+  let server: ReachableServer;
   beforeAll(async () => {
-    server = await startServer({ env });
+    server = await startHostedServer({ env });
   });
   afterAll(stopAll);
 

@@ -3,13 +3,13 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { UpdateOrganizationPoliciesRequestSchema } from "#gen/service/v1/organization_service_pb.js";
 import { post, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
 import { callConnect, callGrpc, callGrpcWeb, envelope } from "./raw-call.ts";
 
-let server: TestServer;
+let server: ReachableServer;
 beforeAll(async () => {
-  server = await startServer({ args: ["--allow-unknown-fields"] });
+  server = await startHostedServer({ args: ["--allow-unknown-fields"] });
 });
 afterAll(stopAll);
 

@@ -19,7 +19,7 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import type { TestServer } from "../../harness/server.ts";
+import type { ReachableServer } from "../../harness/server.ts";
 import { failure, type Speak } from "./outcome.ts";
 
 type Values = Record<string, unknown>;
@@ -63,7 +63,7 @@ export function loadService<C = Record<string, Unary>>(file: string, name: strin
  * @param channel by default plain text
  */
 export function speakGrpcJs(
-  server: Pick<TestServer, "port" | "token">,
+  server: Pick<ReachableServer, "port" | "token">,
   channel: ChannelCredentials = credentials.createInsecure(),
   options: ChannelOptions = {},
 ): Speak & { close(): void } {
