@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
+import { addDefaultAgent } from "../harness/added-agent.ts";
 import { closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import { approvals, decide, onlyPending } from "../harness/approvals.ts";
 import { post } from "../harness/call.ts";
@@ -8,7 +9,7 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import { ACP_AGENT, call } from "../harness/scripted-acp-agent.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
@@ -20,10 +21,8 @@ afterAll(stopAll);
 
 async function place(): Promise<TestServer> {
   const server = await startServer({ args: LONG_LEASES });
-  const command = JSON.stringify([process.execPath, ACP_AGENT, JSON.stringify({ resume: true })]);
-  const options = ["--command", command, "--form", "acp", "--default", "--data-dir", server.dataDir];
-  const { code, stderr } = await runCommand(["agent", "add", "scripted", ...options]);
-  if (code !== 0) throw new Error(`the agent was not registered: ${stderr}`);
+  const command = [process.execPath, ACP_AGENT, JSON.stringify({ resume: true })];
+  await addDefaultAgent(server, "scripted", "acp", command);
   return server;
 }
 

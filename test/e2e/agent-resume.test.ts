@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "@jest/globals";
+import { addDefaultAgent } from "../harness/added-agent.ts";
 import {
   addScriptedAgent,
   type Conversation,
@@ -14,7 +15,6 @@ import { ROOT } from "../harness/program.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
-  runCommand,
   startHostedServer,
   startServer,
   stopAll,
@@ -31,13 +31,8 @@ afterAll(stopAll);
 
 const PROGRAM = join(ROOT, "test/harness/acp-agent.ts");
 
-async function addAgent(server: ReachableServer, form: string, command: readonly string[]): Promise<void> {
-  const options = ["--form", form, "--command", JSON.stringify(command), "--default"];
-  const { code, stderr } = await runCommand(["agent", "add", form, ...options, "--data-dir", server.dataDir]);
-  expect([code, stderr]).toEqual([0, ""]);
-}
 const addAcpAgent = (server: ReachableServer, options: object) =>
-  addAgent(server, "acp", [process.execPath, PROGRAM, JSON.stringify(options)]);
+  addDefaultAgent(server, "acp", "acp", [process.execPath, PROGRAM, JSON.stringify(options)]);
 
 async function stopped(conversation: Conversation): Promise<Conversation> {
   await conversation.stop();
@@ -131,7 +126,7 @@ test("a program of plain text goes on by the recipe of the page", async () => {
   const recipe =
     'if [ "$CHARTROOM_AGENT_STARTS" = 1 ]; then set -- --session; else set -- --resume; fi; ' +
     `exec sh -c '${coder.replaceAll("'", `'\\''`)}' coder --print "$@" "$CHARTROOM_AGENT_CONVERSATION_ID"`;
-  await addAgent(server, "text", ["sh", "-c", recipe]);
+  await addDefaultAgent(server, "text", "text", ["sh", "-c", recipe]);
   await startRegisteredRunner(server);
   const first = await startConversation(server, says("one\n"));
   await first.untilOutput("one");

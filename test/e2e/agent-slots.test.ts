@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from "@jest/globals";
+import { addDefaultAgent } from "../harness/added-agent.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import { startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterAll(async () => {
@@ -21,8 +22,7 @@ test(
     // Those that have waited long keep their slots, however slow the machine is.
     const server = await startHostedServer({ args: ["--agent-slot-time", "86400"] });
     // Of the plain form, so that a run that waits has a stream of inputs and no process.
-    const add = ["--command", '["cat"]', "--form", "text", "--default", "--data-dir", server.dataDir];
-    expect((await runCommand(["agent", "add", "echo", ...add])).code).toBe(0);
+    await addDefaultAgent(server, "echo", "text", ["cat"]);
     const runner = await startRegisteredRunner(server, {
       args: ["--agent-slots", String(RUNS), "--slots", "8"],
     });

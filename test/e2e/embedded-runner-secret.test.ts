@@ -2,18 +2,13 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
+import { addDefaultAgent } from "../harness/added-agent.ts";
 import { startConversation } from "../harness/agent-conversation.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import {
-  type ReachableServer,
-  runCommand,
-  startHostedServer,
-  stopAll,
-  temporaryFolder,
-} from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { filesIn } from "../harness/stored-texts.ts";
 import { until } from "../harness/until.ts";
@@ -102,9 +97,7 @@ test("an agent has them while it runs, and they are gone from the machine when i
   const program = join(temporaryFolder(), "agent.sh");
   const text = `cat > /dev/null\n${TELLING}\n`;
   writeFileSync(program, text, { mode: 0o700 });
-  const command = ["--command", JSON.stringify(["sh", program]), "--form", "text", "--default"];
-  const added = await runCommand(["agent", "add", "teller", ...command, "--data-dir", server.dataDir]);
-  expect([added.code, added.stderr]).toEqual([0, ""]);
+  await addDefaultAgent(server, "teller", "text", ["sh", program]);
   const conversation = await startConversation(server, { codeContext: { projectId } });
   await conversation.say("one", "tell");
   await until(conversation.output, (said) => said.join("").includes("outside"));

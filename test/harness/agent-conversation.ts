@@ -5,10 +5,11 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type AgentOutputBlock, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { addDefaultAgent } from "./added-agent.ts";
 import { type Answer, post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import { ROOT } from "./program.ts";
-import { type ReachableServer, runCommand } from "./server.ts";
+import type { ReachableServer } from "./server.ts";
 import { until } from "./until.ts";
 
 type Body = Answer["body"];
@@ -21,19 +22,13 @@ export interface ReceivedInput {
   readonly words: string;
 }
 
-/** Registers the scripted agent as an operator would; it records the inputs that it receives. */
+/** Registers the scripted agent; it records the inputs that it receives. */
 export async function addScriptedAgent(
   { dataDir }: Pick<ReachableServer, "dataDir">,
   logFile: string,
 ): Promise<void> {
-  const command = JSON.stringify([
-    process.execPath,
-    join(ROOT, "examples/agents/scripted-agent.js"),
-    logFile,
-  ]);
-  const options = ["--command", command, "--form", "json-lines", "--default", "--data-dir", dataDir];
-  const { code, stderr } = await runCommand(["agent", "add", "scripted", ...options]);
-  if (code !== 0) throw new Error(`the agent was not registered: ${stderr}`);
+  const command = [process.execPath, join(ROOT, "examples/agents/scripted-agent.js"), logFile];
+  await addDefaultAgent({ dataDir }, "scripted", "json-lines", command);
 }
 
 export function receivedInputs(runId: string, logFile: string): ReceivedInput[] {
