@@ -1,5 +1,9 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { removeEnvironment, updateEnvironment } from "../../store/environment/environment.ts";
+import {
+  type EnvironmentUpdateOptions,
+  removeEnvironment,
+  updateEnvironment,
+} from "../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
@@ -15,8 +19,9 @@ export async function changeEnvironment(
   scope: Scope,
   before: Environment,
   after: Environment,
+  options?: EnvironmentUpdateOptions,
 ): Promise<void> {
-  await updateEnvironment(tx, scope, before, after);
+  await updateEnvironment(tx, scope, before, after, options);
   await environmentChanged.call(tx, scope, before, after);
 }
 

@@ -13,7 +13,7 @@ import {
 } from "../../domain/environment/environment-phase.ts";
 import { requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
-import { findEnvironment } from "../../store/environment/environment.ts";
+import { type EnvironmentUpdateOptions, findEnvironment } from "../../store/environment/environment.ts";
 import { queueEnvironmentWork } from "../../store/environment/environment-work.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
@@ -88,10 +88,11 @@ export async function reportEnvironment(
   scope: Scope,
   environmentId: string,
   progress: ReportProgressRequest_EnvironmentProgress | undefined,
+  options?: EnvironmentUpdateOptions,
 ): Promise<Environment | undefined> {
   const before = progress && (await findEnvironment(tx.db, scope, environmentId));
   const after = before && reportedEnvironment(before, progress);
-  if (after) await changeEnvironment(tx, scope, before, after);
+  if (after) await changeEnvironment(tx, scope, before, after, options);
   return after;
 }
 

@@ -32,19 +32,28 @@ export interface ReportDependencies extends LeaseDependencies {
   readonly handlerOf: FindHandler;
 }
 
-/** Applies a report on leased work and renews the lease. */
+/**
+ * Applies a report on leased work and renews the lease.
+ *
+ * @param finish the end of the lease in the same write, which leaves nothing to renew
+ */
 export async function applyReport(
   { handlerOf, leaseMs }: ReportDependencies,
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredLease,
   req: ReportProgressRequest,
+  finish?: FinishWorkRequest,
 ) {
   // A move that waited to be reported came after the last renewal, which the runner was alive to make.
   const since = Math.min(tx.now, (lease.expires_at ?? tx.now) - leaseMs);
-  const { stop, reported } = await handlerOf(lease.kind).report(tx, scope, lease, { ...req, since });
+  const { stop, reported } = await handlerOf(lease.kind).report(tx, scope, lease, {
+    ...req,
+    since,
+    endsAs: finish?.outcome,
+  });
   const expiresAt = tx.now + leaseMs;
-  await renewLease(tx, lease.id, expiresAt);
+  if (!finish) await renewLease(tx, lease.id, expiresAt);
   const response = create(ReportProgressResponseSchema, {
     expiresAt: timestampFromMs(expiresAt),
     stop: stop || lease.stop === 1,
@@ -96,7 +105,7 @@ function toPart(deps: ReportDependencies, { progress, finish }: WorkReport): Par
   return async (tx, caller) => {
     const lease = await requireLease(tx.db, caller, requireReported(progress ?? finish), tx.now);
     return async () => {
-      const applied = progress && (await applyReport(deps, tx, caller, lease, progress));
+      const applied = progress && (await applyReport(deps, tx, caller, lease, progress, finish));
       if (!finish) return { case: "progress", value: applied?.response ?? {} };
       const value = await applyEnd(deps, tx, caller, lease, finish, applied?.reported);
       return { case: "finish", value };

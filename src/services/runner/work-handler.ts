@@ -1,5 +1,9 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
-import type { FinishWorkRequest, ReportProgressRequest } from "#gen/runner/v1/work_service_pb.js";
+import type {
+  FinishWorkRequest,
+  FinishWorkRequest_Outcome,
+  ReportProgressRequest,
+} from "#gen/runner/v1/work_service_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Policies } from "../../domain/policy/policies.ts";
@@ -52,6 +56,8 @@ export interface CredentialUse {
 export interface WorkProgress extends ReportProgressRequest {
   /** The earliest time that a move in it may have, in milliseconds since 1970 UTC. */
   readonly since: number;
+  /** The outcome with which the same write ends the lease after it; left out when the lease goes on. */
+  readonly endsAs?: FinishWorkRequest_Outcome | undefined;
 }
 
 /** The end of a lease; `lost` means that another attempt is due. */

@@ -192,18 +192,27 @@ const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number
       .where("organization_id", "=", organizationId),
 );
 
+/** Options of a change of an environment. */
+export interface EnvironmentUpdateOptions {
+  /** True when the same write removes the environment: the change is recorded, and its row is not written. */
+  readonly isRemovedNext?: boolean;
+}
+
 /** Changes an environment; when its desired phase changes, the queue follows. */
 export async function updateEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment,
+  { isRemovedNext = false }: EnvironmentUpdateOptions = {},
 ): Promise<void> {
   const columns = changingColumns(after);
-  await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
-  if (isStopped(before) !== isStopped(after)) {
-    const stoppedAt = isStopped(after) ? tx.now : null;
-    await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
+  if (!isRemovedNext) {
+    await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+    if (isStopped(before) !== isStopped(after)) {
+      const stoppedAt = isStopped(after) ? tx.now : null;
+      await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
+    }
   }
   await syncEnvironmentWork(tx, scope, before, after);
   tx.record({

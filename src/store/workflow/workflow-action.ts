@@ -151,16 +151,25 @@ const updateRow = updateOf({});
 /** One that has ended leaves the work queue. */
 const endRow = updateOf({ queued: 0 });
 
+/** Options of a change of an action. */
+export interface ActionUpdateOptions {
+  /** True when the same write changes the action again: the change is recorded, and its row is not written yet. */
+  readonly isChangedNext?: boolean;
+}
+
 /** Changes an action, and the counts of its execution with it. */
 export async function updateAction(
   tx: WriteTransaction,
   scope: Scope,
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
+  { isChangedNext = false }: ActionUpdateOptions = {},
 ): Promise<void> {
-  const columns = changingColumns(after);
-  const update = isFinalAction(phaseOf(after)) ? endRow : updateRow;
-  await update(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  if (!isChangedNext) {
+    const columns = changingColumns(after);
+    const update = isFinalAction(phaseOf(after)) ? endRow : updateRow;
+    await update(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
+  }
   const [from, to] = [countedPhaseOf(before), countedPhaseOf(after)];
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };

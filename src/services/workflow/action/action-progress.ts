@@ -24,6 +24,7 @@ import { stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { removeEarlierLogs } from "../../../store/workflow/step-log.ts";
 import {
+  type ActionUpdateOptions,
   type FoundAction,
   findAction,
   setBegunSteps,
@@ -77,7 +78,7 @@ export async function beginAction(
   const stepCount = stepsOf(execution, before).length;
   const action = begunAction(before, { ...start, stepCount, now: tx.now });
   await updateAction(tx, scope, before, action);
-  await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
+  if (start.attempt > 1) await removeEarlierLogs(tx, { actionId: before.id, attempt: start.attempt });
   const begun = begunExecution(execution);
   if (begun) await updateExecution(tx, scope, execution, begun);
   return { action: Object.assign(action, { id: before.id }), execution: begun ?? execution, variables };
@@ -98,6 +99,7 @@ export async function advanceSteps(
   scope: Scope,
   { before, steps }: { readonly before: FoundAction; readonly steps: readonly WorkflowStep[] },
   transitions: readonly StepTransition[],
+  { isChangedNext = false }: ActionUpdateOptions = {},
 ): Promise<{ readonly action: FoundAction; readonly stop: boolean }> {
   if (transitions.length === 0 || isFinalAction(phaseOf(before))) {
     return { action: before, stop: mustStop(before) };
@@ -105,8 +107,8 @@ export async function advanceSteps(
   const stepped = steppedAction(before, steps, transitions, tx.now);
   const { values, began, ended } = stepped;
   const action = Object.assign(stepped.action, { id: before.id });
-  if (ended) await changeAction(tx, scope, before, action, needAgents(steps));
-  else if (began) await setBegunSteps(tx, scope, action);
+  if (ended) await changeAction(tx, scope, before, action, needAgents(steps), { isChangedNext });
+  else if (began && !isChangedNext) await setBegunSteps(tx, scope, action);
   if (Object.keys(values).length > 0) {
     const { id: actionId } = before;
     const known = await findOutputs(tx.db, scope, actionId);
@@ -179,8 +181,9 @@ async function changeAction(
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
   mayHaveAgents = true,
+  options?: ActionUpdateOptions,
 ): Promise<void> {
-  await updateAction(tx, scope, before, after);
+  await updateAction(tx, scope, before, after, options);
   if (mayHaveAgents) await actionChanged.call(tx, scope, after);
 }
 

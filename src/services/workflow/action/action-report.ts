@@ -3,7 +3,10 @@ import type {
   ReportProgressRequest_LogChunk as LogChunk,
   ReportProgressRequest_StepProgress as StepProgress,
 } from "#gen/runner/v1/work_service_pb.js";
-import { ReportProgressRequest_StepProgress_State as State } from "#gen/runner/v1/work_service_pb.js";
+import {
+  FinishWorkRequest_Outcome as Outcome,
+  ReportProgressRequest_StepProgress_State as State,
+} from "#gen/runner/v1/work_service_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { reportedError } from "../../../domain/workflow/execution/reported-failure.ts";
@@ -51,11 +54,23 @@ export async function reportAction(
   ]);
   if (!before || isFinalAction(phaseOf(before))) return { stop: true };
   const environmentId = before.status?.environmentId ?? "";
-  const environment = await reportEnvironment(tx, scope, environmentId, req.environment);
+  const isEnd = endsAttempt(req);
+  const environment = await reportEnvironment(tx, scope, environmentId, req.environment, {
+    isRemovedNext: isEnd,
+  });
   const steps = stored ? stepsOf(stored.execution, before) : [];
-  const { action, stop } = await advanceSteps(tx, scope, { before, steps }, toTransitions(tx, steps, req));
+  const mayHaveAgents = !stored || needAgents(steps);
+  const transitions = toTransitions(tx, steps, req);
+  // The end of an agent's step changes the action itself, by its row.
+  const options = { isChangedNext: isEnd && !mayHaveAgents };
+  const { action, stop } = await advanceSteps(tx, scope, { before, steps }, transitions, options);
   await appendLogs(tx, lease, action, req.logs);
-  return { stop, reported: { action, environment, mayHaveAgents: !stored || needAgents(steps) } };
+  return { stop, reported: { action, environment, mayHaveAgents } };
+}
+
+/** Returns whether the same write ends the action, and removes its environment. */
+function endsAttempt({ endsAs }: WorkProgress): boolean {
+  return endsAs === Outcome.DONE || endsAs === Outcome.FAILED || endsAs === Outcome.STOPPED;
 }
 
 function toTransitions(
