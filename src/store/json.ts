@@ -32,6 +32,31 @@ export function fromBody<D extends DescMessage>(schema: D, body: string): Messag
   return fromStoredJson(schema, JSON.parse(body));
 }
 
+/** Characters of the texts whose messages one {@link sharedFromBody} keeps. */
+const MAX_SHARED_CHARACTERS = 4 * 1024 * 1024;
+
+/**
+ * Returns a function that parses as {@link fromBody} does and keeps the messages of the last texts, for texts that are
+ * read again and again and seldom change. All who read a text get the same message: they must copy what they modify.
+ */
+export function sharedFromBody<D extends DescMessage>(schema: D): (body: string) => MessageShape<D> {
+  const known = new Map<string, MessageShape<D>>();
+  let characters = 0;
+  return (body) => {
+    const shared = known.get(body);
+    if (shared) return shared;
+    const message = fromBody(schema, body);
+    known.set(body, message);
+    characters += body.length;
+    for (const oldest of known.keys()) {
+      if (characters <= MAX_SHARED_CHARACTERS) break;
+      known.delete(oldest);
+      characters -= oldest.length;
+    }
+    return message;
+  };
+}
+
 /**
  * Reads a message from stored JSON. Fields that this release does not know are left out: a server of the next release
  * beside it writes them, empty until the feature level allows more (./feature-level.ts).

@@ -1,7 +1,7 @@
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import type { RunnerInstance } from "../../domain/runner/runner-heartbeat.ts";
-import { fromBody, toBody } from "../json.ts";
+import { sharedFromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
@@ -37,6 +37,9 @@ const selectStoredRunner = prepared<
     .where("organization_id", "=", organizationId),
 );
 
+/** A runner is read with each of its calls, and seldom changes. */
+const runnerOfBody = sharedFromBody(RunnerSchema);
+
 export async function findStoredRunner(
   db: Reader,
   scope: Scope,
@@ -45,7 +48,7 @@ export async function findStoredRunner(
   const [row] = await selectStoredRunner(db, { id, organizationId: scope.organizationId });
   return (
     row && {
-      runner: fromBody(RunnerSchema, row.body),
+      runner: runnerOfBody(row.body),
       local: row.local === 1,
       seenAt: row.seen_at,
       instanceId: row.instance_id,

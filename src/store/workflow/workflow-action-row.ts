@@ -7,7 +7,7 @@ import {
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { deadlineOf, hasFailed, phaseOf } from "../../domain/workflow/execution/workflow-action.ts";
-import { fromBody } from "../json.ts";
+import { sharedFromBody } from "../json.ts";
 import type { Found } from "../store.ts";
 import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
 import type { WorkflowActionTable } from "./workflow-schema.ts";
@@ -40,26 +40,29 @@ export type ActionRow = Pick<WorkflowActionTable, (typeof ACTION_COLUMNS)[number
  * domain/workflow/execution/workflow-action.ts adds them.
  */
 export function actionOfRow(row: ActionRow): FoundAction {
-  const action = fromBody(WorkflowExecutionActionSchema, row.body);
-  const { metadata, spec } = action;
-  if (!metadata || !spec) throw new Error(`the action ${row.id} has no metadata or no spec`);
-  action.id = row.id;
-  metadata.workflowExecutionId = row.execution_id;
-  metadata.workflowId = row.workflow_id;
-  metadata.report = row.is_report === 1;
+  const fixed = fixedPart(row.body);
+  if (!fixed.metadata || !fixed.spec) throw new Error(`the action ${row.id} has no metadata or no spec`);
   const [startedAt, finishedAt] = [timeOfColumn(row.started_at), timeOfColumn(row.finished_at)];
-  if (startedAt) metadata.startedAt = startedAt;
-  if (finishedAt) metadata.finishedAt = finishedAt;
-  spec.session = row.session ?? "";
-  spec.desiredPhase = row.desired_phase;
-  const status = statusOfProgress(StatusSchema, row.progress, spec.session);
+  const metadata = {
+    ...fixed.metadata,
+    workflowExecutionId: row.execution_id,
+    workflowId: row.workflow_id,
+    report: row.is_report === 1,
+    ...(startedAt && { startedAt }),
+    ...(finishedAt && { finishedAt }),
+  };
+  const session = row.session ?? "";
+  const spec = { ...fixed.spec, session, desiredPhase: row.desired_phase };
+  const status = statusOfProgress(StatusSchema, row.progress, session);
   for (const step of status.stepStatuses) step.failureMessage ||= step.error?.message ?? "";
   status.phase = row.phase;
   status.environmentId = row.environment_id ?? "";
   status.attempt = row.attempt;
-  action.status = status;
-  return action as FoundAction;
+  return { ...fixed, id: row.id, metadata, spec, status } as FoundAction;
 }
+
+/** An action is read several times while it runs, and those of a workflow's executions have the same bodies. */
+const fixedPart = sharedFromBody(WorkflowExecutionActionSchema);
 
 /** Returns the text of what never changes of an action and has no column of its own. */
 export function actionBody({ metadata, spec }: WorkflowExecutionAction): string {

@@ -6,7 +6,7 @@ import {
 import { concludedExecution } from "../../domain/workflow/execution/execution-conclusion.ts";
 import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
 import { withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
-import { fromBody, toBody } from "../json.ts";
+import { sharedFromBody, toBody } from "../json.ts";
 import { actionErrorsOfRow } from "./workflow-action-errors.ts";
 import { planOfText } from "./workflow-plan.ts";
 import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
@@ -44,15 +44,10 @@ export function responseExecution(row: ExecutionRow): WorkflowExecution {
 
 /** Returns an execution with its counts and without its plan. */
 export function executionOfRow(row: ExecutionRow): WorkflowExecution {
-  const execution = fromBody(WorkflowExecutionSchema, row.body);
-  const { metadata, spec } = execution;
+  const fixed = fixedPart(row.body);
+  const { metadata, spec } = fixed;
   const session = row.session ?? "";
-  if (spec) {
-    spec.session = session;
-    spec.desiredPhase = row.desired_phase;
-  }
   const finishedAt = timeOfColumn(row.finished_at);
-  if (metadata && finishedAt) metadata.finishedAt = finishedAt;
   const status = statusOfProgress(StatusSchema, row.progress, session);
   status.phase = row.phase;
   status.pendingActionCount = row.pending_count;
@@ -60,9 +55,16 @@ export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   status.failedActionCount = row.failed_count;
   status.doneActionCount = row.done_count;
   status.stoppedActionCount = row.stopped_count;
-  execution.status = status;
-  return execution;
+  return {
+    ...fixed,
+    ...(metadata && { metadata: { ...metadata, ...(finishedAt && { finishedAt }) } }),
+    ...(spec && { spec: { ...spec, session, desiredPhase: row.desired_phase } }),
+    status,
+  };
 }
+
+/** An execution is read with each of its actions, and its body never changes. */
+const fixedPart = sharedFromBody(WorkflowExecutionSchema);
 
 /** Returns the text of what never changes of an execution and is not part of its plan. */
 export function executionBody(execution: WorkflowExecution): string {

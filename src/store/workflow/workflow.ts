@@ -2,7 +2,7 @@ import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
 import { bytesOf } from "../expressions.ts";
-import { fromBody, toBody } from "../json.ts";
+import { fromBody, sharedFromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -21,10 +21,13 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
       .where("organization_id", "=", organizationId),
 );
 
-/** Returns a workflow without its webhookUrl, which the row does not contain. */
+/** A workflow is read with each start, and changes seldom. */
+const workflowOfBody = sharedFromBody(WorkflowSchema);
+
+/** Returns a workflow without its webhookUrl, which the row does not contain. It must not be modified: others share it. */
 export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<FoundWorkflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
-  return row && (fromBody(WorkflowSchema, textOf(row.body)) as FoundWorkflow);
+  return row && (workflowOfBody(textOf(row.body)) as FoundWorkflow);
 }
 
 const selectOwner = prepared<{ id: string }, { organization_id: string }>((db, { id }) =>
