@@ -53,10 +53,11 @@ export function isBeingMade({ status }: Environment): boolean {
  * begun from now on.
  */
 export function assignedEnvironment(present: Environment, runnerId: string): Environment {
-  const environment = clone(EnvironmentSchema, present);
-  if (environment.metadata) environment.metadata.runnerId = runnerId;
-  raiseVersion(environment);
-  return environment;
+  const { metadata } = present;
+  return raiseVersion({
+    ...withOwnStatus(present),
+    ...(metadata && { metadata: { ...metadata, runnerId } }),
+  });
 }
 
 /** A runner's report about an environment. */
@@ -80,7 +81,7 @@ export function reportedEnvironment(
   if (isTransition) requireTransition(status.phase, phase, present.spec?.desiredPhase ?? Phase.UNSPECIFIED);
   const isFailure = failureMessage !== "" && status.failureMessage.at(-1) !== failureMessage;
   if (!isTransition && !isFailure) return undefined;
-  const environment = raiseVersion(clone(EnvironmentSchema, present));
+  const environment = raiseVersion(withOwnStatus(present));
   if (isTransition) environment.status.phase = phase;
   if (isFailure) addFailure(environment.status, failureMessage);
   // Earlier failures are resolved once the environment is up.
@@ -152,6 +153,11 @@ function inPhase(present: Environment, phase: Phase): Environment {
     environment.spec.specVersion += 1n;
   }
   return environment;
+}
+
+/** Returns a copy of an environment whose status may be changed; it shares the rest with the present one. */
+function withOwnStatus(present: Environment): Environment {
+  return { ...present, ...(present.status && { status: { ...present.status } }) };
 }
 
 function requireTransition(from: Phase, to: Phase, wanted: Phase): void {
