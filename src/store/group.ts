@@ -11,7 +11,7 @@ interface Held {
 
 /**
  * Collects what is written at the end of one commit: the records of its changes, and rows that
- * several changes update. It is rolled back with the savepoints, and lost with a commit that fails.
+ * several changes update. What a write that fails has added is taken back, and all is lost with a commit that fails.
  */
 export class Group {
   readonly #db: Kysely<Schema>;
@@ -56,17 +56,17 @@ export class Group {
     rows.set(key, held);
   }
 
-  /** To be called when a savepoint is made; {@link backTo} takes what it gives. */
+  /** To be called before a write, or a part of one, that may fail; {@link backTo} takes what it gives. */
   mark(): number {
     return this.#undo.length;
   }
 
-  /** Takes back what came after the mark; to be called when its savepoint is rolled back. */
+  /** Takes back what came after the mark. */
   backTo(mark: number): void {
     for (const undo of this.#undo.splice(mark).reverse()) undo();
   }
 
-  /** In the open transaction, outside of savepoints, before it is committed. */
+  /** In the open transaction, after its writes, before it is committed. */
   async writeOut(seal: AuditSeal): Promise<void> {
     await insertRecords(this.#db, this, seal, this.#records);
     for (const [row, rows] of this.#held) {

@@ -176,6 +176,25 @@ describe("a write", () => {
     expect(await factsIn(store)).toEqual(["a", "b"]);
   });
 
+  test("that catches the failure of a part keeps nothing of the part, and those before it lose nothing", async () => {
+    const outcomes = await Promise.allSettled([
+      store.write(SYSTEM, "test", (tx) => put(tx, "before")),
+      store.write(SYSTEM, "test", async (tx) => {
+        await put(tx, "early");
+        const part = async () => {
+          await put(tx, "part");
+          throw new Error("the part fails late");
+        };
+        await tx.attempt(part).catch(() => undefined);
+        await put(tx, "late");
+      }),
+      store.write(SYSTEM, "test", (tx) => put(tx, "behind")),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+    expect(await factsIn(store)).toEqual(["before", "behind", "early", "late"]);
+    await expectWholeRecord(store, { [ONE]: ["before", "early", "late", "behind"], [TWO]: [] });
+  });
+
   test("that catches the failure of a query without a part loses nothing unsaid", async () => {
     const write = store.write(SYSTEM, "test", async (tx) => {
       await put(tx, "a");

@@ -37,6 +37,8 @@ export interface Connection {
    * tests more than about so many.
    */
   attempt(rows: number, sql: string, values: readonly unknown[]): unknown[] | undefined;
+  /** Returns the number of rows that it has changed since it was opened. */
+  changes(): number;
   close(): void;
 }
 
@@ -99,12 +101,14 @@ export function openConnection(
       rowsLeft = Number.POSITIVE_INFINITY;
     }
   };
+  const totalChanges = raw.prepare<[], number>("select total_changes()").pluck();
   const connection: Connection = {
     raw,
     db,
     beforeQuery: () => undefined,
     afterQuery: () => undefined,
     attempt,
+    changes: () => totalChanges.get() ?? 0,
     close: () => raw.close(),
   };
   runDirectly(db, (sql) => toStatement(raw.prepare(sql), connection));

@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import { Group } from "../group.ts";
 import { HeldLocks } from "../held-locks.ts";
 import { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
@@ -11,9 +10,10 @@ import type { Connection } from "./connection.ts";
 import { beginWrite } from "./connection.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import { indexSearchText } from "./search/project-texts.ts";
-import type { IndexedText, TextIndex } from "./search/text-index.ts";
+import type { TextIndex } from "./search/text-index.ts";
 import type { Snapshot } from "./snapshot.ts";
-import { hasFreeSpace, isEngineFailure, storageProblem } from "./storage-problem.ts";
+import { hasFreeSpace, storageProblem } from "./storage-problem.ts";
+import { type Job, NeedsSavepoints, Transaction } from "./transaction.ts";
 import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
 
 /**
@@ -53,17 +53,9 @@ export interface WriterOptions extends WriteSettings {
   readonly featureLevel: number;
 }
 
-interface Job {
-  readonly run: (tx: Kysely<Schema>) => Promise<unknown>;
-  readonly signal: AbortSignal | undefined;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
 /**
- * The one writer. Writes that wait at the same time share a commit, each in a
- * savepoint of its own, so that one failing takes nothing with it; a commit
- * forces the disk once however many writes it holds. Only what is left for the
+ * The one writer. Writes that wait at the same time share a commit, and none of
+ * them another's failure; a commit forces the disk once however many writes it holds. Only what is left for the
  * end of a commit, such as its records, fails with all of it.
  */
 export class Writer {
@@ -77,16 +69,14 @@ export class Writer {
   #alone = 0;
   readonly #listeners = new Listeners();
   readonly #turns: WriteTurns;
-  /** Of the commit that is being made, or of the next one. */
-  #group: Group;
-  /** The texts that this commit adds to the index. */
-  #texts: IndexedText[] = [];
+  /** The one that is being made, or the next one. */
+  #transaction: Transaction;
 
   constructor(connection: Connection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#group = new Group(connection.db);
     this.#turns = new WriteTurns(connection.raw);
+    this.#transaction = this.#newTransaction();
     connection.afterQuery = this.#turns.pauseWhenDue;
   }
 
@@ -97,7 +87,8 @@ export class Writer {
     { locks = "installation", signal }: WriteOptions,
   ): Promise<T> {
     return this.enqueue(async (db) => {
-      const [group, texts] = [this.#group, this.#texts];
+      const transaction = this.#transaction;
+      const { group, texts } = transaction;
       // There is one writer, and so nothing to wait for; what a write may change is the same on every engine.
       const held = new HeldLocks(typeof locks === "function" ? await locks(db) : locks);
       const { result, topics } = await runWrite(actor, operation, fn, this.#options, {
@@ -108,7 +99,7 @@ export class Writer {
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         indexText: (tx, scope, text) =>
           indexSearchText(tx, (row, each) => group.add(texts, { row, text: each }), scope, text),
-        attempt: (part, undo) => this.#attemptPart(part, undo),
+        attempt: (part, undo) => transaction.attemptPart(part, undo),
         pause: this.#turns.pauseWhenDue,
       });
       this.#listeners.expect(topics);
@@ -116,7 +107,7 @@ export class Writer {
     }, signal);
   }
 
-  /** Runs `run` in a savepoint of the next commit. */
+  /** Runs `run` as a write of the next commit. */
   enqueue<T>(run: (db: Kysely<Schema>) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (this.#queue.length >= QUEUE_LIMIT)
@@ -193,12 +184,10 @@ export class Writer {
     const waiting = this.#queue.length;
     let beganAt = 0;
     try {
-      await beginWrite(this.#connection.raw);
-      this.#turns.open();
       await this.#attemptGroup(members, settled);
       this.#turns.begin();
-      await this.#group.writeOut(this.#options.audit);
-      await this.#options.textIndex.add(this.#connection.db, this.#texts);
+      await this.#transaction.group.writeOut(this.#options.audit);
+      await this.#options.textIndex.add(this.#connection.db, this.#transaction.texts);
       this.#turns.close();
       this.#options.snapshot.renew();
       beganAt = performance.now();
@@ -213,8 +202,7 @@ export class Writer {
       return 0;
     } finally {
       this.#turns.close();
-      this.#group = new Group(this.#connection.db);
-      this.#texts = [];
+      this.#transaction = this.#newTransaction();
     }
     const tookMs = performance.now() - beganAt;
     for (const settle of settled) settle();
@@ -229,58 +217,39 @@ export class Writer {
     return new StoreUnavailable("the database did not take the write", { problem, cause });
   }
 
+  #newTransaction(hasSavepoints = false): Transaction {
+    const fail = (cause: unknown) => this.#failed(cause);
+    return new Transaction(this.#connection, { turns: this.#turns, fail, hasSavepoints });
+  }
+
+  /** Begins a transaction and runs the writes of a group; once more with savepoints when one of them fails late. */
   async #attemptGroup(members: Job[], settled: (() => void)[]): Promise<void> {
+    try {
+      await this.#attemptOnce(members, settled);
+    } catch (error) {
+      if (!(error instanceof NeedsSavepoints)) throw error;
+      this.#turns.close();
+      this.#connection.raw.exec("rollback");
+      this.#queue.unshift(...members.splice(0));
+      settled.splice(0);
+      this.#transaction = this.#newTransaction(true);
+      await this.#attemptOnce(members, settled);
+    }
+  }
+
+  async #attemptOnce(members: Job[], settled: (() => void)[]): Promise<void> {
+    await beginWrite(this.#connection.raw);
+    this.#turns.open();
     const started = performance.now();
     do {
       const job = this.#queue.shift();
       if (!job) break;
       members.push(job);
-      settled.push(await this.#attempt(job));
+      settled.push(await this.#transaction.attempt(job));
       if (this.#alone > 0) {
         this.#alone -= 1;
         break;
       }
     } while (this.#options.grouping && performance.now() - started < this.#options.groupMs);
-  }
-
-  async #attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
-    const { raw } = this.#connection;
-    raw.exec("savepoint part");
-    try {
-      const value = await part();
-      raw.exec("release part");
-      return value;
-    } catch (error) {
-      // As in #attempt. Whoever caught it and went on would write past any transaction.
-      if (!raw.inTransaction) throw this.#failed(error);
-      raw.exec("rollback to part");
-      raw.exec("release part");
-      undo();
-      throw isEngineFailure(error) ? this.#failed(error) : error;
-    }
-  }
-
-  async #attempt(job: Job): Promise<() => void> {
-    const { raw, db } = this.#connection;
-    if (job.signal?.aborted) {
-      const { reason } = job.signal;
-      return () => job.reject(reason);
-    }
-    raw.exec("savepoint attempt");
-    const mark = this.#group.mark();
-    this.#turns.begin();
-    try {
-      const value = await job.run(db);
-      this.#turns.requireNoOtherWaits();
-      raw.exec("release attempt");
-      return () => job.resolve(value);
-    } catch (error) {
-      // The engine has given up the whole transaction, as it does when the disk is full: nothing is left to roll back.
-      if (!raw.inTransaction) throw error;
-      raw.exec("rollback to attempt");
-      raw.exec("release attempt");
-      this.#group.backTo(mark);
-      return () => job.reject(storageProblem(error) === undefined ? error : this.#failed(error));
-    }
   }
 }
