@@ -29,8 +29,11 @@ export function parseSource(source: JsonSource | undefined): JsonObject {
 function collect(path: string, before: Json, after: Json, changes: Map<string, [Json, Json]>): void {
   if (isObject(before) && isObject(after)) {
     const at = (key: string) => (path ? `${path}.${key}` : key);
-    for (const key of Object.keys(before))
-      collect(at(key), ownValue(before, key), ownValue(after, key), changes);
+    for (const key of Object.keys(before)) {
+      const [from, to] = [ownValue(before, key), ownValue(after, key)];
+      // Most are the same, and need no path.
+      if (from !== to) collect(at(key), from, to, changes);
+    }
     for (const key of Object.keys(after)) {
       if (!Object.hasOwn(before, key)) collect(at(key), null, ownValue(after, key), changes);
     }
@@ -42,6 +45,7 @@ function collect(path: string, before: Json, after: Json, changes: Map<string, [
 function differ(before: Json, after: Json): boolean {
   const isPlain = (value: Json) => typeof value !== "object" || value === null;
   if (isPlain(before) || isPlain(after)) return before !== after;
+  if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return true;
   return JSON.stringify(before) !== JSON.stringify(after);
 }
 

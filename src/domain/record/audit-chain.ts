@@ -17,6 +17,8 @@ export interface AuditFacts {
   readonly key_id: string;
 }
 
+const encoder = new TextEncoder();
+
 /**
  * Returns the bytes that a row's hash is computed over: every field and the hash of the row before,
  * each in its place. No field can be mistaken for another, and changing, leaving out or moving a
@@ -39,7 +41,7 @@ export function auditBytes(row: AuditFacts, previousHash: Uint8Array | null): Ui
     row.reason,
     row.diff,
   ]);
-  return new TextEncoder().encode(text);
+  return encoder.encode(text);
 }
 
 function hex(bytes: Uint8Array): string {

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { environmentSearchText, isStopped } from "../../domain/environment/environment.ts";
-import { fromBody, toBody } from "../json.ts";
+import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { countRemovedEnvironment } from "../project/popularity.ts";
 import { builderOf } from "../query-builder.ts";
@@ -220,7 +220,7 @@ export async function updateEnvironment(
     type: "environment",
     id: after.id,
     kind: "updated",
-    before: toBody(EnvironmentSchema, before),
+    before: toJsonObject(EnvironmentSchema, before),
     after: columns.body,
   });
 }
@@ -260,7 +260,8 @@ export async function removeEnvironment(
     type: "environment",
     id: environment.id,
     kind: "deleted",
-    before: toBody(EnvironmentSchema, environment),
+    // As objects where no row needs the text: the record would have to parse it.
+    before: toJsonObject(EnvironmentSchema, environment),
   });
 }
 
