@@ -26,6 +26,7 @@ import { reflectionService } from "./reflection.ts";
 import { JSON_OPTIONS } from "./request/json-options.ts";
 import { useParsedRequest } from "./request/parsed-request.ts";
 import { type RequestReading, requestReading } from "./request/request-reading.ts";
+import { COMPRESS_MIN_BYTES } from "./response/compression.ts";
 import { passLargeMessages } from "./response/large-message.ts";
 
 export { CONTRACT };
@@ -83,6 +84,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
     interceptors: [passLargeMessages, useParsedRequest, ...options.interceptors],
     requestGate: runAuthentication,
     acceptCompression: [compressionGzip],
+    compressMinBytes: COMPRESS_MIN_BYTES,
     jsonOptions: JSON_OPTIONS,
   });
   const unary = new Map<DescMethod, UnaryOperation>();

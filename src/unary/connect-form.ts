@@ -10,13 +10,14 @@ import {
 import type { OutputAccount } from "../rpc/access/call-record.ts";
 import type { BodyAccount } from "../rpc/request/arriving-bytes.ts";
 import { JSON_OPTIONS } from "../rpc/request/json-options.ts";
+import { COMPRESS_MIN_BYTES } from "../rpc/response/compression.ts";
 import { responseJson } from "../rpc/response/response-json.ts";
 import type { UnaryOperation } from "../rpc/routes.ts";
 import { requestBody } from "./request-body.ts";
 import type { HttpRequest, HttpResponse, UnaryCall } from "./unary-call.ts";
 import type { UnaryForm, WholeResponse } from "./unary-form.ts";
 import { bytesOf } from "./write-pieces.ts";
-import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
+import { acceptsGzip, gzip, writeResponse } from "./write-response.ts";
 
 /** The Connect protocol: the body is the message, and an error is a status of HTTP with a body of JSON. */
 export class ConnectForm implements UnaryForm {

@@ -1,9 +1,10 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { contentTypeProto, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { COMPRESSED_FLAG, enveloped } from "../rpc/request/envelope.ts";
+import { COMPRESS_MIN_BYTES } from "../rpc/response/compression.ts";
 import { grpcMessage } from "./grpc-message.ts";
 import type { UnaryForm } from "./unary-form.ts";
-import { acceptsGzip, COMPRESS_MIN_BYTES, gzip, writeResponse } from "./write-response.ts";
+import { acceptsGzip, gzip, writeResponse } from "./write-response.ts";
 
 const STATUS_OK = { "grpc-status": grpcStatusOk };
 const NO_MESSAGE = new Uint8Array();

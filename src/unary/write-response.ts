@@ -1,18 +1,11 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
-import { compressionNegotiate, validateReadWriteMaxBytes } from "@connectrpc/connect/protocol";
+import { compressionNegotiate } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { OutputAccount } from "../rpc/access/call-record.ts";
 import { type HttpResponse, isGone } from "./unary-call.ts";
 import { type Body, bytesOf, endWith, joined, PIECE_BYTES, piecesOf } from "./write-pieces.ts";
-
-/** Responses below this size are not compressed; the protocol layer's own number. */
-export const { compressMinBytes: COMPRESS_MIN_BYTES } = validateReadWriteMaxBytes(
-  undefined,
-  undefined,
-  undefined,
-);
 
 const COMPRESSIONS = [compressionGzip];
 
