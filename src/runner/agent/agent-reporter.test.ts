@@ -3,10 +3,10 @@ import { expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import { replay } from "../../../test/harness/seed.ts";
-import { type AgentReport, AgentReporter, type AgentReporterLimits } from "./agent-reporter.ts";
+import { type AgentReport, AgentReporter, type AgentReporterOptions } from "./agent-reporter.ts";
 
 /** A report to a service that takes everything, after `last` blocks. */
-function reportTo(deliver: (progress: AgentReport) => unknown, limits: AgentReporterLimits = {}, last = 0n) {
+function reportTo(deliver: (progress: AgentReport) => unknown, limits: AgentReporterOptions = {}, last = 0n) {
   let known = last;
   return new AgentReporter(
     async (progress) => {

@@ -32,11 +32,13 @@ export interface Block {
   readonly block: BlockContent;
 }
 
-export interface AgentReporterLimits {
+export interface AgentReporterOptions {
   /** Longest time that a block waits to be sent together with others, in milliseconds; 100 when absent. */
   readonly intervalMs?: number;
   /** Maximum of characters in one report, unless a single block has more; 262,144 when absent. */
   readonly reportCharacters?: number;
+  /** Called with each state of the agent. */
+  readonly onState?: (state: State) => void;
 }
 
 /** Maximum of the contract for blocks in one report, less one that may have to explain a refusal. */
@@ -66,6 +68,7 @@ export class AgentReporter {
   readonly #deliver: (progress: AgentReport) => Promise<bigint>;
   readonly #intervalMs: number;
   readonly #reportCharacters: number;
+  readonly #onState: (state: State) => void;
   #lastSequence: bigint;
   #drafts: Draft[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -82,12 +85,13 @@ export class AgentReporter {
   constructor(
     deliver: (progress: AgentReport) => Promise<bigint>,
     lastSequence: bigint,
-    { intervalMs = 100, reportCharacters = 256 * 1_024 }: AgentReporterLimits = {},
+    { intervalMs = 100, reportCharacters = 256 * 1_024, onState = () => {} }: AgentReporterOptions = {},
   ) {
     this.#deliver = deliver;
     this.#lastSequence = lastSequence;
     this.#intervalMs = intervalMs;
     this.#reportCharacters = reportCharacters;
+    this.#onState = onState;
   }
 
   /** Returns a signal that is aborted when reporting ends, since `deliver` rejected. */
@@ -133,6 +137,7 @@ export class AgentReporter {
     draft.state = state;
     draft.interests = interests;
     this.#send();
+    this.#onState(state);
   }
 
   /**

@@ -1,8 +1,13 @@
 import { join } from "node:path";
-import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
+import {
+  ReportAgentRequest_State as State,
+  type StreamInputsResponse,
+} from "#gen/runner/v1/agent_work_service_pb.js";
 import { AgentForm, type AgentWork } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { WatchedWorkspace } from "../changes/environment-report.ts";
+import type { EnvironmentWatch } from "../changes/environment-watch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -14,7 +19,7 @@ import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { readCheckouts, type Workspace } from "../steps/workspace.ts";
 import type { AcpLimits } from "./acp/acp-limits.ts";
 import { agentEnvironmentOf, toAgentFacts } from "./agent-facts.ts";
-import { type AgentReport, AgentReporter } from "./agent-reporter.ts";
+import { AgentReporter } from "./agent-reporter.ts";
 import { openAgentState } from "./agent-state.ts";
 import { driveJsonLinesAgent } from "./json-lines-agent.ts";
 import type { RunningAgent } from "./running-agent.ts";
@@ -41,8 +46,11 @@ export async function executeAgent(
   if (program === undefined)
     throw new WorkFailure("agent_unknown", "the agent is registered without a program");
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
-  const report = newAgentReporter(lease, work.lastSequence);
   const checkouts = await prepareCheckouts(workspace, assignment, work);
+  const environmentId = environment?.id ?? "";
+  const watched = { environmentId, workspace, checkouts, secrets: assignment.secrets };
+  const turns = watchTurns(tools.watch, watched);
+  const report = new AgentReporter((progress) => lease.reportAgent(progress), work.lastSequence, turns);
   if (environment?.status?.phase === EnvironmentPhase.CREATING) report.environmentIsRunning();
   const facts = toAgentFacts(work, assignment.work.policies?.agentPolicy);
   const state = await openAgentState(workspace, facts.conversationId);
@@ -64,6 +72,7 @@ export async function executeAgent(
     isStep,
     becomesReady: !isStep && agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT,
   };
+  tools.watch?.enter(watched);
   try {
     await (await driverOf(work.form))(agent, acpLimits);
     // The action's step reads the answer of an execution that waits, and then stops it.
@@ -71,6 +80,9 @@ export async function executeAgent(
   } finally {
     // The agent's last output is reported however it ended.
     await report.flush().catch(() => undefined);
+    turns.end();
+    if (!lease.isLost) await tools.watch?.settled(environmentId);
+    tools.watch?.leave(watched);
     await unmountSecrets(state.secretsFolder).catch((error) =>
       tools.log.warn({ problem: error.message }, "the files of an agent's secrets could not be removed"),
     );
@@ -93,8 +105,19 @@ async function driverOf(
   }
 }
 
-function newAgentReporter(lease: Lease, lastSequence: bigint): AgentReporter {
-  return new AgentReporter((progress: AgentReport) => lease.reportAgent(progress), lastSequence);
+/** Tells the watch of the turns of an agent, by its states: while it runs there is a turn. */
+function watchTurns(watch: EnvironmentWatch | undefined, watched: WatchedWorkspace) {
+  let isRunning = false;
+  const end = () => {
+    if (isRunning) watch?.turnEnds(watched);
+    isRunning = false;
+  };
+  const onState = (state: State) => {
+    end();
+    isRunning = state === State.RUNNING;
+    if (isRunning) watch?.turnBegins(watched);
+  };
+  return { onState, end };
 }
 
 /** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */

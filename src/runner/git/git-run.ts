@@ -22,6 +22,8 @@ export interface GitCall {
   readonly environment?: Readonly<Record<string, string>>;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
+  /** Most bytes of output that are kept; what is beyond is dropped. Left out: more is a failure. */
+  readonly keepBytes?: number;
   /** Receives each line of progress that git prints with `--progress`; they are not part of its standard error. */
   readonly onProgress?: ((line: string) => void) | undefined;
 }
@@ -100,7 +102,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     environment: environmentOf(tools, call),
     ...(call.input !== undefined && { input: Buffer.from(call.input) }),
     timeoutMs,
-    keepBytes: MAX_STDOUT_BYTES,
+    keepBytes: call.keepBytes ?? MAX_STDOUT_BYTES,
     signal: call.signal,
     onOutput: (bytes, stream) => {
       if (stream === "stderr") complaints.add(bytes);
@@ -110,7 +112,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
   if (result.timedOut) {
     throw new WorkFailure("git_timed_out", `git ${commandOf(args)} took longer than ${timeoutMs} ms`, true);
   }
-  if (result.outputTruncated) {
+  if (result.outputTruncated && call.keepBytes === undefined) {
     throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${MAX_STDOUT_BYTES} bytes`);
   }
   return { exit: result.exit, stdout: result.stdout, stderr: complaints.text };

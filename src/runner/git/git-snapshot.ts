@@ -27,6 +27,8 @@ import type { GitTools } from "./git-tools.ts";
  */
 export interface RepositorySnapshot {
   readonly repository: GitRepository;
+  /** A folder of links to the folders of objects of the repository. */
+  readonly borrowed: string;
   /**
    * Brings new objects, HEAD, its branch and the index back into the repository.
    *
@@ -63,9 +65,11 @@ export async function withSnapshot<T>(
   try {
     const gitFolder = join(scratch, "git");
     await copyData(source, gitFolder);
-    await linkObjects(join(source, "objects"), gitFolder, join(scratch, "borrowed"));
+    const borrowed = join(scratch, "borrowed");
+    await linkObjects(join(source, "objects"), gitFolder, borrowed);
     return await use({
       repository: { gitFolder, tree: folder },
+      borrowed,
       async writeBack() {
         await requireRepository(source);
         await copyBack(gitFolder, source);
@@ -155,7 +159,8 @@ async function replaceFile(from: string, to: string): Promise<void> {
   await rename(draft, to);
 }
 
-async function copyRegular(from: string, to: string): Promise<void> {
+/** Copies a regular file to a new one, with its time; does nothing for anything else. */
+export async function copyRegular(from: string, to: string): Promise<void> {
   const stat = await lstat(from).catch(() => undefined);
   if (stat?.isFile()) await copyWithTime(from, to);
 }

@@ -8,6 +8,7 @@ import type { Log } from "../../log.ts";
 import type { ScmSettings } from "../../scm/settings.ts";
 import { createSourceControl } from "../../scm/source-control.ts";
 import { openRunnerCache } from "../cache/runner-cache.ts";
+import { EnvironmentWatch } from "../changes/environment-watch.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
@@ -153,8 +154,9 @@ async function work(
     const instanceId = await beginInstance(state, { ...options, signal: draining });
     const workDir = resolve(options.workDir);
     const cacheOptions = { workDir, runnerId, maxBytes: options.repositoryCacheBytes, log };
-    const tools = { ...toolsWithoutCache, repositoryCache: await openRunnerCache(cacheOptions) };
     const client = createWorkClient(transport, token);
+    const watch = new EnvironmentWatch(client, toolsWithoutCache.git, log);
+    const tools = { ...toolsWithoutCache, watch, repositoryCache: await openRunnerCache(cacheOptions) };
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
     log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");

@@ -3,6 +3,7 @@ import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";
 import type { RepositoryCache } from "../cache/repository-cache.ts";
+import type { EnvironmentWatch } from "../changes/environment-watch.ts";
 import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import type { Programs } from "../process/command.ts";
@@ -17,6 +18,8 @@ export interface RunnerTools {
   readonly scm: SourceControl;
   /** The repositories that were cloned before; none when absent. */
   readonly repositoryCache?: RepositoryCache | undefined;
+  /** Reports what changes in workspaces; absent in tests that have no need of it. */
+  readonly watch?: EnvironmentWatch | undefined;
   /** The folder of the environments' workspaces. */
   readonly workspaces: string;
   /** The folder of the prepared workspaces. */

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
+import { EnvironmentWorkService } from "#gen/runner/v1/environment_work_service_pb.js";
 import { type WorkError, WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
@@ -9,6 +10,7 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 /** A client of the operations of runner.v1, and of the one with which an agent sends to another one. */
 export type WorkClient = Client<typeof WorkService> &
   Client<typeof AgentWorkService> &
+  Client<typeof EnvironmentWorkService> &
   Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
 /** Limit of one call; it is repeated while its lease is valid. */
@@ -48,6 +50,7 @@ export function createWorkClient(transport: Transport, token: string): WorkClien
   return {
     ...createClient(WorkService, asRunner),
     ...createClient(AgentWorkService, asRunner),
+    ...createClient(EnvironmentWorkService, asRunner),
     sendToAgentExecution,
   };
 }

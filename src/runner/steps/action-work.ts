@@ -52,11 +52,14 @@ export async function executeAction(
       const checkouts = await checkoutsOf(assignment, action, workspace, signal);
       const folder = join(workspace.tree, checkouts[0]?.location ?? "");
       const environment = await environmentOf(assignment, action, workspace);
-      await runSteps({ assignment, action, workspace, checkouts, folder, environment, signal });
+      const run = { assignment, action, workspace, checkouts, folder, environment, signal };
+      tools.watch?.enter(watchedOf(run));
+      await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
       isKept = action.steps.at(-1)?.step.case === "approval";
     });
     return isKept ? Outcome.WAITING : Outcome.DONE;
   } finally {
+    if (!lease.isLost) await tools.watch?.settled(action.environment?.id ?? "");
     // Secrets come with a lease, and go with it.
     if (isKept) await unmountSecrets(secretsFolderOf(workspace));
     else
@@ -114,8 +117,13 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
     const log = new StepLog(({ offset, data }) =>
       lease.report({ logs: [{ stepIndex, offset: BigInt(offset), data }] }, { mayWait: true }),
     );
+    const { watch } = assignment.tools;
+    const watched = watchedOf(run);
+    watch?.turnBegins(watched);
     try {
-      const result = await runStep({ ...run, signal, stepIndex, log }, step);
+      const result = await runStep({ ...run, signal, stepIndex, log }, step).finally(() =>
+        watch?.turnEnds(watched),
+      );
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
       agents = result.agentExecutionIds ?? [];
@@ -136,6 +144,11 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
     await untilAgentsStopped(run, agents);
   }
   lease.signal.throwIfAborted();
+}
+
+function watchedOf({ action, assignment, workspace, checkouts }: Omit<StepRun, "log" | "stepIndex">) {
+  const environmentId = action.environment?.id ?? "";
+  return { environmentId, workspace, checkouts, secrets: assignment.secrets };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import type { Log } from "../../log.ts";
+import { keepIndexes } from "../changes/tree-repository.ts";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -37,6 +38,7 @@ export async function prepareWorkspace(
     const checkouts = await checkOutSources(git, initializer, context);
     const [first] = checkouts;
     for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
+    await keepIndexes(workspace, checkouts);
     return checkouts;
   };
   return createWorkspace(programs, workspace, fill, copied && prebuild);

@@ -1,0 +1,232 @@
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ReportEnvironmentChangesRequestSchema } from "#gen/runner/v1/environment_work_service_pb.js";
+import {
+  DiffBase,
+  type EnvironmentFileDiff,
+  EnvironmentFileDiff_PatchOmission as Omission,
+  type RepositoryChangesSchema,
+} from "#gen/service/v1/environment_changes_pb.js";
+import type { Secrets } from "../../domain/secrets.ts";
+import type { Checkout } from "../git/git-checkout.ts";
+import { tryGit } from "../git/git-run.ts";
+import type { GitTools } from "../git/git-tools.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { Workspace } from "../steps/workspace.ts";
+import { checkedOutState, compareTree, countsOf, type TreeState } from "./tree-changes.ts";
+import {
+  changesFolderOf,
+  forgetRepository,
+  type TreeRepository,
+  withTreeRepository,
+} from "./tree-repository.ts";
+import { stageTree } from "./tree-stage.ts";
+
+/** A workspace whose repositories are looked at. */
+export interface WatchedWorkspace {
+  readonly environmentId: string;
+  readonly workspace: Workspace;
+  readonly checkouts: readonly Checkout[];
+  /** Masked in all that is reported. */
+  readonly secrets: Pick<Secrets, "mask" | "maskText">;
+}
+
+export type ChangesReport = MessageInitShape<typeof ReportEnvironmentChangesRequestSchema>;
+
+/** What the runner remembers of the turns in a workspace: a state of each repository, by its place. */
+interface Turns {
+  /** As the last turn found it; absent before the first turn. */
+  readonly begin?: readonly (TreeState | undefined)[];
+  /** As the last turn left it; absent while one goes on. */
+  readonly end?: readonly (TreeState | undefined)[];
+}
+
+/** Maximum of the contract for the files of a diff (EnvironmentDiff.files). */
+const MAX_FILES = 2_000;
+/** Bytes of the patches and paths of each diff: a report has 4 MiB at most, in which each file has some more. */
+const BASE_BYTES = 2_400_000;
+const TURN_BYTES = 1_000_000;
+const FILE_BYTES = 64;
+
+/** Begins a turn in a workspace: what follows is compared with what the turn before has left. */
+export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace">): Promise<void> {
+  const { begin, end } = await readTurns(workspace);
+  const next = end ?? begin;
+  await writeTurns(workspace, next ? { begin: next } : {});
+}
+
+/**
+ * Returns what has changed in a workspace.
+ * @param isEnd whether a turn has ended with it
+ */
+export async function reportChanges(
+  tools: GitTools,
+  watched: WatchedWorkspace,
+  { isEnd }: { readonly isEnd: boolean },
+): Promise<ChangesReport> {
+  const { workspace, checkouts, environmentId } = watched;
+  const turns = await readTurns(workspace);
+  const seen = [];
+  for (const [place, checkout] of checkouts.entries()) {
+    seen.push(await look(tools, watched, checkout, place, turns.begin?.[place]));
+  }
+  if (isEnd) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
+  const diffs = [
+    {
+      base: DiffBase.ENVIRONMENT,
+      ...withinBytes(
+        seen.flatMap(({ files }) => files),
+        BASE_BYTES,
+      ),
+    },
+    {
+      base: DiffBase.LAST_TURN,
+      ...withinBytes(
+        seen.flatMap(({ turnFiles }) => turnFiles),
+        TURN_BYTES,
+      ),
+    },
+  ];
+  return { environmentId, repositories: seen.map(({ repository }) => repository), diffs };
+}
+
+/**
+ * Returns what differs from a commit in the first repository that has it.
+ * @throws WorkFailure commit_unknown where none has
+ */
+export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, commit: string) {
+  const { workspace, checkouts, secrets } = watched;
+  for (const [place, checkout] of checkouts.entries()) {
+    const { location } = checkout;
+    const files = await withTreeRepository(tools, workspace, checkout, place, async (repository) => {
+      const name = `${commit}^{commit}`;
+      const found = await tryGit(
+        repository.tools,
+        ["rev-parse", "--verify", "--quiet", name],
+        repository.call,
+      );
+      if (found.exit !== 0) return undefined;
+      const staged = await stageTree(repository, checkout.commit);
+      const prefix = location === "" ? "" : `${location}/`;
+      return compareTree(repository, checkedOutState(commit), staged, { prefix, secrets });
+    });
+    if (files) return withinBytes(files, BASE_BYTES);
+  }
+  throw new WorkFailure("commit_unknown", `no repository of the environment has the commit ${commit}`);
+}
+
+interface Look {
+  readonly repository: MessageInitShape<typeof RepositoryChangesSchema>;
+  readonly files: readonly EnvironmentFileDiff[];
+  readonly turnFiles: readonly EnvironmentFileDiff[];
+  /** Undefined where the repository cannot be looked at. */
+  readonly state: TreeState | undefined;
+}
+
+async function look(
+  tools: GitTools,
+  watched: WatchedWorkspace,
+  checkout: Checkout,
+  place: number,
+  begin: TreeState | undefined,
+): Promise<Look> {
+  const { workspace, secrets } = watched;
+  const once = () =>
+    withTreeRepository(tools, workspace, checkout, place, (repository) =>
+      lookAt(repository, watched, checkout, begin),
+    );
+  try {
+    return await once().catch(async (error) => {
+      if (!(error instanceof WorkFailure) || error.reason === "repository_replaced") throw error;
+      // What the runner had kept may be damaged.
+      await forgetRepository(workspace, place);
+      return once();
+    });
+  } catch (error) {
+    if (!(error instanceof WorkFailure)) throw error;
+    const problem = secrets.maskText(error.message).slice(0, 1_024).toWellFormed();
+    const repository = { folder: secrets.maskText(checkout.location), problem };
+    return { repository, files: [], turnFiles: [], state: undefined };
+  }
+}
+
+async function lookAt(
+  repository: TreeRepository,
+  { secrets }: WatchedWorkspace,
+  { location, commit }: Checkout,
+  begin: TreeState | undefined,
+): Promise<Look> {
+  const staged = await stageTree(repository, commit);
+  const names = { prefix: location === "" ? "" : `${location}/`, secrets };
+  const files = await compareTree(repository, checkedOutState(commit), staged, names);
+  const turnFiles = begin ? await compareTree(repository, begin, staged, names) : files;
+  return {
+    repository: {
+      folder: secrets.maskText(location),
+      baseCommit: commit ?? "",
+      ...(await headOf(repository, commit, secrets)),
+      counts: countsOf(files),
+    },
+    files,
+    turnFiles,
+    state: { tree: staged.tree, large: staged.large },
+  };
+}
+
+async function headOf(
+  { tools, call }: TreeRepository,
+  base: string | undefined,
+  secrets: WatchedWorkspace["secrets"],
+) {
+  const read = async (...args: string[]) => {
+    const { exit, stdout } = await tryGit(tools, args, call);
+    return exit === 0 ? stdout.trim() : "";
+  };
+  const headCommit = await read("rev-parse", "--verify", "--quiet", "HEAD^{commit}");
+  const branch = await read("symbolic-ref", "--quiet", "--short", "HEAD");
+  const ahead =
+    headCommit === ""
+      ? "0"
+      : await read("rev-list", "--count", headCommit, ...(base ? [`^${base}`] : []), "--");
+  const commitsAhead = Math.min(Number(ahead) || 0, 2 ** 31 - 1);
+  return { headCommit, branch: secrets.maskText(branch).slice(0, 1_024).toWellFormed(), commitsAhead };
+}
+
+/** Returns the files that a report holds, without the patches that do not fit. */
+function withinBytes(all: readonly EnvironmentFileDiff[], maxBytes: number) {
+  let left = maxBytes;
+  const files: EnvironmentFileDiff[] = [];
+  // First what each file has in any case.
+  for (const file of all.slice(0, MAX_FILES)) {
+    left -= Buffer.byteLength(file.path) + Buffer.byteLength(file.oldPath) + FILE_BYTES;
+    if (left < 0) break;
+    files.push(file);
+  }
+  for (const [place, file] of files.entries()) {
+    const bytes = Buffer.byteLength(file.patch);
+    if (bytes <= left) left -= bytes;
+    else files[place] = { ...file, patch: "", patchOmission: Omission.FULL };
+  }
+  return { files, filesLeftOut: all.length - files.length };
+}
+
+function turnsFileOf(workspace: Workspace): string {
+  return join(changesFolderOf(workspace), "turns.json");
+}
+
+async function readTurns(workspace: Workspace): Promise<Turns> {
+  try {
+    return JSON.parse(await readFile(turnsFileOf(workspace), "utf8"));
+  } catch {
+    // None yet, or cut short by a crash.
+    return {};
+  }
+}
+
+async function writeTurns(workspace: Workspace, turns: Turns): Promise<void> {
+  const file = turnsFileOf(workspace);
+  await mkdir(changesFolderOf(workspace), { recursive: true });
+  await writeFile(`${file}.draft`, JSON.stringify(turns));
+  await rename(`${file}.draft`, file);
+}

@@ -1,0 +1,132 @@
+import type { Log } from "../../log.ts";
+import type { GitTools } from "../git/git-tools.ts";
+import { backOffMs, pause } from "../protocol/back-off.ts";
+import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
+import { beginTurn, type ChangesReport, reportChanges, type WatchedWorkspace } from "./environment-report.ts";
+
+/** Time in which a report is repeated while the server is unreachable. */
+const REPEAT_MS = 15_000;
+
+/**
+ * Reports what changes in the workspaces of environments. Looking takes time, so that agents and steps do not wait for
+ * it: what happens meanwhile is in the next report.
+ */
+export class EnvironmentWatch {
+  readonly #client: Pick<WorkClient, "reportEnvironmentChanges">;
+  readonly #git: GitTools;
+  readonly #log: Pick<Log, "warn">;
+  /** What is to be done for each environment, one after the other. */
+  readonly #tasks = new Map<string, Tasks>();
+  /** The secrets of the work that goes on in each environment. */
+  readonly #atWork = new Map<string, Set<WatchedWorkspace["secrets"]>>();
+  /** False once the server has turned out to be of an earlier release. */
+  #isKnown = true;
+
+  constructor(client: Pick<WorkClient, "reportEnvironmentChanges">, git: GitTools, log: Pick<Log, "warn">) {
+    this.#client = client;
+    this.#git = git;
+    this.#log = log;
+  }
+
+  /** Records that work goes on in a workspace, whose secrets are masked until it leaves. */
+  enter({ environmentId, secrets }: WatchedWorkspace): void {
+    const atWork = this.#atWork.get(environmentId) ?? new Set();
+    this.#atWork.set(environmentId, atWork.add(secrets));
+  }
+
+  leave({ environmentId, secrets }: WatchedWorkspace): void {
+    const atWork = this.#atWork.get(environmentId);
+    atWork?.delete(secrets);
+    if (atWork?.size === 0) this.#atWork.delete(environmentId);
+  }
+
+  /** Returns the secrets of all work that goes on in an environment. */
+  secretsOf(environmentId: string): WatchedWorkspace["secrets"] {
+    const atWork = [...(this.#atWork.get(environmentId) ?? [])];
+    return {
+      mask: (bytes) => atWork.reduce<Buffer>((text, secrets) => secrets.mask(text), Buffer.from(bytes)),
+      maskText: (text) => atWork.reduce((masked, secrets) => secrets.maskText(masked), text),
+    };
+  }
+
+  /** Does something with what the runner keeps of a workspace, between two looks. */
+  exclusively<T>(watched: WatchedWorkspace, use: (git: GitTools) => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    void this.#add(watched, () => use(this.#git).then(resolve, reject));
+    return promise;
+  }
+
+  /** Records that a turn of an agent, or a step of an action, begins in a workspace. */
+  turnBegins(watched: WatchedWorkspace): void {
+    if (this.#watches(watched)) void this.#add(watched, () => beginTurn(watched));
+  }
+
+  /** Reports what has changed in a workspace, now that a turn or a step has ended. */
+  turnEnds(watched: WatchedWorkspace): void {
+    if (!this.#watches(watched)) return;
+    const tasks = this.#tasks.get(watched.environmentId);
+    // A look that has not begun yet sees this turn, too.
+    if (tasks?.waitingLook) return;
+    const task = this.#add(watched, async () => {
+      this.#tasksOf(watched).waitingLook = false;
+      await this.#send(await reportChanges(this.#git, watched, { isEnd: true }));
+    });
+    this.#tasksOf(watched).waitingLook = true;
+    void task;
+  }
+
+  /** Resolves when everything of an environment so far has been reported, or given up. */
+  async settled(environmentId: string): Promise<void> {
+    await this.#tasks.get(environmentId)?.last;
+  }
+
+  #watches({ checkouts }: WatchedWorkspace): boolean {
+    return this.#isKnown && checkouts.length > 0;
+  }
+
+  #tasksOf({ environmentId }: WatchedWorkspace): Tasks {
+    const tasks = this.#tasks.get(environmentId) ?? { last: Promise.resolve(), waitingLook: false };
+    this.#tasks.set(environmentId, tasks);
+    return tasks;
+  }
+
+  /** Does a task after those before it; a failure goes to the log. */
+  async #add(watched: WatchedWorkspace, task: () => Promise<void>): Promise<void> {
+    const { environmentId, secrets } = watched;
+    const tasks = this.#tasksOf(watched);
+    // A turn that begins separates the looks before it from those after it.
+    tasks.waitingLook = false;
+    const last = tasks.last.then(task).catch((error: Error) => {
+      const problem = secrets.maskText(error.message);
+      this.#log.warn({ environment: environmentId, problem }, "changes could not be reported");
+    });
+    tasks.last = last;
+    await last;
+    if (tasks.last === last) this.#tasks.delete(environmentId);
+  }
+
+  async #send(report: ChangesReport): Promise<void> {
+    const until = performance.now() + REPEAT_MS;
+    for (let failures = 1; ; failures++) {
+      try {
+        await this.#client.reportEnvironmentChanges(report, { timeoutMs: CALL_MS });
+        return;
+      } catch (error) {
+        if (isUnknownOperation(error)) {
+          this.#isKnown = false;
+          return;
+        }
+        // The environment is gone, or the token: whoever works in it finds out.
+        if (classifyFailure(error) !== "transient") return;
+        if (performance.now() >= until) throw error;
+      }
+      await pause(backOffMs(failures), new AbortController().signal);
+    }
+  }
+}
+
+interface Tasks {
+  last: Promise<void>;
+  /** True while a look waits that sees all turns so far. */
+  waitingLook: boolean;
+}

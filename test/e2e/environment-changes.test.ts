@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
+import { type Answer, post, repository } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { expireAllLeases } from "../harness/lease.ts";
+import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
+import { until } from "../harness/until.ts";
+
+let server: TestServer;
+let origin: BareRepository;
+beforeAll(async () => {
+  server = await startServer();
+  origin = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
+  // An agent of plain text, which adds what it is told to a file.
+  const command = JSON.stringify(["sh", "-c", "cat >> notes.txt; echo >> notes.txt"]);
+  const options = ["--command", command, "--form", "text", "--default", "--data-dir", server.dataDir];
+  const { code, stderr } = await runCommand(["agent", "add", "writer", ...options]);
+  if (code !== 0) throw new Error(stderr);
+});
+afterEach(stopRunners);
+afterAll(stopAll);
+
+const call = (operation: string, body: object) => succeeded(post(server, operation, body));
+const changesOf = async (environmentId: string): Promise<Answer["body"] | undefined> =>
+  (await post(server, "EnvironmentService/GetEnvironmentChanges", { environmentId })).body.changes;
+const diffOf = async (environmentId: string, base = "DIFF_BASE_ENVIRONMENT") =>
+  (await call("EnvironmentService/GetEnvironmentDiff", { environmentId, base })).files;
+
+test("the changes of a run grow with each turn, past the loss of its runner, and outlive its environment", async () => {
+  let runner = await startRegisteredRunner(server);
+  const { stateDir } = runner;
+  const spec = { content: { initializer: repository(origin.url) } };
+  const { environment } = await call("EnvironmentService/CreateEnvironment", { name: "Shown", spec });
+  const environmentId: string = environment.id;
+  const { agentExecutionId } = await call("AgentService/StartAgent", { codeContext: { environmentId } });
+  const say = (content: string) =>
+    call("AgentService/SendToAgentExecution", {
+      agentExecutionId,
+      userInput: { id: content, inputs: [{ text: { content } }] },
+    });
+  const untilLines = (count: number) =>
+    until(
+      () => changesOf(environmentId),
+      (changes) => changes?.counts.addedLines === String(count),
+    );
+  await say("first");
+  const first = await untilLines(1);
+  expect(first.repositories).toMatchObject([
+    { folder: "hello", branch: "main", baseCommit: origin.find("main"), commitsAhead: 0, problem: "" },
+  ]);
+  const [file] = await diffOf(environmentId);
+  expect(file).toMatchObject({
+    path: "hello/notes.txt",
+    kind: "KIND_ADDED",
+    patch: "@@ -0,0 +1 @@\n+first\n",
+  });
+  await runner.kill();
+  await expireAllLeases(server);
+  const again = startRunnerProcess(server, { stateDir });
+  runner = { ...again, runnerId: runner.runnerId };
+  await say("second");
+  const second = await untilLines(2);
+  expect(second.digest).not.toBe(first.digest);
+  expect((await diffOf(environmentId))[0].patch).toBe("@@ -0,0 +1,2 @@\n+first\n+second\n");
+  expect((await diffOf(environmentId, "DIFF_BASE_LAST_TURN"))[0].patch).toBe(
+    "@@ -1 +1,2 @@\n first\n+second\n",
+  );
+  await call("AgentService/StopAgentExecution", { agentExecutionId });
+  await call("EnvironmentService/DeleteEnvironment", { environmentId, force: true });
+  expect(await diffOf(environmentId)).toMatchObject([{ path: "hello/notes.txt", addedLines: "2" }]);
+  const { agentExecution } = await call("AgentService/GetAgentExecution", { agentExecutionId });
+  expect(agentExecution.status.outputs).toMatchObject({
+    added_files: { intValue: "1" },
+    added_lines: { intValue: "2" },
+    branch: { stringValue: "main" },
+    changes_digest: { stringValue: second.digest },
+  });
+});
+
+test("the changes of an action are those of its steps, and stay when its environment is gone", async () => {
+  await startRegisteredRunner(server);
+  const run = await startExecution(server, {
+    repository: () => origin.url,
+    steps: [task("echo two > b.txt"), task("git checkout --quiet -b mend; rm a.txt")],
+  });
+  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+  const [action] = await run.actions();
+  const changes = await changesOf(action.status.environmentId);
+  expect(changes?.repositories).toMatchObject([
+    { folder: "hello", branch: "mend", counts: { addedFiles: 1, deletedFiles: 1 } },
+  ]);
+  expect(await diffOf(changes?.environmentId)).toMatchObject([
+    { path: "hello/a.txt", kind: "KIND_DELETED", patch: "@@ -1 +0,0 @@\n-one\n" },
+    { path: "hello/b.txt", kind: "KIND_ADDED", patch: "@@ -0,0 +1 @@\n+two\n" },
+  ]);
+});
