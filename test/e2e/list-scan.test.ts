@@ -33,9 +33,9 @@ const WITHOUT_PIECES: Readonly<Record<string, string>> = {
   "UserService/ListPersonalAccessTokens": "of one user, along their index, and nothing to filter by",
 };
 
-/** Rows by their whole key, and the few sub-agents and approvals of a run; the former are sorted then. */
+/** Rows by their whole key, and the few sub-agents, approvals and changes of a run; the first are sorted then. */
 const BY_KEY =
-  /^SEARCH \w+ USING (COVERING )?INDEX (sqlite_autoindex_\w+_1 \((organization_id|execution_id|id)=\?\)|sqlite_autoindex_approval_2 \(agent_execution_id=\?\)|agent_execution_by_parent \(parent_id=\?\))$|^USE TEMP B-TREE FOR ORDER BY$/;
+  /^SEARCH \w+ USING (COVERING )?INDEX (sqlite_autoindex_\w+_1 \((organization_id|execution_id|environment_id|id)=\?\)|sqlite_autoindex_approval_2 \(agent_execution_id=\?\)|agent_execution_by_parent \(parent_id=\?\))$|^USE TEMP B-TREE FOR ORDER BY$/;
 
 let world: World;
 let made: TestStore;
