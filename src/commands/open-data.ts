@@ -12,8 +12,9 @@ import { hadOrganization } from "../store/identity/organization.ts";
 import type { Presence } from "../store/postgres/locks.ts";
 import type { FillProgress } from "../store/row-fill.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
-import { lockFolder } from "../store/sqlite/lock.ts";
-import { DATABASE_FILE, openStore, type StoreOptions } from "../store/sqlite/open.ts";
+import { DATABASE_FILE } from "../store/sqlite/database-file.ts";
+import type { FolderLock } from "../store/sqlite/lock.ts";
+import type { StoreOptions } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 import { InUse, openDatabase } from "./open-database.ts";
 import { makeFolder } from "./preflight.ts";
@@ -62,7 +63,7 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
   const raisesLevel = options.presence !== undefined && options.presence !== "beside";
   const store = config.databaseUrl
     ? await openDatabase(config, shared)
-    : openOrThrow(config, () => openStore({ dataDir, ...shared, raisesLevel }));
+    : await openFolder(config, { ...shared, raisesLevel });
   try {
     await requireKeys(config, store, keys);
     return { store, keys };
@@ -119,7 +120,7 @@ export async function withoutServer<T>(
 ): Promise<T> {
   // Before the lock, which would create the folder.
   requireDatabase(config);
-  const lock = config.databaseUrl ? undefined : openOrThrow(config, () => lockFolder(config.dataDir));
+  const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl) {
     throw new StartError(
       `a server or another command uses the data folder ${config.dataDir}: ${what} while no server runs, so stop it first`,
@@ -134,6 +135,18 @@ export async function withoutServer<T>(
   } finally {
     lock?.release();
   }
+}
+
+/** Opens the store of the data folder. Its engine is loaded only here: servers over PostgreSQL hold nothing of it. */
+async function openFolder(config: DataConfig, options: Omit<StoreOptions, "dataDir">): Promise<Store> {
+  const { openStore } = await import("../store/sqlite/open.ts");
+  return openOrThrow(config, () => openStore({ dataDir: config.dataDir, ...options }));
+}
+
+/** Locks the data folder for this process. @returns undefined when another one holds it @throws StartError */
+export async function lockData(config: DataConfig): Promise<FolderLock | undefined> {
+  const { lockFolder } = await import("../store/sqlite/lock.ts");
+  return openOrThrow(config, () => lockFolder(config.dataDir));
 }
 
 /** Returns the operating system's user; some users of containers have no name. */

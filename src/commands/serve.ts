@@ -10,10 +10,9 @@ import {
   recordInInstallation,
 } from "../store/identity/organization.ts";
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
-import { lockFolder } from "../store/sqlite/lock.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
-import { openData, openOrThrow, requireKeys } from "./open-data.ts";
+import { lockData, openData, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { StartError } from "./start-error.ts";
 
@@ -26,7 +25,7 @@ import { StartError } from "./start-error.ts";
 export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
   checkServeSettings(config);
   makeFolder(config.dataDir);
-  const lock = config.databaseUrl ? undefined : openOrThrow(config, () => lockFolder(config.dataDir));
+  const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
     throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel);

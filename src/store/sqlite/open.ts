@@ -15,6 +15,7 @@ import {
 import { Checkpoints } from "./checkpoint/checkpoints.ts";
 import { exitOnSyncFailure, Maintenance } from "./checkpoint/maintenance-thread.ts";
 import { openConnection } from "./connection.ts";
+import { DATABASE_FILE } from "./database-file.ts";
 import { type MigrateOptions, migrate, readLevel } from "./migrate.ts";
 import { ListScheduler } from "./search/list-turns.ts";
 import { Searches } from "./search/search-thread.ts";
@@ -23,6 +24,8 @@ import { TextIndex } from "./search/text-index.ts";
 import { Snapshot } from "./snapshot.ts";
 import { isSyncFailure, storageProblem } from "./storage-problem.ts";
 import { GROUP_MS, Writer } from "./writer.ts";
+
+export { DATABASE_FILE };
 
 export interface StoreOptions {
   /** Folder of the database; it is made when absent. */
@@ -49,9 +52,6 @@ export interface StoreOptions {
   /** Maximum time for which a group works; tests give it enough for all waiting writes. Default {@link GROUP_MS}. */
   readonly groupMs?: number;
 }
-
-/** Name of the database file inside the data folder. */
-export const DATABASE_FILE = "chartroom.db";
 
 /** The store with the searches of its engine, by name. */
 export interface SqliteStore extends Store {
