@@ -109,6 +109,26 @@ test("a statement of a write ends at the deadline of its caller, and others of i
   expect(await store.write(SYSTEM, "test", limits, within(scope))).toBe("0");
 });
 
+test("a write whose caller has no deadline sets no limits: those of its connection hold", async () => {
+  const scope = await makeOrganization(store);
+  const timesSet = async ({ db }: { readonly db: Reader }) => {
+    const { rows } = await sql<{ times: number }>`
+      select coalesce(sum(generic_plans + custom_plans), 0) as times
+      from pg_prepared_statements where name = 'limits'`.execute(builderOf(db));
+    return rows[0]?.times ?? Number.NaN;
+  };
+  const write = () => store.write(SYSTEM, "test", timesSet, within(scope));
+  // Of a write that has waited for a while on a busy machine, less is left.
+  let before = await withDeadline(60_000, write);
+  expect(before).toBeGreaterThan(0);
+  const setSince = async () => {
+    const [known, times] = [before, await write()];
+    before = times;
+    return times - known;
+  };
+  await until(setSince, (times) => times === 0);
+});
+
 describe("a read", () => {
   test("ends at the deadline of its caller, and the next one has its own", async () => {
     await expect(withDeadline(300, () => sleep(store.reader))).rejects.toMatchObject(LATE);

@@ -3,11 +3,8 @@ import { deadlinePassed } from "../../domain/error.ts";
 import { StoreUnavailable } from "../store.ts";
 import { type RunQuery, renameStatements } from "./connection.ts";
 import { Pipelines } from "./pipelines.ts";
-import { READ_LIMIT_MS } from "./session-settings.ts";
+import { limitFor, READ_LIMIT_MS } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
-
-/** Precision of the limit of a query whose caller has a deadline, in milliseconds. */
-const LIMIT_STEP_MS = 100;
 
 /**
  * Returns the function that runs queries on any connection of those that read.
@@ -23,8 +20,7 @@ export function readFrom(
 ): RunQuery {
   return async (query) => {
     const leftMs = (deadline() ?? Number.POSITIVE_INFINITY) - performance.now();
-    // In steps, so that the limit of a connection is seldom another than it was.
-    const limitMs = Math.min(READ_LIMIT_MS, Math.max(1, Math.ceil(leftMs / LIMIT_STEP_MS)) * LIMIT_STEP_MS);
+    const limitMs = limitFor(leftMs, READ_LIMIT_MS);
     try {
       return await readWithin(pool, query, limitMs).catch((error) => {
         if (!isStalePlan(error)) throw error;

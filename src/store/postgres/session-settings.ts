@@ -34,6 +34,13 @@ const READ_SETTINGS: Readonly<Record<string, string>> = {
 /** Time for which a write waits for its locks when its caller has no deadline, in milliseconds. */
 export const LOCK_WAIT_MS = 10_000;
 
+/** Precision of the limit of a statement whose caller has a deadline, in milliseconds. */
+const LIMIT_STEP_MS = 100;
+
+/** Returns a limit for what a caller waits for, rounded up so that it is seldom another than that of the statement before. */
+export const limitFor = (waitMs: number, mostMs: number): number =>
+  Math.min(mostMs, Math.max(1, Math.ceil(waitMs / LIMIT_STEP_MS)) * LIMIT_STEP_MS);
+
 /** Settings of the connections that write, for what their transactions do not set themselves. */
 const WRITE_SETTINGS: Readonly<Record<string, string>> = {
   lock_timeout: String(LOCK_WAIT_MS),

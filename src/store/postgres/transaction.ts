@@ -9,7 +9,7 @@ import { StoreUnavailable } from "../store.ts";
 import { builderOfClient, guardRows } from "./connection.ts";
 import type { WaitingWrite } from "./lane.ts";
 import { type LockSet, lockForWrite } from "./locks.ts";
-import { LOCK_WAIT_MS } from "./session-settings.ts";
+import { LOCK_WAIT_MS, limitFor } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
 import type { WriteClient } from "./write-client.ts";
 
@@ -54,8 +54,8 @@ export class Transaction {
   #hasParts = false;
   /** Set when it cannot go on, whatever the write does that was told so. */
   #needsSavepoints: NeedsSavepoints | undefined;
-  /** The limits of a statement that are set, in milliseconds; 0 for none. */
-  #lockMs = 0;
+  /** The limits of the next statement, in milliseconds; 0 for none. At first they are those of the connection. */
+  #lockMs = LOCK_WAIT_MS;
   #statementMs = 0;
   #featureLevel = 0;
 
@@ -184,11 +184,11 @@ export class Transaction {
 
   /** Sets the limits of a statement, in milliseconds, where they are others. */
   #limit(lockMs: number, statementMs: number): void {
-    const lock = Math.min(Math.max(1, Math.ceil(lockMs)), MAX_MS);
-    if (lock !== this.#lockMs) this.client.sendAhead(setting("lock_timeout", lock));
-    const statement = Math.min(Math.ceil(statementMs), MAX_MS);
-    if (statement !== this.#statementMs) this.client.sendAhead(setting("statement_timeout", statement));
+    const lock = limitFor(lockMs, MAX_MS);
+    const statement = statementMs === 0 ? 0 : limitFor(statementMs, MAX_MS);
+    if (lock === this.#lockMs && statement === this.#statementMs) return;
     [this.#lockMs, this.#statementMs] = [lock, statement];
+    this.client.sendAhead({ name: "limits", text: SET_LIMITS, values: [lock, statement] });
   }
 
   #errorOf(error: unknown, { deadline }: WaitingWrite): unknown {
@@ -201,12 +201,8 @@ export class Transaction {
 /** The longest limit that the engine takes. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** Returns the statement that changes a setting for the transaction. */
-const setting = (name: string, value: number): pg.QueryConfig => ({
-  name: `set-${name}`,
-  text: `select set_config('${name}', $1, true)`,
-  values: [value],
-});
+/** Sets both limits for the transaction. */
+const SET_LIMITS = "select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)";
 
 /** Takes back what came after a savepoint, and removes it. */
 async function backTo(client: pg.ClientBase, savepoint: string): Promise<void> {
