@@ -4,7 +4,7 @@ import {
   agentUnregistered,
   environmentGone,
   requireContinuable,
-  requireNoPlace,
+  requireNoPlacement,
   requireNotContinued,
   requireNotOfStep,
   requireSameAgent,
@@ -43,7 +43,7 @@ export async function resolveContinuation(
   if (!stored) throw notFound("agent execution");
   const { execution, environmentId, lastSequence } = stored;
   const { creator } = execution.metadata ?? {};
-  requireNoPlace(req);
+  requireNoPlacement(req);
   requireOwnershipFor("service.v1.AgentService/SendToAgentExecution", caller, creator);
   requireContinuable(execution);
   requireSameAgent(execution, req.agentId);

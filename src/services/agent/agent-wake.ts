@@ -97,7 +97,7 @@ export async function wakeForSubagent(
 
 /** Returns the payload of the wake event for the end of a sub-agent. */
 export function subagentPayload({ id, status }: AgentExecution): WakePayload {
-  const failureMessage = truncate(status?.failureMessage ?? "", MAX_SUBAGENT_FAILURE_CHARACTERS);
+  const failureMessage = truncateToCodePoints(status?.failureMessage ?? "", MAX_SUBAGENT_FAILURE_CHARACTERS);
   return { case: "subAgent", value: { executionId: id, failureMessage } };
 }
 
@@ -117,7 +117,9 @@ export async function wakeForEnvironment(
   const ended = endedWaits(before, after);
   const interests = ended.length > 0 ? await findInterestsInEnvironment(tx.db, scope, before.id) : [];
   for (const { phase, failureMessages } of ended) {
-    const failureMessage = failureMessages.map((message) => truncate(message, MAX_FAILURE_CHARACTERS));
+    const failureMessage = failureMessages.map((message) =>
+      truncateToCodePoints(message, MAX_FAILURE_CHARACTERS),
+    );
     const value = { environmentId: before.id, phase, failureMessage };
     for (const name of interests.filter((interest) => interest.phase === "" || interest.phase === phase)) {
       await fireInterest(tx, scope, name, { case: "environment", value });
@@ -126,6 +128,7 @@ export async function wakeForEnvironment(
   return interests.length > 0;
 }
 
-function truncate(text: string, characters: number): string {
-  return [...text].slice(0, characters).join("");
+/** Returns the start of a text, at most `max` characters as the contract counts them. */
+function truncateToCodePoints(text: string, max: number): string {
+  return [...text].slice(0, max).join("");
 }

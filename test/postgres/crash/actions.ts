@@ -18,7 +18,7 @@ const ACTIONS = 6;
 const STEPS = [task("one"), task("two")];
 
 /** What a runner did to an action, in the order in which it happened. */
-export interface Deed {
+export interface WorkEvent {
   readonly actionId: string;
   readonly attempt: number;
   readonly what: "begun" | "finished" | "lost" | "refused";
@@ -26,7 +26,7 @@ export interface Deed {
 
 /** A runner that speaks the protocol as the real one does, and whose steps do nothing. */
 export interface SteadyRunner {
-  readonly deeds: readonly Deed[];
+  readonly events: readonly WorkEvent[];
   /** Failures that no runner may see. */
   readonly problems: readonly string[];
   stop(): Promise<void>;
@@ -38,7 +38,7 @@ export async function startSteadyRunner(
 ): Promise<SteadyRunner> {
   const { token } = await registerRunner(api, { name });
   const draining = new AbortController();
-  const deeds: Deed[] = [];
+  const events: WorkEvent[] = [];
   const problems: string[] = [];
   const removeEnvironment = async (lease: Lease): Promise<void> => {
     try {
@@ -52,7 +52,7 @@ export async function startSteadyRunner(
     if (work.work.case !== "action") return removeEnvironment(lease);
     const { attempt } = work;
     const { actionId } = work.work.value;
-    const note = (what: Deed["what"]) => void deeds.push({ actionId, attempt, what });
+    const note = (what: WorkEvent["what"]) => void events.push({ actionId, attempt, what });
     note("begun");
     try {
       await lease.report({ environment: { phase: Phase.RUNNING } });
@@ -83,7 +83,7 @@ export async function startSteadyRunner(
   });
   polling.catch((error: Error) => problems.push(`${name} ended: ${error.message}`));
   return {
-    deeds,
+    events,
     problems,
     async stop() {
       draining.abort();
@@ -144,11 +144,11 @@ export async function actionsOf(
 }
 
 /** Returns the contradictions between what runners did and what is told of the actions, in words. */
-export function actionProblems(actions: readonly Answer["body"][], deeds: readonly Deed[]): string[] {
+export function actionProblems(actions: readonly Answer["body"][], events: readonly WorkEvent[]): string[] {
   return actions.flatMap(({ id, status }) => {
-    const own = deeds.filter(({ actionId }) => actionId === id);
-    const attemptsOf = (what: Deed["what"]) =>
-      own.filter((deed) => deed.what === what).map(({ attempt }) => attempt);
+    const own = events.filter(({ actionId }) => actionId === id);
+    const attemptsOf = (what: WorkEvent["what"]) =>
+      own.filter((event) => event.what === what).map(({ attempt }) => attempt);
     const begun = attemptsOf("begun");
     const isDone = status.phase.endsWith("_DONE") && status.failures.length === 0;
     const isLost = status.failures.some(({ reason }: { reason: string }) => reason === "attempt_lost");

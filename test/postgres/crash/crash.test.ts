@@ -92,9 +92,9 @@ test("whatever happens to servers, database and network, what was acknowledged i
 
   const calls = steadyCalls(workplace);
   const actions = await actionsOf(calls, executionIds);
-  const deeds = runners.flatMap((runner) => runner.deeds);
+  const events = runners.flatMap((runner) => runner.events);
   expect(runners.flatMap(({ problems }) => problems)).toEqual([]);
-  expect(actionProblems(actions, deeds)).toEqual([]);
+  expect(actionProblems(actions, events)).toEqual([]);
   expect(await recordProblems(workplace, actions)).toEqual([]);
   const states = await Promise.all(tenants.map(({ token }) => readState(api, token)));
   await fleet.stop();

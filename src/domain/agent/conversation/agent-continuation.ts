@@ -43,7 +43,7 @@ export function requireNotOfStep(execution: AgentExecution, isOfStep: boolean): 
  * Requires that a request leaves out what the execution to go on with determines.
  * @throws DomainError VALUE_UNUSABLE
  */
-export function requireNoPlace({
+export function requireNoPlacement({
   codeContext,
   runnerId,
   sessionId,

@@ -20,7 +20,7 @@ import {
   digestOf,
 } from "../approval-requests.ts";
 import type { RunningAgent } from "../running-agent.ts";
-import { commandFolder, type Deed, namesCommand } from "./acp-deeds.ts";
+import { type ClientCall, commandFolder, namesCommand } from "./acp-client-calls.ts";
 import type { AcpOutput } from "./acp-output.ts";
 import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
 import { elicitationAnswer, questionOf } from "./acp-questions.ts";
@@ -108,13 +108,16 @@ export class AcpApprovals {
   }
 
   /**
-   * Carries something out that the agent asks the runner to do, where that is allowed and still is
-   * what was asked for.
+   * Executes what the agent asks the runner for, where that is allowed and still is what was asked for.
    *
    * @param describe returns what would be done now
    * @throws RequestError
    */
-  async carryOut<T>(describe: () => Promise<Deed>, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+  async executeIfAllowed<T>(
+    describe: () => Promise<ClientCall>,
+    signal: AbortSignal,
+    act: () => Promise<T>,
+  ): Promise<T> {
     const { secrets } = this.#agent.assignment;
     const present = async () => {
       const { tool, call } = await describe();

@@ -16,12 +16,12 @@ import { modesOf, settingsOf } from "../agent-input-encoding.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpChoices } from "./acp-choices.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { toldServers } from "./acp-mcp.ts";
+import { usableServers } from "./acp-mcp.ts";
 import type { OpenRequests } from "./acp-open-requests.ts";
 import { AcpOutput } from "./acp-output.ts";
 import { promptOf } from "./acp-prompt.ts";
 import { AcpServices } from "./acp-services.ts";
-import { type AcpPeer, type AcpSession, introduce, openSession } from "./acp-session.ts";
+import { type AcpPeer, type AcpSession, initialize, openSession } from "./acp-session.ts";
 import { agentIsGone, STOP_REASONS } from "./acp-turn-end.ts";
 
 /** Number of characters that are shown of an unreadable line. */
@@ -88,14 +88,14 @@ export class AcpConversation {
     const timeout = AbortSignal.timeout(startMs);
     const signal = AbortSignal.any([timeout, this.#ended.signal]);
     try {
-      this.#peer = await introduce(agent, signal);
-      const { servers, lacking } = toldServers(
+      this.#peer = await initialize(agent, signal);
+      const { servers, problems } = usableServers(
         mcpServers,
         this.#peer.capabilities.mcpCapabilities,
         environment,
         assignment.secrets,
       );
-      for (const problem of lacking) this.#output.error(problem);
+      for (const problem of problems) this.#output.error(problem);
       this.#session = await openSession(this.#peer, {
         folder,
         mcpServers: servers,
@@ -249,8 +249,8 @@ export class AcpConversation {
   ): Promise<void> {
     try {
       for (const mode of modes) {
-        const lacking = await this.#choices?.chooseMode(mode);
-        if (lacking) this.#output.error(lacking);
+        const problem = await this.#choices?.chooseMode(mode);
+        if (problem) this.#output.error(problem);
       }
       await this.#choices?.chooseSettings(settings);
     } catch (error) {

@@ -4,10 +4,10 @@ import { secretNames, withSecrets } from "../../../domain/agent/mcp/mcp-server.t
 import type { Secrets } from "../../../domain/secrets.ts";
 
 /** The servers of the Model Context Protocol that an agent is told of. */
-export interface ToldServers {
+export interface SessionServers {
   readonly servers: readonly McpServer[];
   /** A sentence for each server that it is not told of. */
-  readonly lacking: readonly string[];
+  readonly problems: readonly string[];
 }
 
 /**
@@ -15,22 +15,22 @@ export interface ToldServers {
  * @param environment the variables of its program, among them secrets that are mounted so
  * @param secrets those that are named are masked from now on
  */
-export function toldServers(
+export function usableServers(
   registered: readonly RegisteredServer[],
   capabilities: McpCapabilities | undefined,
   environment: Readonly<Record<string, string>>,
   secrets: Secrets,
-): ToldServers {
+): SessionServers {
   const servers: McpServer[] = [];
-  const lacking: string[] = [];
+  const problems: string[] = [];
   for (const server of registered) {
     const problem = problemOf(server, capabilities, environment);
     for (const name of Object.values(server.values).flatMap(secretNames))
       secrets.add(environment[name] ?? "");
     if (problem === undefined) servers.push(toServer(server, environment));
-    else lacking.push(`the agent is not told of the MCP server ${server.name}: ${problem}`);
+    else problems.push(`the agent is not told of the MCP server ${server.name}: ${problem}`);
   }
-  return { servers, lacking };
+  return { servers, problems };
 }
 
 function problemOf(

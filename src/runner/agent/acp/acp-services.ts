@@ -14,7 +14,7 @@ import { fileChangeBlock } from "../agent-block.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpApprovals } from "./acp-approvals.ts";
 import type { AcpChoices } from "./acp-choices.ts";
-import { type Deed, reading, running, writing } from "./acp-deeds.ts";
+import { type ClientCall, readFileCall, runCommandCall, writeFileCall } from "./acp-client-calls.ts";
 import { WorkspaceFiles } from "./acp-files.ts";
 import { KnownCalls } from "./acp-known-calls.ts";
 import type { OpenRequests, RequestId } from "./acp-open-requests.ts";
@@ -76,8 +76,8 @@ export class AcpServices {
         this.#approvals.question(params, this.#whileAsked(signal)),
       )
       .onRequest("fs/read_text_file", ({ params, signal, requestId }) =>
-        this.#carryOut(
-          async () => reading(await this.#shown(params.path)),
+        this.#executeIfAllowed(
+          async () => readFileCall(await this.#shown(params.path)),
           signal,
           () =>
             this.#answer(
@@ -88,8 +88,8 @@ export class AcpServices {
         ),
       )
       .onRequest("fs/write_text_file", ({ params, signal }) =>
-        this.#carryOut(
-          async () => writing(params, await this.#shown(params.path), this.#agent.assignment.secrets),
+        this.#executeIfAllowed(
+          async () => writeFileCall(params, await this.#shown(params.path), this.#agent.assignment.secrets),
           signal,
           () => this.#write(params),
         ),
@@ -211,18 +211,22 @@ export class AcpServices {
     let folder = await resolveFolder();
     const create = async () => ({ terminalId: this.#terminals.create(params, folder) });
     if (this.#approvals.takeAllowedCommand(params, folder)) return create();
-    return this.#carryOut(
+    return this.#executeIfAllowed(
       async () => {
         folder = await resolveFolder();
-        return running(params, shownPath(await this.#files.tree, folder), assignment.secrets);
+        return runCommandCall(params, shownPath(await this.#files.tree, folder), assignment.secrets);
       },
       signal,
       create,
     );
   }
 
-  #carryOut<T>(describe: () => Promise<Deed>, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-    return this.#approvals.carryOut(describe, this.#whileAsked(signal), act);
+  #executeIfAllowed<T>(
+    describe: () => Promise<ClientCall>,
+    signal: AbortSignal,
+    act: () => Promise<T>,
+  ): Promise<T> {
+    return this.#approvals.executeIfAllowed(describe, this.#whileAsked(signal), act);
   }
 
   /** Returns where a path leads to, as people read it. */

@@ -60,10 +60,10 @@ export interface AcpPeer {
 }
 
 /**
- * Introduces this client to an agent.
+ * Negotiates version and capabilities with an agent.
  * @throws WorkFailure for an agent of another version of the protocol
  */
-export async function introduce(agent: ClientContext, signal: AbortSignal): Promise<AcpPeer> {
+export async function initialize(agent: ClientContext, signal: AbortSignal): Promise<AcpPeer> {
   const answer = await agent.request(
     "initialize",
     {

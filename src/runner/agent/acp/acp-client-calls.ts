@@ -6,8 +6,8 @@ import type { Secrets } from "../../../domain/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
 import { startOf } from "./acp-permissions.ts";
 
-/** Something that the runner carries out for an agent: a tool call without an id. */
-export interface Deed {
+/** What an agent asks its client, the runner, to execute: a tool call without an id. */
+export interface ClientCall {
   readonly tool: string;
   readonly call: Omit<ToolCall, "id">;
 }
@@ -16,10 +16,10 @@ export interface Deed {
 const MAX_SHOWN_CHARACTERS = 32_768;
 
 /**
- * Returns what it is to write a file.
+ * Returns the call to write a file.
  * @param path where it leads to, as people read it
  */
-export function writing({ content }: WriteTextFileRequest, path: string, secrets: Secrets): Deed {
+export function writeFileCall({ content }: WriteTextFileRequest, path: string, secrets: Secrets): ClientCall {
   const isShown = content.length <= MAX_SHOWN_CHARACTERS;
   const input = isShown ? { content: secrets.maskText(content.toWellFormed()) } : startOf(content, secrets);
   return {
@@ -34,23 +34,23 @@ export function writing({ content }: WriteTextFileRequest, path: string, secrets
 }
 
 /**
- * Returns what it is to read a file.
+ * Returns the call to read a file.
  * @param path where it leads to, as people read it
  */
-export function reading(path: string): Deed {
+export function readFileCall(path: string): ClientCall {
   const call = { title: `Read ${path}`, kind: ToolKind.READ, locations: [{ path }] };
   return { tool: "fs/read_text_file", call };
 }
 
 /**
- * Returns what it is to run a command.
+ * Returns the call to run a command.
  * @param folder where it runs, as people read it
  */
-export function running(
+export function runCommandCall(
   { command, args = [], env = [] }: CreateTerminalRequest,
   folder: string,
   secrets: Secrets,
-): Deed {
+): ClientCall {
   const masked = (text: string) => secrets.maskText(text.toWellFormed());
   const input = {
     command: masked(command),
