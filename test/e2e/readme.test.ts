@@ -200,6 +200,33 @@ describe("the README", () => {
     const resumed = await printed(second, `${goingOn}${resume}`);
     expect(resumed).toContain("build: is allowed: yes\n");
     expect(resumed).toContain("+Good evening\n");
+  });
+
+  withGit("is followed by the page of the Agent Client Protocol, whose example can be pasted", async () => {
+    const page = fencedBlocks("docs/agents/acp.md");
+    const [start, send, approve, answer, resume] = Array.from({ length: 5 }, (_, position) =>
+      blockOf(page, "Try it", "sh", position).replaceAll("/tmp/hello", folder),
+    );
+    const data = `export CHARTROOM_DATA_DIR=${env.CHARTROOM_DATA_DIR}\n`;
+    const begun = await printed(second, `${data}${start}echo "run=$RUN"\n`);
+    expect(begun).toContain("modified hello/hello.txt\n");
+    const setRun = `RUN=${/^run=(.*)$/m.exec(begun)?.[1]}\n`;
+    const isListed = (title: string) =>
+      until(
+        () => printed(second, "npx chartroom approval list\n"),
+        (list) => list.includes(title),
+      );
+    await printed(second, `${setRun}${send}`);
+    await isListed("cat hello.txt");
+    expect(await printed(second, `${setRun}${approve}`)).toContain("\napproved ");
+    await isListed("Which colour?");
+    const told = await printed(second, `${setRun}${answer}`);
+    expect(told).toContain("Good afternoon\n");
+    expect(told).toMatch(/\nblue\n/);
+    expect(await printed(second, `${setRun}${resume}`)).toMatch(/\n3\n/);
+  });
+
+  withGit("ends with the server in good order", async () => {
     await endByNpm(second);
   });
 });

@@ -1151,8 +1151,8 @@ export declare const WorkService: GenService<{
    * Work of different executions is given out in turn, so that none starves
    * another. The answer is empty when the wait is over, when the server drains,
    * and to a local runner while the organization's policy forbids those. A lease
-   * brings the secrets that its work may have (Work.secrets), which is kept in the
-   * audit trail, one row for each lease. Callable by runners.
+   * brings the secrets that its work may have (Work.secrets). One with secrets leaves
+   * one row in the audit trail, secret/handed_out, with their ids. Callable by runners.
    *
    * @generated from rpc runner.v1.WorkService.LeaseWork
    */

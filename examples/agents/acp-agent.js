@@ -1,0 +1,120 @@
+#!/usr/bin/env node
+/**
+ * An agent of the Agent Client Protocol that does as it is told, for trying Chartroom out and for its tests
+ * (docs/agents/acp.md). It needs Node 20 or newer and the packages of this repository:
+ *
+ *     npx chartroom agent add acp --form acp --command "node $PWD/examples/agents/acp-agent.js"
+ *
+ * Each line of a message is a command, and all of them are one turn:
+ *
+ *     echo WORDS       answers the words
+ *     count            answers how many messages its session has got, also those of earlier processes
+ *     write PATH WORDS has the runner write a file of the repository, by its path there
+ *     read PATH        has the runner read one, and answers what is in it
+ *     run COMMAND      has the runner execute a command, and answers what it printed
+ *     ask WORDS        asks whether it may execute something, and answers what it was told
+ *     question WORDS   asks a person, and answers the answer
+ *     slow NUMBER      works in so many steps of a fifth of a second
+ */
+
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { agent, ndJsonStream, RequestError } from "@agentclientprotocol/sdk";
+
+/** A file of the agent's own with a line for each message of a session. */
+const historyOf = (sessionId) => join(process.env.HOME ?? "/tmp", `${sessionId}.messages`);
+let turn = new AbortController();
+
+const app = agent({ name: "acp-example" })
+  .onRequest("initialize", () => ({
+    protocolVersion: 1,
+    agentCapabilities: { sessionCapabilities: { resume: {} } },
+  }))
+  .onRequest("session/new", () => ({ sessionId: crypto.randomUUID() }))
+  .onRequest("session/resume", ({ params: { sessionId } }) => {
+    if (!existsSync(historyOf(sessionId))) throw RequestError.sessionNotFound(sessionId);
+    return {};
+  })
+  .onNotification("session/cancel", () => turn.abort())
+  .onRequest("session/prompt", async ({ params: { sessionId, prompt }, client }) => {
+    turn = new AbortController();
+    const { signal } = turn;
+    appendFileSync(historyOf(sessionId), `${JSON.stringify(prompt)}\n`);
+    const lines = prompt.flatMap((part) => (part.type === "text" ? part.text.split("\n") : []));
+    for (const line of lines) {
+      try {
+        await obey(line, { client, sessionId, signal });
+      } catch (error) {
+        if (!signal.aborted) await say(client, sessionId, `${line}: ${error.message}\n`);
+      }
+      if (signal.aborted) return { stopReason: "cancelled" };
+    }
+    return { stopReason: "end_turn" };
+  });
+
+app.connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+
+const say = (client, sessionId, text) =>
+  client.notify("session/update", {
+    sessionId,
+    update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } },
+  });
+
+async function obey(line, { client, sessionId, signal }) {
+  const [, command = "", words = ""] = /^(\S*) ?(.*)$/.exec(line) ?? [];
+  const answer = (text) => say(client, sessionId, `${text}\n`);
+  const request = (method, params) => client.request(method, { sessionId, ...params });
+  switch (command) {
+    case "":
+      return;
+    case "echo":
+      return answer(words);
+    case "count":
+      return answer(readFileSync(historyOf(sessionId), "utf8").split("\n").length - 1);
+    case "write": {
+      const [, path = "", content = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
+      return request("fs/write_text_file", { path: join(process.cwd(), path), content: `${content}\n` });
+    }
+    case "read": {
+      const { content } = await request("fs/read_text_file", { path: join(process.cwd(), words) });
+      return answer(content.trimEnd());
+    }
+    case "run": {
+      const { terminalId } = await request("terminal/create", { command: "sh", args: ["-c", words] });
+      await request("terminal/wait_for_exit", { terminalId });
+      const { output } = await request("terminal/output", { terminalId });
+      await request("terminal/release", { terminalId });
+      return answer(output.trimEnd());
+    }
+    case "ask": {
+      const toolCall = {
+        toolCallId: crypto.randomUUID(),
+        title: words,
+        kind: "execute",
+        rawInput: { words },
+      };
+      const options = [
+        { optionId: "yes", name: "Yes", kind: "allow_once" },
+        { optionId: "no", name: "No", kind: "reject_once" },
+      ];
+      const { outcome } = await request("session/request_permission", { toolCall, options });
+      return answer(outcome.optionId ?? outcome.outcome);
+    }
+    case "question": {
+      const properties = { answer: { type: "string" } };
+      const requestedSchema = { type: "object", properties, required: ["answer"] };
+      const told = await request("elicitation/create", { mode: "form", message: words, requestedSchema });
+      return answer(told.content?.answer ?? told.action);
+    }
+    case "slow":
+      for (let step = 1; step <= Number(words); step++) {
+        await answer(`step ${step}`);
+        await delay(200, undefined, { signal });
+      }
+      return;
+    default:
+      return answer(`there is no command ${command}`);
+  }
+}
