@@ -14,11 +14,12 @@ import { unregisterAgent } from "../../../src/services/agent/agent-registry.ts";
 import { findEnvironment } from "../../../src/store/environment/environment.ts";
 import { queueEnvironmentWork } from "../../../src/store/environment/environment-work.ts";
 import { AGENT_WITH_ENVIRONMENT_LEVEL } from "../../../src/store/feature-level.ts";
+import { findTokens } from "../../../src/store/identity/token.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { AGENT_WITH_ENVIRONMENT, stopWork } from "../../../src/store/runner/work.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
-import { LEASE_MS, type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
+import { LEASE_MS, type RegisteredRunner, registeredRunner, tokenIdOf } from "../runner/work-service.ts";
 import { type Services, servicesOf } from "../services.ts";
 import { addAgent, type Runs, runsOn } from "./agents.ts";
 
@@ -134,6 +135,33 @@ describe("a run in a new environment, for a runner that takes both together", ()
       codeContext: { context: { case: "environmentId", value: await environmentIdOf(id) } },
     });
     expect(agentWorkIn(await takeTogether()).agentExecution?.id).toBe(second);
+  });
+});
+
+describe("a run that was leased together with its environment", () => {
+  test("stays with the runner on whose machine the environment is", async () => {
+    const id = await runs.start({});
+    await report(await takeTogether(), UP);
+    await expireLeases();
+    const other = await registeredRunner(made, caller, { name: "south" });
+    const request = { maxLeases: 8, agentsWithEnvironment: true, wait: { seconds: 0n } };
+    expect((await other.leaseWork(request)).works).toEqual([]);
+    expect(agentWorkIn(await takeTogether()).agentExecution?.id).toBe(id);
+  });
+
+  test("has a token of its own, which goes with it and leaves those of other runs", async () => {
+    const first = await runs.start({});
+    const given = await takeTogether();
+    await report(given, UP);
+    const environmentId = await environmentIdOf(first);
+    await runs.start({ codeContext: { context: { case: "environmentId", value: environmentId } } });
+    const second = await takeTogether();
+    const tokens = () => findTokens(made.store.reader, caller, "environment", environmentId);
+    expect(new Set([given.environmentToken, second.environmentToken]).size).toBe(2);
+    expect(await tokens()).toHaveLength(2);
+    await runs.finish(given);
+    const [left, ...others] = await tokens();
+    expect([left?.id, others]).toEqual([await tokenIdOf(made, second.environmentToken), []]);
   });
 });
 

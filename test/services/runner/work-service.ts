@@ -78,7 +78,8 @@ export async function registeredRunner(
 
 export type RegisteredRunner = Awaited<ReturnType<typeof registeredRunner>>;
 
-async function tokenIdOf({ store, keys }: TestStore, token: string): Promise<string> {
+/** Returns the id of a token. */
+export async function tokenIdOf({ store, keys }: TestStore, token: string): Promise<string> {
   const { id } = await builderOf(store.reader)
     .selectFrom("token")
     .select("id")
