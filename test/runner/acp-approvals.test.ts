@@ -231,8 +231,61 @@ describe("what the runner carries out for an agent", () => {
     expect(states.map((line) => line.split(" ").at(-1))).toEqual([
       "WAITING_FOR_APPROVAL",
       "RUNNING",
+      "FAILED",
       "WAITING_FOR_APPROVAL",
       "RUNNING",
+      "DONE",
+    ]);
+  });
+
+  test.each([
+    [0, "DONE"],
+    [3, "FAILED"],
+  ])("is told to its end, of a command with status %s as %s", async (status, state) => {
+    const requests: Asked[] = [];
+    const agent = await scripted(
+      {},
+      {
+        onApproval: (request) => {
+          requests.push(request);
+          return { case: "approval", value: { approvalId: request.toolCallId, state: Approval.PENDING } };
+        },
+      },
+    );
+    await agent.until(() => countWaits(agent) === 1);
+    agent.say("one", `run ${JSON.stringify({ command: "sh", args: ["-c", `exit ${status}`] })}`);
+    const shown = () => agent.output().filter((line) => line.startsWith("toolCall: asked-"));
+    await agent.until(() => shown().length === 1);
+    const [asked] = requests as [Asked];
+    const digest = digestOfAsked(asked);
+    const value = { approvalId: asked.toolCallId, state: Approval.APPROVED, digest };
+    agent.send({ input: { id: "decision", input: { case: "approval", value } } });
+    await agent.until(() => countWaits(agent) === 2);
+    expect(shown().map((line) => line.split(" ").at(-1))).toEqual(["WAITING_FOR_APPROVAL", "RUNNING", state]);
+  });
+
+  test("is told to its end where people have decided it for an earlier process", async () => {
+    const agent = await scripted(
+      {},
+      {
+        onApproval: (asked) => ({
+          case: "approval",
+          value: { approvalId: asked.toolCallId, state: Approval.APPROVED, digest: digestOfAsked(asked) },
+        }),
+      },
+    );
+    await agent.until(() => countWaits(agent) === 1);
+    const told = await ask(
+      agent,
+      call("fs/write_text_file", { path: join(tree(), "a.txt"), content: "x" }),
+      call("fs/read_text_file", { path: join(tree(), "none.txt") }),
+    );
+    const states = told.filter((line) => line.startsWith("toolCall: asked-"));
+    expect(states.map((line) => line.split(" ").slice(2).join(" ").trim())).toEqual([
+      "Write a.txt RUNNING",
+      "DONE",
+      "Read none.txt RUNNING",
+      "FAILED",
     ]);
   });
 

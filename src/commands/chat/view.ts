@@ -28,6 +28,8 @@ const PHASES: Readonly<Partial<Record<Phase, string>>> = {
 /** Shows an agent's execution in progress, in whole lines for a terminal. */
 export class ChatView {
   readonly #print: (text: string) => void;
+  /** Titles of the tool calls that have not ended, by their ids. */
+  readonly #titles = new Map<string, string>();
   #shownInputId = "";
   #shownStatus = "";
   /** The text of the current, unfinished line. */
@@ -84,8 +86,12 @@ export class ChatView {
   }
 
   #toolCall({ id, title, state, diffs }: AgentOutputBlock_ToolCall): void {
-    this.#line(`tool ${firstLine(title || id)} ${ToolState[state].toLowerCase().replaceAll("_", " ")}`);
+    // Later blocks of a call leave out what has not changed.
+    if (title !== "") this.#titles.set(id, title);
+    const shown = firstLine(this.#titles.get(id) ?? id);
+    this.#line(`tool ${shown} ${ToolState[state].toLowerCase().replaceAll("_", " ")}`);
     for (const { diff } of diffs) this.#line(diff.trimEnd());
+    if (state === ToolState.DONE || state === ToolState.FAILED) this.#titles.delete(id);
   }
 
   /** Prints the phase of the execution, when it has changed. */

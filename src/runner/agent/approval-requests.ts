@@ -30,6 +30,8 @@ export interface ApprovalAnswer {
   readonly reason: string;
   /** The digest of what was decided, see {@link digestOf}. */
   readonly digest: string;
+  /** True if people were asked, also by an earlier process. */
+  readonly wasAsked: boolean;
 }
 
 /** Options of a wait for an answer. */
@@ -162,6 +164,7 @@ const REPLACED: ApprovalAnswer = {
   answerJson: "",
   reason: "it was replaced",
   digest: "",
+  wasAsked: true,
 };
 
 /** Returns the SHA-256 of what is asked for, as the service makes it: of canonical JSON, in hexadecimal digits. */
@@ -193,12 +196,19 @@ function withShortTitle(asked: ApprovalRequest): ApprovalRequest {
 }
 
 function toAnswer({ state, optionId, answerJson, reason, digest }: ApprovalOutcome): ApprovalAnswer {
-  return { allowed: state === State.APPROVED, optionId, answerJson, reason, digest };
+  return { allowed: state === State.APPROVED, optionId, answerJson, reason, digest, wasAsked: true };
 }
 
 function denied(asked: ApprovalRequest, reason: string): ApprovalAnswer {
   const digest = digestOf(asked);
-  return { allowed: false, optionId: optionOf(asked, false), answerJson: "", reason, digest };
+  return {
+    allowed: false,
+    optionId: optionOf(asked, false),
+    answerJson: "",
+    reason,
+    digest,
+    wasAsked: false,
+  };
 }
 
 function optionOf({ options = [] }: ApprovalRequest, allowed: boolean): string {

@@ -111,12 +111,15 @@ export class AcpApprovals {
    * Executes what the agent asks the runner for, where that is allowed and still is what was asked for.
    *
    * @param describe returns what would be done now
+   * @param act starts it, and returns the answer for the agent
+   * @param succeeds resolves once what was started has ended, to whether it has succeeded
    * @throws RequestError
    */
   async executeIfAllowed<T>(
     describe: () => Promise<ClientCall>,
     signal: AbortSignal,
     act: () => Promise<T>,
+    succeeds: (answer: T) => Promise<boolean> = async () => true,
   ): Promise<T> {
     const { secrets } = this.#agent.assignment;
     const present = async () => {
@@ -129,9 +132,21 @@ export class AcpApprovals {
     const answer = await this.#ask(request, signal, ToolState.RUNNING);
     if (!answer) throw RequestError.requestCancelled();
     if (!answer.allowed) throw RequestError.invalidRequest(undefined, refusalOf(asked, answer));
-    if (digestOf(await present()) !== answer.digest)
-      throw RequestError.invalidRequest(undefined, "it is not what was asked for any more: ask again");
-    return act();
+    // Nothing is told of calls that nobody was asked for.
+    const tellEnd = (isDone: boolean) => {
+      if (answer.wasAsked)
+        this.#output.call({ id: toolCallId, state: isDone ? ToolState.DONE : ToolState.FAILED });
+    };
+    try {
+      if (digestOf(await present()) !== answer.digest)
+        throw RequestError.invalidRequest(undefined, "it is not what was asked for any more: ask again");
+      const result = await act();
+      void succeeds(result).then(tellEnd);
+      return result;
+    } catch (error) {
+      tellEnd(false);
+      throw error;
+    }
   }
 
   /**
@@ -182,14 +197,15 @@ export class AcpApprovals {
     before: ToolState | undefined,
   ): Promise<ApprovalAnswer | undefined> {
     let wasPending = false;
-    const id = asked.toolCallId ?? "";
     const { title = "", kind } = callOf(asked);
+    const call = { id: asked.toolCallId ?? "", title, kind: kind as number };
     const answer = await this.#waitForAnswer(asked, signal, () => {
       wasPending = true;
-      this.#output.call({ id, title, kind: kind as number, state: ToolState.WAITING_FOR_APPROVAL });
+      this.#output.call({ ...call, state: ToolState.WAITING_FOR_APPROVAL });
     });
     const state = answer?.allowed ? before || ToolState.PENDING : ToolState.FAILED;
-    if (wasPending) this.#output.call({ id, state });
+    // People were asked by an earlier process where this one has not told of it.
+    if (wasPending || answer?.wasAsked) this.#output.call({ ...call, state });
     if (answer && !answer.allowed) this.#output.error(refusalOf(asked, answer));
     return answer;
   }

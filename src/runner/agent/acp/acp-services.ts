@@ -218,6 +218,7 @@ export class AcpServices {
       },
       signal,
       create,
+      async ({ terminalId }) => (await this.#terminals.waitForExit(terminalId)).exitCode === 0,
     );
   }
 
@@ -225,8 +226,9 @@ export class AcpServices {
     describe: () => Promise<ClientCall>,
     signal: AbortSignal,
     act: () => Promise<T>,
+    succeeds?: (answer: T) => Promise<boolean>,
   ): Promise<T> {
-    return this.#approvals.executeIfAllowed(describe, this.#whileAsked(signal), act);
+    return this.#approvals.executeIfAllowed(describe, this.#whileAsked(signal), act, succeeds);
   }
 
   /** Returns where a path leads to, as people read it. */
