@@ -30,6 +30,7 @@ export async function openAgentSite(
   agentSlots: number,
   logLevel = "warn",
   env: Readonly<Record<string, string>> = {},
+  agentArgs: readonly string[] = [],
 ): Promise<AgentSite> {
   const server = await startServer({ args: ["--log-level", logLevel], env });
   const call = async (operation: string, body: object) => {
@@ -37,7 +38,7 @@ export async function openAgentSite(
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
-  const command = JSON.stringify(["bash", join(import.meta.dirname, "agent.sh")]);
+  const command = JSON.stringify(["bash", join(import.meta.dirname, "agent.sh"), ...agentArgs]);
   const options = ["--command", command, "--form", "json-lines", "--default", "--data-dir", server.dataDir];
   const added = await runCommand(["agent", "add", "bench", ...options]);
   if (added.code !== 0) throw new Error(added.stderr);

@@ -13,6 +13,8 @@ export interface Talk {
   readonly messages: number;
   /** The views in which each run is watched, each by a stream of its own. */
   readonly views: readonly AgentOutputView[];
+  /** Time over which the first messages to all runs are spread, in milliseconds; a second when absent. */
+  readonly spreadMs?: number;
 }
 
 /** What messages took, in milliseconds from the call of SendToAgentExecution. */
@@ -36,9 +38,10 @@ export async function talk(site: AgentSite, runs: readonly string[], what: Talk)
   const deliveries: Deliveries = { sentMs: [], deliveryMs: [], answerMs, blocks: 0 };
   // A token has at most 64 streams: those of each view have one of their own.
   const tokens = await Promise.all(what.views.map(() => newToken(site)));
+  const { spreadMs = EVERY_MS } = what;
   const talks = runs.map(async (id, index) => {
-    // Spread over the second, as people are.
-    await delay((index * EVERY_MS) / runs.length);
+    // Spread, as people are.
+    await delay((index * spreadMs) / runs.length);
     await talkWith(site, id, what, tokens, deliveries);
   });
   await Promise.all(talks);

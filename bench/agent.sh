@@ -2,7 +2,9 @@
 # An agent that answers each message with the moment at which it got it, in
 # seconds since 1970; before the answer to "work" come blocks of every kind, as
 # of an agent that edits a file. It starts no other program, so that little but
-# the service and the runner is measured.
+# the service and the runner is measured. With the argument "resumable" it says
+# that another process of it can go on.
+[ "$1" = resumable ] && printf '{"type":"resumable"}\n'
 while IFS= read -r line; do
   got=$EPOCHREALTIME
   case $line in
