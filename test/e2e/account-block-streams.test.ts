@@ -6,7 +6,7 @@ import { ServerReflection, ServerReflectionRequestSchema } from "#gen/grpc/refle
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { post } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import { type ReachableServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { watch } from "../harness/watch.ts";
 import { bearer } from "./speak/connect.ts";
 
@@ -70,7 +70,7 @@ describe("a stream of a blocked account", () => {
       const cut = await stream(person.token);
       const { dataDir } = server;
       const args = ["account", "block", person.accountId, "--reason", "left", "--data-dir", dataDir];
-      expect((await runCommand(args)).code).toBe(0);
+      expect((await runHostedCommand(args)).code).toBe(0);
       const blocked = performance.now();
       expectBlocked(await cut.ended);
       fastest = Math.min(fastest, performance.now() - blocked);

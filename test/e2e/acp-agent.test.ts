@@ -4,7 +4,7 @@ import { closeConversations, startConversation } from "../harness/agent-conversa
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import { runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterEach(async () => {
@@ -19,7 +19,7 @@ test("an agent of the protocol goes on with its session after its runner was kil
   const server = await startHostedServer({ args: LONG_LEASES });
   const command = JSON.stringify([process.execPath, PROGRAM, JSON.stringify({ resume: true })]);
   const data = ["--data-dir", server.dataDir];
-  const added = await runCommand([
+  const added = await runHostedCommand([
     "agent",
     "add",
     "scripted",
@@ -31,7 +31,7 @@ test("an agent of the protocol goes on with its session after its runner was kil
     ...data,
   ]);
   expect([added.code, added.stderr]).toEqual([0, ""]);
-  expect((await runCommand(["agent", "list", ...data])).stdout).toContain("  scripted  all  acp  ");
+  expect((await runHostedCommand(["agent", "list", ...data])).stdout).toContain("  scripted  all  acp  ");
   const { stateDir, kill } = await startRegisteredRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", "echo the first words");
@@ -62,11 +62,11 @@ test("an agent is told of the MCP servers that it was registered with", async ()
   const data = ["--data-dir", server.dataDir];
   const servers = ["--mcp-server", "docs=https://docs.example.org/mcp", "--mcp-server", "files=mcp-files ."];
   const add = (form: string) =>
-    runCommand(["agent", "add", "scripted", "--command", command, "--form", form, ...servers, ...data]);
+    runHostedCommand(["agent", "add", "scripted", "--command", command, "--form", form, ...servers, ...data]);
   const refused = await add("text");
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("agents of the form acp")]);
   expect((await add("acp")).code).toBe(0);
-  await runCommand(["agent", "default", "scripted", ...data]);
+  await runHostedCommand(["agent", "default", "scripted", ...data]);
   await startRegisteredRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", "show");

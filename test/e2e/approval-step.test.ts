@@ -8,7 +8,7 @@ import { type BareRepository, bareRepository } from "../harness/git-repository.t
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import {
-  runCommand,
+  runHostedCommand,
   startHostedServer,
   startServer,
   stopAll,
@@ -45,7 +45,7 @@ const ended = (run: Run) =>
     ({ status }) => /DONE|STOPPED/.test(status.phase),
   );
 const chartroom = (server: Place, ...args: readonly string[]) =>
-  runCommand(args, {
+  runHostedCommand(args, {
     XDG_CONFIG_HOME: temporaryFolder(),
     CHARTROOM_SERVER: server.url,
     CHARTROOM_TOKEN: server.token,

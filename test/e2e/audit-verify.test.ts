@@ -8,7 +8,7 @@ import { addOrganization } from "../harness/organization.ts";
 import { columnsOf, tablesOf, tampering, withRawData } from "../harness/raw-data.ts";
 import {
   type HostedServer,
-  runCommand,
+  runHostedCommand,
   startHostedServer,
   stopAll,
   temporaryFolder,
@@ -45,7 +45,7 @@ function removeOrganization(dataDir: string, id: string): Promise<void> {
 }
 
 const verify = (folder: string) =>
-  runCommand(["audit", "verify", "--data-dir", folder, "--key-file", join(server.dataDir, "key.json")]);
+  runHostedCommand(["audit", "verify", "--data-dir", folder, "--key-file", join(server.dataDir, "key.json")]);
 
 describe("chartroom audit verify", () => {
   test("says of a copy that every chain holds, with the hash to keep", async () => {
@@ -106,10 +106,10 @@ describe("chartroom audit verify", () => {
       update installation set sequence = 2, chain_hash = null`),
     );
     await (await startHostedServer({ dataDir: old.dataDir })).stop();
-    const holds = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
+    const holds = await runHostedCommand(["audit", "verify", "--data-dir", old.dataDir]);
     expect([holds.code, holds.stdout]).toEqual([0, expect.stringMatching(/^installation: 4 rows, 4 hold; /)]);
     await removeOrganization(old.dataDir, organizationId);
-    const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", old.dataDir]);
+    const { code, stdout } = await runHostedCommand(["audit", "verify", "--data-dir", old.dataDir]);
     expect([code, stdout]).toEqual([1, expect.stringContaining(`organization ${organizationId}: 0 rows`)]);
   });
 
@@ -121,7 +121,7 @@ describe("chartroom audit verify", () => {
     const first = await create(old);
     await old.stop();
     const { dataDir } = old;
-    expect((await runCommand(["keys", "rotate", "--data-dir", dataDir])).code).toBe(0);
+    expect((await runHostedCommand(["keys", "rotate", "--data-dir", dataDir])).code).toBe(0);
     const rotated = await startHostedServer({ dataDir });
     const second = await create(rotated);
     expect(second.header.get("idempotency-replayed")).toBe("true");
@@ -130,13 +130,13 @@ describe("chartroom audit verify", () => {
     await rotated.stop();
     const keys = await withRawData(dataDir, (raw) => raw.rows("select distinct key_id from audit_log"));
     expect(keys).toHaveLength(2);
-    const { code, stdout } = await runCommand(["audit", "verify", "--data-dir", dataDir]);
+    const { code, stdout } = await runHostedCommand(["audit", "verify", "--data-dir", dataDir]);
     expect([code, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
   });
 
   test("asks for the key file instead of making one", async () => {
     const folder = copied();
-    const { code, stderr } = await runCommand(["audit", "verify", "--data-dir", folder]);
+    const { code, stderr } = await runHostedCommand(["audit", "verify", "--data-dir", folder]);
     expect([code, stderr]).toEqual([
       1,
       `chartroom: there is no key file ${join(folder, "key.json")}: name the one of the server with --key-file\n`,

@@ -16,6 +16,7 @@ import { letStandStill, tampering, untilForgotten, withRawData } from "../harnes
 import {
   type HostedServer,
   runCommand,
+  runHostedCommand,
   startHostedServer,
   stopAll,
   temporaryFolder,
@@ -26,7 +27,7 @@ afterAll(stopAll);
 
 const keyFile = (dataDir: string) => join(dataDir, "key.json");
 const secretsIn = (dataDir: string): string[] => JSON.parse(readFileSync(keyFile(dataDir), "utf8")).secrets;
-const rotate = (dataDir: string) => runCommand(["keys", "rotate", "--data-dir", dataDir]);
+const rotate = (dataDir: string) => runHostedCommand(["keys", "rotate", "--data-dir", dataDir]);
 
 interface HostTokenRow {
   readonly id: string;
@@ -176,12 +177,12 @@ describe("chartroom keys rotate", () => {
       tokens.push((await create(running)).body.token);
       await running.stop();
       expect((await rotate(dataDir)).code).toBe(0);
-      expect((await runCommand(["audit", "verify", "--data-dir", dataDir])).stdout).toMatch(
+      expect((await runHostedCommand(["audit", "verify", "--data-dir", dataDir])).stdout).toMatch(
         /every chain holds\n$/,
       );
     }
     expect(secretsIn(dataDir)).toHaveLength(4);
-    const issued = await runCommand(["token", "create", "--data-dir", dataDir]);
+    const issued = await runHostedCommand(["token", "create", "--data-dir", dataDir]);
     expect(issued.stdout).toMatch(/^cr_pat_\w+\n$/);
   });
 
@@ -219,7 +220,7 @@ describe("chartroom keys rotate", () => {
     };
     expect(await readable()).toEqual({ keyCount: 2, values: count + 1 });
 
-    const resumed = await rotate(dataDir);
+    const resumed = await runCommand(["keys", "rotate", "--data-dir", dataDir]);
     expect(resumed.code).toBe(0);
     expect(resumed.stdout).toMatch(
       /^An earlier rotation to the key [0-9a-f]{16} was cut short and is finished now: /,
@@ -262,7 +263,7 @@ describe("a key file that lacks a key which rows name", () => {
     const { dataDir, token } = stoppedServer();
     await rotate(dataDir);
     // Something that only the new key has made.
-    await runCommand(["token", "create", "--data-dir", dataDir]);
+    await runHostedCommand(["token", "create", "--data-dir", dataDir]);
     const kept = join(temporaryFolder(), "kept.json");
     copyFileSync(keyFile(dataDir), kept);
     writeFileSync(keyFile(dataDir), JSON.stringify({ version: 2, secrets: broken(secretsIn(dataDir)) }));
@@ -271,7 +272,7 @@ describe("a key file that lacks a key which rows name", () => {
       ["token", "create"],
       ["keys", "rotate"],
     ]) {
-      const { code, stdout, stderr } = await runCommand([...args, "--data-dir", dataDir]);
+      const { code, stdout, stderr } = await runHostedCommand([...args, "--data-dir", dataDir]);
       expect([code, stdout]).toEqual([1, ""]);
       expect(stderr).toMatch(
         /^chartroom: the key file \S+ is not the one that the data in .+ was written with: it lacks the key [0-9a-f]{16}( and the key [0-9a-f]{16})*\n$/,
@@ -297,7 +298,7 @@ describe("a key file that lacks a key which rows name", () => {
           `update ${table} set ${column} = 'ffffffffffffffff' where ${id} = (select min(${id}) from ${table})`,
         ),
       );
-      const { code, stderr } = await runCommand(["serve", "--port", "0", "--data-dir", dataDir]);
+      const { code, stderr } = await runHostedCommand(["serve", "--port", "0", "--data-dir", dataDir]);
       expect({ table, column, code, stderr }).toMatchObject({
         table,
         column,

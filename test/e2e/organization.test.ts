@@ -3,7 +3,7 @@ import { v7 } from "uuid";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import { type ReachableServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
 let server: ReachableServer;
 beforeAll(async () => {
@@ -58,7 +58,7 @@ describe("CreateOrganization", () => {
     });
     expect(hidden.status).toBe(404);
 
-    const minted = await runCommand([
+    const minted = await runHostedCommand([
       ...["token", "create", "--user", body.member.userId],
       ...["--data-dir", open.dataDir],
     ]);
@@ -195,7 +195,7 @@ describe("RemoveMember", () => {
     expect(refusal(await call("RemoveMember", { userId }))).toEqual([404, "not_found", "NOT_FOUND"]);
     expect(await names({})).not.toContain("leaver");
 
-    const again = await runCommand([
+    const again = await runHostedCommand([
       ...["member", "add", "--organization", organizationId, "--email", `leaver@${name}.example`],
       ...["--name", "another name", "--data-dir", server.dataDir],
     ]);

@@ -14,7 +14,7 @@ import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import {
   type ReachableServer,
-  runCommand,
+  runHostedCommand,
   startHostedServer,
   startServer,
   stopAll,
@@ -154,7 +154,14 @@ describe("a stream of events", () => {
     const own = await organization("beside");
     const stream = watch(connect(), own.token);
     await stream.opened;
-    const made = await runCommand(["token", "create", "--user", own.userId, "--data-dir", server.dataDir]);
+    const made = await runHostedCommand([
+      "token",
+      "create",
+      "--user",
+      own.userId,
+      "--data-dir",
+      server.dataDir,
+    ]);
     expect(made.code).toBe(0);
     const [message] = await stream.until(1);
     expect(message).toMatchObject({ resourceType: ResourceType.PERSONAL_ACCESS_TOKEN });

@@ -1,61 +1,74 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 
-/** What the host is asked for: to start a server, or to stop the one that an earlier request started. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the host is asked for: to run a command, or to stop the service that an earlier request started. */
 export type HostRequest =
   | {
       readonly id: number;
       readonly args: readonly string[];
-      readonly env: Readonly<Record<string, string | undefined>>;
+      readonly env: Environment;
+      readonly input: string;
     }
   | { readonly id: number; readonly stop: number };
 
-/** What the host answers: the standard output of a started server, or why it did not start. */
-export type HostAnswer =
-  | { readonly id: number; readonly output: string }
-  | { readonly id: number; readonly error: string };
+/** The result of a command, of which a service may be running. */
+export interface HostAnswer {
+  readonly id: number;
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
 
-/** The process that runs the servers of this worker's test files; it ends with the worker. */
+/** The process that runs commands and servers for this worker's test files; it ends with the worker. */
 interface Host {
-  ask(request: (id: number) => HostRequest): Promise<{ readonly id: number; readonly output: string }>;
+  ask(request: (id: number) => HostRequest): Promise<HostAnswer>;
 }
 
 const RESOLUTION_CACHE = new URL("../../bin/resolution-cache.js", import.meta.url).href;
 /** The folder in which the servers and the workers keep what they compile. */
 const COMPILE_CACHE = join(import.meta.dirname, "../../node_modules/.cache/compile");
+/** Ends a program that uses what Node or a package is about to remove. */
+export const STRICT = ["--throw-deprecation"];
 
 let host: Host | undefined;
 let asked = 0;
 
+/** Runs a command in the process of the host, which loads modules once for all of them. */
+export function hostCommand(args: readonly string[], env: Environment, input = ""): Promise<HostAnswer> {
+  host ??= startHost(env);
+  return host.ask((id) => ({ id, args, env, input }));
+}
+
 /**
- * Starts a server among others in one process, which loads the server's modules once for all of them.
+ * Starts a server among others in the process of the host.
  *
  * @param args of the command serve
  */
 export async function hostServer(
   args: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-  execArgv: readonly string[],
+  env: Environment,
 ): Promise<{ readonly output: string; stop(): Promise<void> }> {
-  host ??= startHost(env, execArgv);
-  const { ask } = host;
-  const started = await ask((id) => ({ id, args, env }));
+  const started = await hostCommand(["serve", ...args], env);
+  if (started.code !== 0) throw new Error(started.stderr);
   return {
-    output: started.output,
+    output: started.stdout,
     async stop() {
-      await ask((id) => ({ id, stop: started.id }));
+      const stopped = await host?.ask((id) => ({ id, stop: started.id }));
+      if (stopped && stopped.code !== 0) throw new Error(stopped.stderr);
     },
   };
 }
 
-function startHost(env: Readonly<Record<string, string | undefined>>, execArgv: readonly string[]): Host {
+function startHost(env: Environment): Host {
   const child: ChildProcess = fork(join(import.meta.dirname, "server-host.ts"), {
     env: { ...env, NODE_COMPILE_CACHE: COMPILE_CACHE },
-    execArgv: [...execArgv, "--import", RESOLUTION_CACHE],
+    execArgv: [...STRICT, "--import", RESOLUTION_CACHE],
     stdio: ["ignore", "ignore", "ignore", "ipc"],
   });
   child.unref();
-  const waiting = new Map<number, PromiseWithResolvers<{ readonly id: number; readonly output: string }>>();
+  const waiting = new Map<number, PromiseWithResolvers<HostAnswer>>();
   const end = (id: number) => {
     const waiter = waiting.get(id);
     waiting.delete(id);
@@ -63,11 +76,7 @@ function startHost(env: Readonly<Record<string, string | undefined>>, execArgv: 
     if (waiting.size === 0) child.channel?.unref();
     return waiter;
   };
-  child.on("message", (answer: HostAnswer) => {
-    const waiter = end(answer.id);
-    if ("error" in answer) waiter?.reject(new Error(answer.error));
-    else waiter?.resolve(answer);
-  });
+  child.on("message", (answer: HostAnswer) => end(answer.id)?.resolve(answer));
   child.once("exit", (code, signal) => {
     host = undefined;
     for (const id of waiting.keys()) {
@@ -77,7 +86,7 @@ function startHost(env: Readonly<Record<string, string | undefined>>, execArgv: 
   return {
     ask(request) {
       asked += 1;
-      const waiter = Promise.withResolvers<{ readonly id: number; readonly output: string }>();
+      const waiter = Promise.withResolvers<HostAnswer>();
       waiting.set(asked, waiter);
       child.channel?.ref();
       child.send(request(asked));

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { dataEnvironmentOf, dropAllData } from "./data-config.ts";
-import { hostServer } from "./hosted-server.ts";
+import { hostCommand, hostServer, STRICT } from "./hosted-server.ts";
 import { copyTemplate } from "./sqlite-template.ts";
 
 /** What clients of a server, and commands on its data, have to know. */
@@ -56,8 +56,6 @@ export type HostedOptions = Pick<StartOptions, "dataDir" | "args" | "env">;
 const URL_LINE = /^Chartroom is ready at (\S+)$/m;
 const TOKEN = /cr_pat_\w+/;
 const root = join(import.meta.dirname, "../..");
-/** Ends a program that uses what Node or a package is about to remove. */
-const STRICT = ["--throw-deprecation"];
 const running = new Set<ChildProcess>();
 const hosted = new Set<HostedServer>();
 const folders: string[] = [];
@@ -143,7 +141,7 @@ export async function startHostedServer(options: HostedOptions = {}): Promise<Ho
   const dataDir = options.dataDir ?? temporaryFolder();
   if (options.dataDir === undefined) copyTemplate(dataDir);
   const args = ["--port", "0", "--data-dir", dataDir, ...(options.args ?? [])];
-  const { output, stop } = await hostServer(args, { ...environmentFor(dataDir), ...options.env }, STRICT);
+  const { output, stop } = await hostServer(args, { ...environmentFor(dataDir), ...options.env });
   const url = URL_LINE.exec(output)?.[1] ?? "";
   const server: HostedServer = {
     url,
@@ -159,15 +157,22 @@ export async function startHostedServer(options: HostedOptions = {}): Promise<Ho
   return server;
 }
 
-/** Runs the command line to its end. @param input its standard input, by default nothing */
+/** The result of a command. */
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command line to its end, in a process of its own. @param input its standard input, by default nothing */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   input = "",
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
+): Promise<CommandResult> {
   const child = spawn(process.execPath, [...STRICT, "bin/chartroom.js", ...args], {
     cwd: root,
-    env: { ...plainEnvironment(), ...dataEnvironmentOf(dataDirIn(args)), ...env },
+    env: commandEnvironment(args, env),
     stdio: ["pipe", "pipe", "pipe"],
   });
   // A command may end without having read it.
@@ -182,6 +187,24 @@ export async function runCommand(
   });
   const [code] = (await once(child, "close")) as [number | null];
   return { code, stdout, stderr };
+}
+
+/**
+ * Runs a command beside hosted servers, which saves it from loading its modules: for tests of what commands do to the
+ * data. Tests of a command as a program, which ends by itself, reads its input and has a terminal, need
+ * {@link runCommand}.
+ */
+export async function runHostedCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  input = "",
+): Promise<CommandResult> {
+  const { code, stdout, stderr } = await hostCommand(args, commandEnvironment(args, env), input);
+  return { code, stdout, stderr };
+}
+
+function commandEnvironment(args: readonly string[], env: Readonly<Record<string, string>>) {
+  return { ...plainEnvironment(), ...dataEnvironmentOf(dataDirIn(args)), ...env };
 }
 
 /** Returns the data folder that the arguments of a command name. */

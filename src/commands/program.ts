@@ -1,0 +1,103 @@
+import tab from "@bomb.sh/tab/commander";
+import { Command } from "commander";
+import { ConfigError, readConfig, SETTINGS } from "../config/config.ts";
+import { StoreUnavailable } from "../store/store.ts";
+import {
+  type Flags,
+  flagOf,
+  type RunUntilStopped,
+  type Terminal,
+  withSettings,
+} from "./definitions/command-line.ts";
+import { declareAccount } from "./definitions/declare-account.ts";
+import { declareAgent } from "./definitions/declare-agent.ts";
+import { declareApproval } from "./definitions/declare-approval.ts";
+import { declareData } from "./definitions/declare-data.ts";
+import { declareLogin } from "./definitions/declare-login.ts";
+import { declareOrganization } from "./definitions/declare-organization.ts";
+import { declareRun } from "./definitions/declare-run.ts";
+import { declareRunner } from "./definitions/declare-runner.ts";
+import { declareToken } from "./definitions/declare-token.ts";
+import { ExitCode, StartError } from "./start-error.ts";
+
+/** What a failed command prints to standard error, and its exit code. */
+export interface Failure {
+  readonly text: string;
+  readonly exitCode: number;
+}
+
+/** Returns a sentence for an error that the operator can fix; any other is a fault and keeps its stack. */
+export function failureOf(error: unknown): Failure {
+  return {
+    text: `chartroom: ${sentenceOf(error) ?? (error as Error)?.stack ?? String(error)}\n`,
+    exitCode: error instanceof StartError ? error.exitCode : ExitCode.refused,
+  };
+}
+
+function sentenceOf(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof StartError) return error.message;
+  // Of a database that went away after it was opened.
+  if (error instanceof StoreUnavailable)
+    return `the database cannot be used: ${error.problem ?? error.message}`;
+  return undefined;
+}
+
+/**
+ * Declares all commands.
+ *
+ * @param configure is called before there is any command: what it sets holds for all of them
+ */
+export function createProgram(
+  terminal: Terminal,
+  runUntilStopped: RunUntilStopped,
+  configure: (program: Command) => void = () => undefined,
+): Command {
+  const program = new Command("chartroom");
+  configure(program);
+  program
+    .description(
+      "A control plane for development environments and coding agents that a team runs on its own machines.",
+    )
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText(
+      "after",
+      `
+Settings of serve, each as a flag or an environment variable; the flag goes first:
+
+${Object.values(SETTINGS)
+  .map((setting) => {
+    return `  ${flagOf(setting)}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
+  })
+  .join("")}`,
+    );
+
+  withSettings(
+    program
+      .command("serve")
+      .description(
+        "start the server; the first start makes an organization, its administrator and one access token",
+      )
+      .action((flags: Flags) =>
+        runUntilStopped(async () => {
+          const config = readConfig(flags, terminal.env);
+          // Loaded on demand, here and for the other commands: none loads the modules of another.
+          const { serve } = await import("./serve.ts");
+          return serve(config, terminal);
+        }),
+      ),
+    SETTINGS,
+  );
+
+  declareOrganization(program, terminal);
+  declareAccount(program, terminal);
+  declareAgent(program, terminal);
+  declareToken(program, terminal);
+  declareData(program, terminal);
+  declareRunner(program, terminal, runUntilStopped);
+  declareLogin(program, terminal);
+  declareRun(program, terminal);
+  declareApproval(program, terminal);
+  // Last: it completes what is declared by now.
+  tab(program, { completionCommandName: "completion" });
+  return program;
+}
