@@ -1,6 +1,8 @@
 import { ScmFailure } from "./failure.ts";
+import { type ChecksState, readPullRequestFacts } from "./followed-pull-request.ts";
 import { type HostApi, type HostPullRequest, hasNextLink } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
+import { RememberingReader } from "./host-memory.ts";
 import {
   type Fields,
   linkIn,
@@ -57,6 +59,18 @@ export function createGiteaApi(client: HostClient): HostApi {
       return pullRequest(host, readFields(body));
     },
 
+    async readPullRequest(repository, number, before) {
+      const reader = new RememberingReader(client, before);
+      const facts = await reader.read(`${pulls(repository)}/${number}`, {}, (body) =>
+        readPullRequestFacts(host, body),
+      );
+      if (facts.state !== "open")
+        return { pullRequest: { ...facts, checks: undefined }, memory: reader.memory };
+      const path = `/repos/${twoParts(host, repository)}/commits/${facts.headSha}/status`;
+      const checks = await reader.read(path, {}, commitStatus);
+      return { pullRequest: { ...facts, checks }, memory: reader.memory };
+    },
+
     async searchRepositories(query, page) {
       const { body, headers } = await client.get("/repos/search", {
         q: query,
@@ -76,6 +90,21 @@ export function createGiteaApi(client: HostClient): HostApi {
       };
     },
   };
+}
+
+/** States that the host combines from all that reported one; it is empty where none did. */
+const CHECKS: Readonly<Record<string, ChecksState>> = {
+  success: "passed",
+  warning: "passed",
+  skipped: "passed",
+  pending: "pending",
+  failure: "failed",
+  error: "failed",
+};
+
+function commitStatus(body: unknown): ChecksState {
+  const { state, total_count } = readFields(body);
+  return total_count === 0 ? "none" : (CHECKS[String(state)] ?? "none");
 }
 
 /** Returns whether the branch is one of the repository itself; a fork's can have the same name. */

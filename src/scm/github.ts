@@ -1,6 +1,8 @@
 import { ScmFailure } from "./failure.ts";
+import { type ChecksState, combineChecks, readPullRequestFacts } from "./followed-pull-request.ts";
 import { type HostApi, type HostPullRequest, hasNextLink, PAGE_SIZE } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
+import { RememberingReader } from "./host-memory.ts";
 import {
   type Fields,
   linkIn,
@@ -47,6 +49,22 @@ export function createGitHubApi(client: HostClient): HostApi {
       return pullRequest(host, readFields(body));
     },
 
+    async readPullRequest(repository, number, before) {
+      const reader = new RememberingReader(client, before);
+      const root = `/repos/${twoParts(host, repository)}`;
+      const facts = await reader.read(`${root}/pulls/${number}`, {}, (body) =>
+        readPullRequestFacts(host, body),
+      );
+      if (facts.state !== "open")
+        return { pullRequest: { ...facts, checks: undefined }, memory: reader.memory };
+      // The two ways of reporting a check are listed separately.
+      const commit = `${root}/commits/${facts.headSha}`;
+      const query = { per_page: String(PAGE_SIZE) };
+      const runs = await reader.read(`${commit}/check-runs`, query, (body) => checkRuns(host, body));
+      const status = await reader.read(`${commit}/status`, query, (body) => commitStatus(host, body));
+      return { pullRequest: { ...facts, checks: combineChecks([runs, status]) }, memory: reader.memory };
+    },
+
     async searchRepositories(query, page) {
       const { body, headers } = await client.get("/search/repositories", {
         q: query,
@@ -62,6 +80,27 @@ export function createGitHubApi(client: HostClient): HostApi {
       };
     },
   };
+}
+
+/** Conclusions of a check that has not failed; all others want somebody's attention. */
+const GOOD_CONCLUSIONS: ReadonlySet<unknown> = new Set(["success", "neutral", "skipped"]);
+
+/** Returns the state of the newest 100 check runs, one per name. */
+function checkRuns(host: string, body: unknown): ChecksState {
+  return combineChecks(
+    readFieldsList(host, readFields(body).check_runs).map(({ status, conclusion }) => {
+      if (status !== "completed") return "pending";
+      return GOOD_CONCLUSIONS.has(conclusion) ? "passed" : "failed";
+    }),
+  );
+}
+
+/** Returns the state of what the host has combined already; without any status it says that one is pending. */
+function commitStatus(host: string, body: unknown): ChecksState {
+  const from = readFields(body);
+  if (numberIn(host, from, "total_count") === 0) return "none";
+  if (from.state === "success") return "passed";
+  return from.state === "pending" ? "pending" : "failed";
 }
 
 /** Returns whether the branch is one of the repository itself; a fork's can have the same name. */

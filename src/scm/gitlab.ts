@@ -1,5 +1,8 @@
+import { ScmFailure } from "./failure.ts";
+import { branchIn, type ChecksState, commitIn, titleIn } from "./followed-pull-request.ts";
 import { type HostApi, type HostPullRequest, hasNextLink, PAGE_SIZE } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
+import { RememberingReader } from "./host-memory.ts";
 import {
   type Fields,
   linkIn,
@@ -46,6 +49,14 @@ export function createGitLabApi(client: HostClient): HostApi {
       return mergeRequest(host, readFields(body));
     },
 
+    async readPullRequest(repository, number, before) {
+      const reader = new RememberingReader(client, before);
+      const path = `${mergeRequests(repository)}/${number}`;
+      const read = await reader.read(path, {}, (body) => followedMergeRequest(host, readFields(body)));
+      const checks = read.state === "open" ? read.checks : undefined;
+      return { pullRequest: { ...read, checks }, memory: reader.memory };
+    },
+
     async searchRepositories(query, page) {
       const { body, headers } = await client.get("/projects", {
         search: query,
@@ -69,6 +80,36 @@ export function createGitLabApi(client: HostClient): HostApi {
         isComplete: true,
       };
     },
+  };
+}
+
+/** A merge request is locked while it is being merged, and open if the merge fails. */
+const STATES = { opened: "open", locked: "open", closed: "closed", merged: "merged" } as const;
+
+/** States of a pipeline that is over; all others are pending, also where it waits for somebody. */
+const ENDED_PIPELINES: Readonly<Record<string, ChecksState>> = {
+  success: "passed",
+  skipped: "passed",
+  failed: "failed",
+  canceled: "failed",
+};
+
+function followedMergeRequest(host: string, from: Fields) {
+  const state = STATES[String(from.state) as keyof typeof STATES];
+  if (state === undefined) {
+    throw new ScmFailure("unreadable", host, "answered without the state of the merge request");
+  }
+  const { status } = readFields(from.head_pipeline);
+  const checks: ChecksState =
+    status === undefined || status === null ? "none" : (ENDED_PIPELINES[String(status)] ?? "pending");
+  return {
+    state,
+    title: titleIn(from, "title"),
+    draft: from.draft === true,
+    branch: branchIn(host, from, "source_branch"),
+    headSha: commitIn(host, from, "sha"),
+    base: branchIn(host, from, "target_branch"),
+    checks,
   };
 }
 

@@ -1,3 +1,6 @@
+import type { FollowedPullRequest } from "./followed-pull-request.ts";
+import type { HostMemory } from "./host-memory.ts";
+
 /** A branch to be merged, and its description. */
 export interface Proposal {
   readonly title: string;
@@ -44,6 +47,16 @@ export interface HostApi {
   findPullRequests(repository: string, branch: string): Promise<HostPullRequest[]>;
   /** Creates a pull request; fails with `validation` when there is one already. */
   createPullRequest(repository: string, proposal: Proposal): Promise<HostPullRequest>;
+  /**
+   * Reads a pull request and its checks.
+   * @param memory what an earlier reading returned
+   * @returns the memory of this reading
+   */
+  readPullRequest(
+    repository: string,
+    number: number,
+    memory: HostMemory,
+  ): Promise<{ readonly pullRequest: FollowedPullRequest; readonly memory: HostMemory }>;
   /**
    * Searches repositories.
    * @param page from 1

@@ -18,6 +18,16 @@ export interface HostClient {
    * @param path below the API's root, its parts encoded
    */
   get(path: string, query: Readonly<Record<string, string>>): Promise<JsonResponse>;
+  /**
+   * Calls the API with GET, under the condition that the answer changed.
+   * @param etag the ETag of an earlier answer; undefined for no condition
+   * @returns undefined when it is the same
+   */
+  getIfChanged(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    etag: string | undefined,
+  ): Promise<JsonResponse | undefined>;
   post(path: string, body: unknown): Promise<JsonResponse>;
 }
 
@@ -37,24 +47,35 @@ export interface HostClientOptions {
 
 export function createHostClient(options: HostClientOptions): HostClient {
   const { host, apiRoot, token, scheme = "Bearer", signal, settings, limits } = options;
-  const headers = { ...options.headers, authorization: `${scheme} ${token}` };
-  const call = async (req: Pick<HostRequest, "method" | "url" | "body">): Promise<JsonResponse> => {
+  const ownHeaders = { ...options.headers, authorization: `${scheme} ${token}` };
+  const send = async (
+    req: Pick<HostRequest, "method" | "url" | "body">,
+    etag?: string,
+  ): Promise<HostResponse> => {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");
     }
-    const response = await sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
+    const headers = etag === undefined ? ownHeaders : { ...ownHeaders, "if-none-match": etag };
+    return sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
+  };
+  const read = (response: HostResponse): JsonResponse => {
     if (response.status < 200 || response.status > 299)
       throw failureOfResponse(host, response, [token], Date.now());
     return { headers: response.headers, body: json(host, response) };
   };
+  const urlOf = (path: string, query: Readonly<Record<string, string>>) => {
+    const url = new URL(apiRoot + path);
+    url.search = new URLSearchParams(query).toString();
+    return url;
+  };
   return {
     host,
-    get(path, query) {
-      const url = new URL(apiRoot + path);
-      url.search = new URLSearchParams(query).toString();
-      return call({ method: "GET", url });
+    get: async (path, query) => read(await send({ method: "GET", url: urlOf(path, query) })),
+    async getIfChanged(path, query, etag) {
+      const response = await send({ method: "GET", url: urlOf(path, query) }, etag);
+      return etag !== undefined && response.status === 304 ? undefined : read(response);
     },
-    post: (path, body) => call({ method: "POST", url: new URL(apiRoot + path), body }),
+    post: async (path, body) => read(await send({ method: "POST", url: new URL(apiRoot + path), body })),
   };
 }
 

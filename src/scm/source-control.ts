@@ -1,13 +1,15 @@
 import { ScmFailure } from "./failure.ts";
+import type { FollowedPullRequest } from "./followed-pull-request.ts";
 import { createGiteaApi, giteaRoot } from "./gitea.ts";
 import { createGitHubApi, GITHUB_HEADERS, gitHubRoot } from "./github.ts";
 import { createGitLabApi, gitLabRoot } from "./gitlab.ts";
 import type { HostApi, Proposal } from "./host-api.ts";
 import { createHostClient } from "./host-client.ts";
 import { detectHostKind, type HostKind, hostKindByName } from "./host-kind.ts";
+import type { HostMemory } from "./host-memory.ts";
 import { sendRequest } from "./host-request.ts";
 import { type OpenedPullRequest, openPullRequestAt } from "./pull-request.ts";
-import { repositoryPath } from "./repository-path.ts";
+import { isRepositoryPath, repositoryPath } from "./repository-path.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
 
 /** A host and the credential for it. */
@@ -34,6 +36,19 @@ export interface SourceControl {
    * @param request.remote the repository, as a remote of git in any form
    */
   openPullRequest(request: HostAccess & Proposal & { readonly remote: string }): Promise<OpenedPullRequest>;
+  /**
+   * Reads a pull request and its checks. What the host says is unchanged is not sent again.
+   *
+   * @param request.repository as in `owner/name`
+   * @param request.memory what an earlier reading returned; `{}` for the first one
+   */
+  readPullRequest(
+    request: HostAccess & {
+      readonly repository: string;
+      readonly number: number;
+      readonly memory: HostMemory;
+    },
+  ): Promise<{ readonly pullRequest: FollowedPullRequest; readonly memory: HostMemory }>;
   /**
    * Searches the repositories that the token may see.
    *
@@ -100,6 +115,15 @@ export function createSourceControl(settings: ScmSettings, limits: ScmLimits = S
         );
       }
       return openPullRequestAt(api, repository, request);
+    },
+
+    async readPullRequest({ repository, number, memory, ...access }) {
+      const host = access.host.toLowerCase();
+      if (!isRepositoryPath(repository)) {
+        throw new ScmFailure("not_found", host, "has no repository of this name");
+      }
+      const api = await apiOf({ ...access, host });
+      return api.readPullRequest(repository, number, memory);
     },
 
     async searchRepositories({ query, limit, ...access }) {

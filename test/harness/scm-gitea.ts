@@ -4,6 +4,7 @@ import {
   type HostedPullRequest,
   type HostedRepository,
   hasBranch,
+  headShaOf,
   pageOf,
   type ScmState,
   sendJson,
@@ -32,6 +33,23 @@ export async function handleGiteaRequest(
   }
   if (url.pathname === "/api/v1/repos/search") return search(state, url, send);
 
+  const one = /^\/api\/v1\/repos\/([^/]+\/[^/]+)\/(?:pulls\/(\d+)|commits\/(\w+)\/status)$/.exec(
+    url.pathname,
+  );
+  if (one) {
+    const [, repositoryPath = "", number, sha] = one;
+    const found = state.repository(repositoryPath);
+    const pullRequest =
+      sha === undefined
+        ? state.pullRequests.find(
+            (each) => each.repository === repositoryPath && each.number === Number(number),
+          )
+        : state.withHead(repositoryPath, sha);
+    if (!found || !pullRequest) return send(404, notFound(state));
+    // Gitea sends no ETag.
+    return send(200, sha === undefined ? shown(pullRequest, found) : statusOf(pullRequest));
+  }
+
   const path = /^\/api\/v1\/repos\/([^/]+\/[^/]+)\/pulls$/.exec(url.pathname)?.[1] ?? "";
   const moved = state.movedFrom(path);
   if (moved) {
@@ -52,6 +70,12 @@ const notFound = ({ url }: ScmState) => ({
   message: "The target couldn't be found.",
   url: `${url}/api/swagger`,
 });
+
+function statusOf({ checks }: HostedPullRequest) {
+  const states = Object.values(checks);
+  const worst = (["failure", "pending", "success"] as const).find((each) => states.includes(each));
+  return { state: worst ?? "", total_count: states.length, statuses: [] };
+}
 
 function search(state: ScmState, url: URL, send: Send): void {
   const text = (url.searchParams.get("q") ?? "").toLowerCase();
@@ -108,11 +132,13 @@ function shown(pullRequest: HostedPullRequest, { id, path }: HostedRepository) {
   return {
     number,
     html_url: url,
-    state,
+    state: state === "open" ? "open" : "closed",
+    merged: state === "merged",
     title,
     body: description,
     draft,
     head: {
+      sha: headShaOf(pullRequest),
       label: branch,
       ref: branch,
       repo: isFromFork

@@ -4,8 +4,10 @@ import {
   type HostedPullRequest,
   type HostedRepository,
   hasBranch,
+  headShaOf,
   pageOf,
   type ScmState,
+  sendConditionally,
   sendJson,
 } from "./scm-state.ts";
 
@@ -30,6 +32,20 @@ export async function handleGitHubRequest(
   if (url.pathname === "/api/v3/meta") return send(200, { verifiable_password_authentication: true });
   if (url.pathname === "/api/v3/search/repositories") return search(state, url, send);
 
+  const one = /^\/api\/v3\/repos\/([^/]+\/[^/]+)\/(pulls|commits)\/(\w+)(?:\/(check-runs|status))?$/.exec(
+    url.pathname,
+  );
+  if (one) {
+    const [, repositoryPath = "", , key = "", kind] = one;
+    const found = state.repository(repositoryPath);
+    const pullRequest = kind
+      ? state.withHead(repositoryPath, key)
+      : state.pullRequests.find((each) => each.repository === repositoryPath && each.number === Number(key));
+    if (!found || !pullRequest) return send(404, { message: "Not Found" });
+    const body = kind === undefined ? shown(pullRequest, found) : checksOf(pullRequest, kind);
+    return sendConditionally(res, req.headers, body, MARK);
+  }
+
   const path = /^\/api\/v3\/repos\/([^/]+\/[^/]+)\/pulls$/.exec(url.pathname)?.[1] ?? "";
   const moved = state.movedFrom(path);
   if (moved) {
@@ -45,6 +61,26 @@ export async function handleGitHubRequest(
 }
 
 type Send = (status: number, body: unknown, headers?: object) => void;
+
+/** Returns the check runs, or the statuses taken together. */
+function checksOf({ checks }: HostedPullRequest, kind: string) {
+  const all = Object.entries(checks).filter(([name]) => name.startsWith("status/") === (kind === "status"));
+  const states = all.map(([, state]) => state);
+  if (kind === "status") {
+    const combined = states.includes("failure")
+      ? "failure"
+      : states.length === 0 || states.includes("pending")
+        ? "pending"
+        : "success";
+    return { state: combined, total_count: states.length };
+  }
+  const runs = all.map(([name, state]) => ({
+    name,
+    status: state === "pending" ? "in_progress" : "completed",
+    conclusion: state === "pending" ? null : state,
+  }));
+  return { total_count: runs.length, check_runs: runs };
+}
 
 function search(state: ScmState, url: URL, send: Send): void {
   const words = (url.searchParams.get("q") ?? "").toLowerCase().split(" ");
@@ -112,12 +148,14 @@ function shown(pullRequest: HostedPullRequest, { id, path }: HostedRepository) {
   return {
     number,
     html_url: url,
-    state,
+    state: state === "open" ? "open" : "closed",
+    merged: state === "merged",
+    merged_at: state === "merged" ? "2026-03-02T09:39:00Z" : null,
     title,
     body: description,
     draft,
     // The repository of a fork may be deleted; then it is null.
-    head: { ref: branch, repo: isFromFork ? null : { id, full_name: path } },
+    head: { ref: branch, sha: headShaOf(pullRequest), repo: isFromFork ? null : { id, full_name: path } },
     base: { ref: base, repo: { id, full_name: path } },
   };
 }

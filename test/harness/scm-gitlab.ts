@@ -4,8 +4,10 @@ import {
   type HostedPullRequest,
   type HostedRepository,
   hasBranch,
+  headShaOf,
   pageOf,
   type ScmState,
+  sendConditionally,
   sendJson,
 } from "./scm-state.ts";
 
@@ -22,6 +24,20 @@ export async function handleGitLabRequest(
   if (url.pathname === "/api/v4/version") return send(200, { version: "18.1.0", revision: "0000000" });
   if (url.pathname === "/api/v4/projects") return search(state, url, send);
 
+  const one = /^\/api\/v4\/projects\/([^/]+)\/merge_requests\/(\d+)$/.exec(url.pathname);
+  if (one) {
+    const found = state.repository(decodeURIComponent(one[1] ?? ""));
+    const pullRequest = state.pullRequests.find(
+      (each) => each.repository === found?.path && each.number === Number(one[2]),
+    );
+    if (!found || !pullRequest) return send(404, { message: "404 Not found" });
+    return sendConditionally(res, req.headers, {
+      ...shown(pullRequest, found),
+      sha: headShaOf(pullRequest),
+      head_pipeline: pipelineOf(pullRequest),
+    });
+  }
+
   const id = /^\/api\/v4\/projects\/([^/]+)\/merge_requests$/.exec(url.pathname)?.[1] ?? "";
   const repository = state.repository(decodeURIComponent(id));
   if (!repository) return send(404, { message: "404 Project Not Found" });
@@ -31,6 +47,13 @@ export async function handleGitLabRequest(
 }
 
 type Send = (status: number, body: unknown, headers?: object) => void;
+
+function pipelineOf({ checks }: HostedPullRequest) {
+  const states = Object.values(checks);
+  if (states.length === 0) return null;
+  if (states.includes("failure")) return { id: 1, status: "failed" };
+  return { id: 1, status: states.includes("pending") ? "running" : "success" };
+}
 
 function search(state: ScmState, url: URL, send: Send): void {
   const text = (url.searchParams.get("search") ?? "").toLowerCase();

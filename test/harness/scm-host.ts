@@ -73,6 +73,7 @@ export interface ScmHost {
   /** Adds a pull request that somebody else opened. */
   addPullRequest(pullRequest: AddedPullRequest): HostedPullRequest;
   closePullRequest(repository: string, number: number): void;
+  changePullRequest: ScmState["changePullRequest"];
   fail(fault: Fault, options?: FaultOptions): void;
   stop(): Promise<void>;
 }
@@ -129,7 +130,9 @@ export async function startScmHost(options: ScmHostOptions): Promise<ScmHost> {
     renameRepository: (from, to) => state.renameRepository(from, to),
     pullRequests: () => state.pullRequests,
     addPullRequest: (pullRequest) => state.addPullRequest(pullRequest),
-    closePullRequest: (repository, number) => state.closePullRequest(repository, number),
+    closePullRequest: (repository, number) =>
+      state.changePullRequest(repository, number, { state: "closed" }),
+    changePullRequest: (...change) => state.changePullRequest(...change),
     fail(fault, { when = isForApi, times = 1 }: FaultOptions = {}) {
       faults.push({ fault, when, left: times });
     },

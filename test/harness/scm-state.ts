@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 
 export interface HostedRepository {
@@ -20,8 +21,13 @@ export interface HostedPullRequest {
   readonly draft: boolean;
   /** True when the branch belongs to a fork. */
   readonly isFromFork: boolean;
-  readonly state: "open" | "closed";
+  readonly state: "open" | "closed" | "merged";
+  /** The checks of its newest commit by name. */
+  readonly checks: Readonly<Record<string, CheckState>>;
 }
+
+/** What one check says; GitHub shows those whose name begins with `status/` as statuses of the commit. */
+export type CheckState = "pending" | "success" | "failure";
 
 export type AddedPullRequest = Pick<HostedPullRequest, "repository" | "branch" | "base"> &
   Partial<Pick<HostedPullRequest, "title" | "description" | "draft" | "isFromFork">>;
@@ -69,6 +75,7 @@ export class ScmState {
       description: "",
       draft: false,
       isFromFork: false,
+      checks: {},
       ...fields,
       repository,
       number,
@@ -79,13 +86,22 @@ export class ScmState {
     return pullRequest;
   }
 
-  closePullRequest(repository: string, number: number): void {
+  changePullRequest(
+    repository: string,
+    number: number,
+    change: Partial<Pick<HostedPullRequest, "state" | "checks" | "title">>,
+  ): void {
     const at = this.pullRequests.findIndex(
       (each) => each.repository === repository && each.number === number,
     );
     const found = this.pullRequests[at];
     if (!found) throw new Error(`there is no pull request ${number} in ${repository}`);
-    this.pullRequests[at] = { ...found, state: "closed" };
+    this.pullRequests[at] = { ...found, ...change };
+  }
+
+  /** Returns the open pull requests whose newest commit this is. */
+  withHead(repository: string, sha: string): HostedPullRequest | undefined {
+    return this.pullRequests.find((each) => each.repository === repository && headShaOf(each) === sha);
   }
 
   openOf(repository: string, branch: string): HostedPullRequest[] {
@@ -103,6 +119,26 @@ export class ScmState {
       headers["private-token"] === this.#token
     );
   }
+}
+
+/** Returns the newest commit of a pull request: made up, as the branch may not exist. */
+export function headShaOf({ repository, number, branch }: HostedPullRequest): string {
+  return createHash("sha1").update(`${repository} ${number} ${branch}`).digest("hex");
+}
+
+/** Sends JSON with its ETag, or 304 where the client has that already. */
+export function sendConditionally(
+  res: ServerResponse,
+  requestHeaders: IncomingHttpHeaders,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const etag = `W/"${createHash("sha256").update(JSON.stringify(body)).digest("hex").slice(0, 32)}"`;
+  if (requestHeaders["if-none-match"] === etag) {
+    res.writeHead(304, { etag, ...headers }).end();
+    return;
+  }
+  sendJson(res, 200, body, { etag, ...headers });
 }
 
 /** Returns whether a branch exists in a repository; one without a folder has every branch. */

@@ -54,7 +54,7 @@ describe.each(["github", "gitlab", "gitea"] as const)("a pull request at a host 
   test("is opened with all that was given, and its page and number are answered", async () => {
     const answer = await open({ remote });
     expect(opened()).toEqual([
-      { ...PROPOSAL, repository, number: 1, url: answer.url, isFromFork: false, state: "open" },
+      { ...PROPOSAL, repository, number: 1, url: answer.url, isFromFork: false, state: "open", checks: {} },
     ]);
     expect(answer).toEqual({
       url: expect.stringContaining(`${host.url}/${repository}/`),
