@@ -30,6 +30,7 @@ export const UNSCOPED: readonly Group[] = [
       findAllSetPolicies: "policies that jobs apply",
       findDeletingWorkflows: "workflows to remove",
       findDuePrebuildSchedules: "projects whose prebuilds are due",
+      findDuePullRequests: "pull requests whose time to be read has come",
       findDueSchedules: "time triggers that are due",
       findDueTimers: "timers of agents that are due",
       findExpiredApprovals: "approvals that nobody decided in time",

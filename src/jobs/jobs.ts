@@ -4,7 +4,8 @@ import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
 import { eventPruningJob } from "./event-pruning.ts";
-import { executionExpansionJob } from "./execution-expansion.ts";
+import { executionExpansionJob } from "./hosts/execution-expansion.ts";
+import { pullRequestsJob } from "./hosts/pull-requests.ts";
 import type { Job, JobContext, JobFactory } from "./job.ts";
 import { leaseExpiryJob } from "./lease-expiry.ts";
 import { revokedStreamsJob, slowReadersJob } from "./open-responses.ts";
@@ -37,6 +38,7 @@ const JOBS: readonly JobFactory[] = [
   prebuildTimeoutJob,
   prebuildsJob,
   projectRemovalJob,
+  pullRequestsJob,
   revokedStreamsJob,
   runnerInactivityJob,
   slowReadersJob,

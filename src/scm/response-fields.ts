@@ -1,5 +1,5 @@
+import { isRepositoryPath } from "../domain/source/repository-path.ts";
 import { ScmFailure } from "./failure.ts";
-import { isRepositoryPath } from "./repository-path.ts";
 
 /** A JSON object of a host; its fields are read one by one, as none of them is certain. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,3 +1,4 @@
+import { isRepositoryPath, repositoryPath } from "../domain/source/repository-path.ts";
 import { ScmFailure } from "./failure.ts";
 import type { FollowedPullRequest } from "./followed-pull-request.ts";
 import { createGiteaApi, giteaRoot } from "./gitea.ts";
@@ -9,7 +10,6 @@ import { detectHostKind, type HostKind, hostKindByName } from "./host-kind.ts";
 import type { HostMemory } from "./host-memory.ts";
 import { sendRequest } from "./host-request.ts";
 import { type OpenedPullRequest, openPullRequestAt } from "./pull-request.ts";
-import { isRepositoryPath, repositoryPath } from "./repository-path.ts";
 import { SCM_LIMITS, type ScmLimits, type ScmSettings } from "./settings.ts";
 
 /** A host and the credential for it. */

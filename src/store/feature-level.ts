@@ -15,6 +15,9 @@ export const APPROVAL_STEPS_LEVEL = 2;
 /** Agent executions give their slots back: older servers do not wake those that have. */
 export const AGENT_SLOTS_LEVEL = 2;
 
+/** Pull requests are followed: events name them, whose type older servers do not know. */
+export const PULL_REQUESTS_LEVEL = 2;
+
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
  * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.

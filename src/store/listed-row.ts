@@ -27,6 +27,7 @@ type BodyTable =
   | "environment_class"
   | "host_token"
   | "project"
+  | "pull_request"
   | "runner"
   | "secret"
   | "security_policy"

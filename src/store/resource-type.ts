@@ -25,6 +25,7 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   agent_execution: Kind.AGENT_EXECUTION,
   agent: Kind.AGENT,
   approval: Kind.APPROVAL,
+  pull_request: Kind.PULL_REQUEST,
   secret: Kind.SECRET,
   organization_secret: Kind.ORGANIZATION_SECRET,
   user_secret: Kind.USER_SECRET,

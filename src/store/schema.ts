@@ -48,6 +48,7 @@ import type {
   WorkTable,
   WorkTurnTable,
 } from "./runner/runner-schema.ts";
+import type { PullRequestTable } from "./workflow/pull-request/pull-request-schema.ts";
 import type {
   PendingStopTable,
   StepLogTable,
@@ -97,6 +98,7 @@ export interface Schema {
   workflow_plan: WorkflowPlanTable;
   workflow_action: WorkflowActionTable;
   step_log: StepLogTable;
+  pull_request: PullRequestTable;
   workflow_trigger_event: WorkflowTriggerEventTable;
   webhook_delivery: WebhookDeliveryTable;
   work: WorkTable;

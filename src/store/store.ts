@@ -44,10 +44,7 @@ export interface Actor {
   readonly principal: number;
 }
 
-/**
- * The operator; recorded under the name of the operating system's user who runs the process, where
- * the store knows it.
- */
+/** The operator; recorded under the name of the user who runs the process, where the store knows it. */
 export const OPERATOR: Actor = { id: "operator", principal: 0 };
 export const SYSTEM: Actor = { id: "system", principal: 0 };
 
@@ -93,6 +90,7 @@ export type ResourceType =
   | "agent_execution"
   | "agent"
   | "approval"
+  | "pull_request"
   /** Of a project; others name their scope. */
   | `${"" | "organization_" | "user_" | "service_account_"}secret`;
 

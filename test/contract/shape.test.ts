@@ -108,6 +108,7 @@ const WORKFLOWS = [
   "WorkflowService/GetWorkflowExecutionAction",
   "WorkflowService/GetWorkflowExecutionSummary",
   "WorkflowService/GetWorkflowWebhookSecret",
+  "WorkflowService/ListPullRequests",
   "WorkflowService/ListWorkflowExecutionActions",
   "WorkflowService/ListWorkflowExecutionOutputs",
   "WorkflowService/ListWorkflowExecutions",

@@ -6,6 +6,7 @@ import {
   ListWorkflowTriggerEventsRequestSchema as ListEvents,
   ListWorkflowExecutionsRequestSchema as ListExecutions,
   ListWorkflowExecutionOutputsRequestSchema as ListOutputs,
+  ListPullRequestsRequestSchema as ListPullRequests,
   ListWorkflowsRequestSchema as ListWorkflows,
   StreamActionLogsRequestSchema as Logs,
   StartWorkflowRequestSchema as Start,
@@ -191,6 +192,16 @@ const LIMITS = new Map<DescMessage, readonly Limit[]>([
     ],
   ],
   [ListOutputs, [PAGE, ids("filter.workflowExecutionIds")]],
+  [
+    ListPullRequests,
+    [
+      PAGE,
+      ids("filter.workflowExecutionIds"),
+      ids("filter.workflowExecutionActionIds"),
+      ids("filter.environmentIds"),
+      ["filter.states", [[], [0], [1, 2, 3]], [[4], [1, 1, 2, 3]]],
+    ],
+  ],
   [ListEvents, [PAGE, ids("filter.workflowIds"), phases("filter.verdicts", 8)]],
   [
     Logs,

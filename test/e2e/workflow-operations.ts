@@ -142,6 +142,11 @@ export const WORKFLOW_OPERATIONS: Readonly<Record<string, Operation>> = {
   "WorkflowService/ListWorkflowExecutionOutputs": built(() => page, {
     "filter.workflowExecutionIds[]": "workflowExecution",
   }),
+  "WorkflowService/ListPullRequests": built(() => page, {
+    "filter.workflowExecutionIds[]": "workflowExecution",
+    "filter.workflowExecutionActionIds[]": "workflowAction",
+    "filter.environmentIds[]": "environment",
+  }),
   "WorkflowService/StreamActionLogs": built(
     (world) => ({ workflowExecutionActionId: world.workflowAction }),
     { workflowExecutionActionId: "workflowAction" },

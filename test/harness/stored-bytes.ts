@@ -15,6 +15,7 @@ const COUNTED: Readonly<Record<string, string>> = {
   approval: "select organization_id, body from approval",
   environment: "select organization_id, body from environment",
   environment_changes: "select organization_id, body from environment_changes",
+  pull_request: "select organization_id, memory, body from pull_request",
   environment_class: "select organization_id, body from environment_class",
   environment_file_diff: "select organization_id, body from environment_file_diff",
   host_token: "select organization_id, sealed_token, sealed_refresh_token, body from host_token",

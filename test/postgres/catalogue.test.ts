@@ -48,6 +48,10 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "token.kind": 32,
   // CreateHostAuthenticationTokenRequest.host: 253 characters.
   "host_token.host": 253 * BYTES,
+  // placeOfPullRequest: a host and the path of a repository, 1,024 characters of ASCII.
+  "pull_request.host": 253,
+  "pull_request.identity": 253 + 1 + 1_024,
+  "pull_request.repository": 1_024,
   // Idempotency-Key: 255 visible characters of ASCII, with the name of an operation.
   "idempotency.key": 255,
   "idempotency.operation": 128,

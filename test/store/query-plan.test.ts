@@ -34,6 +34,8 @@ import {
 } from "../../src/store/sqlite/search/project-candidates.ts";
 import { collect, countMatching, findPage } from "../../src/store/sqlite/search/project-rows.ts";
 import type { Handle } from "../../src/store/store.ts";
+import { findDuePullRequests } from "../../src/store/workflow/pull-request/pull-request.ts";
+import { findPullRequestPage } from "../../src/store/workflow/pull-request/pull-request-list.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
 import {
   findActionPage,
@@ -249,6 +251,29 @@ test("what a run waits for is found by the run, a list of approvals by its state
   queries = [];
   await findExpiredApprovals(db, made.clock.now, 100);
   expect(plans()[0]).toEqual([expect.stringContaining("INDEX approval_by_expiry (expires_at<?)")]);
+});
+
+test("pull requests are found by what opened them, by their repository and by their time", async () => {
+  const none = { executionIds: [], actionIds: [], environmentIds: [], states: [] };
+  const page = async (filter: object) => {
+    queries = [];
+    await findPullRequestPage(db, scope, { ...none, ...filter }, { key: 0, id: "a" }, 26);
+    return plans()[0]?.[0];
+  };
+  expect(await page({})).toContain("pull_request_by_id (organization_id=? AND id>?)");
+  expect(await page({ states: [1] })).toContain("pull_request_by_id (organization_id=? AND id>?)");
+  expect(await page({ executionIds: ["e"] })).toContain(
+    "pull_request_by_execution (execution_id=? AND id>?)",
+  );
+  expect(await page({ environmentIds: ["e"] })).toContain(
+    "pull_request_by_environment (environment_id=? AND id>?)",
+  );
+  expect(await page({ actionIds: ["a", "b"] })).toMatch(
+    /^SEARCH pull_request USING INDEX \S+ \(action_id=\?\)$/,
+  );
+  queries = [];
+  await findDuePullRequests(db, made.clock.now, 100);
+  expect(plans()[0]).toEqual([expect.stringContaining("INDEX pull_request_by_poll (next_poll_at<?)")]);
 });
 
 test("a later page of projects begins where the last one ended, in both orders and directions", async () => {

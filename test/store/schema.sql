@@ -642,6 +642,51 @@ CREATE TABLE pruning (
   organization_id text primary key
 ) strict, without rowid;
 
+CREATE TABLE pull_request (
+  id text primary key,
+  organization_id text not null references organization (id),
+  workflow_id text not null,
+  execution_id text not null,
+  action_id text not null references workflow_action (id) on delete cascade,
+  environment_id text not null,
+  host text not null,
+  repository text not null,
+  identity text not null,
+  number integer not null,
+  head_sha text not null,
+  state integer not null,
+  source_set_by text not null,
+  changed_at integer not null,
+  seen_at integer,
+  next_poll_at integer,
+  failures integer not null default 0,
+  memory text not null default '{}',
+  body text not null,
+  unique (action_id, host, repository, number)
+) strict;
+
+CREATE INDEX pull_request_by_environment on pull_request (environment_id, id);
+
+CREATE INDEX pull_request_by_execution on pull_request (execution_id, id);
+
+CREATE INDEX pull_request_by_id on pull_request (organization_id, id);
+
+CREATE INDEX pull_request_by_identity on pull_request (organization_id, identity, number);
+
+CREATE INDEX pull_request_by_poll on pull_request (next_poll_at) where next_poll_at is not null;
+
+CREATE INDEX pull_request_by_workflow on pull_request (workflow_id);
+
+CREATE TRIGGER pull_request_is_counted_anew after update of memory, body on pull_request
+when (ifnull(octet_length(new.memory), 0) + ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.memory), 0) + ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.memory), 0) + ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.memory), 0) + ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER pull_request_is_counted_in after insert on pull_request
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.memory), 0) + ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER pull_request_is_counted_out after delete on pull_request
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.memory), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
 CREATE TABLE runner (
   id text primary key,
   organization_id text not null references organization (id),

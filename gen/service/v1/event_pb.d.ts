@@ -291,6 +291,13 @@ export enum ResourceType {
    * @generated from enum value: RESOURCE_TYPE_APPROVAL = 1002;
    */
   APPROVAL = 1002,
+
+  /**
+   * A FollowedPullRequest.
+   *
+   * @generated from enum value: RESOURCE_TYPE_PULL_REQUEST = 1003;
+   */
+  PULL_REQUEST = 1003,
 }
 
 /**

@@ -6,10 +6,11 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { DateRange, TriggerVerdict, Workflow, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowParameter, WorkflowTrigger, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
-import type { AgentExecution_Status_OutputValue, ExtAgentSettings } from "./agent_pb.js";
+import type { AgentExecution_Status_OutputValue, ExtAgentSettings, PullRequest_State } from "./agent_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaginationRequest, PaginationResponse, Sort, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
+import type { FollowedPullRequest } from "./pull_request_pb.js";
 
 /**
  * Describes the file service/v1/workflow_service.proto.
@@ -1485,6 +1486,102 @@ export declare type RedeliverWorkflowTriggerEventResponse = Message<"service.v1.
 export declare const RedeliverWorkflowTriggerEventResponseSchema: GenMessage<RedeliverWorkflowTriggerEventResponse>;
 
 /**
+ * Which pull requests to list, and which page.
+ *
+ * @generated from message service.v1.ListPullRequestsRequest
+ */
+export declare type ListPullRequestsRequest = Message<"service.v1.ListPullRequestsRequest"> & {
+  /**
+   * Which page. Unset means the first, with 25 pull requests.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Which pull requests. Unset means all.
+   *
+   * @generated from field: service.v1.ListPullRequestsRequest.Filter filter = 2;
+   */
+  filter?: ListPullRequestsRequest_Filter | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListPullRequestsRequest.
+ * Use `create(ListPullRequestsRequestSchema)` to create a new message.
+ */
+export declare const ListPullRequestsRequestSchema: GenMessage<ListPullRequestsRequest>;
+
+/**
+ * Conditions on pull requests. Different fields combine with AND, the values
+ * of one field with OR; an empty field restricts nothing.
+ *
+ * @generated from message service.v1.ListPullRequestsRequest.Filter
+ */
+export declare type ListPullRequestsRequest_Filter = Message<"service.v1.ListPullRequestsRequest.Filter"> & {
+  /**
+   * Only pull requests of one of these executions.
+   *
+   * @generated from field: repeated string workflow_execution_ids = 1;
+   */
+  workflowExecutionIds: string[];
+
+  /**
+   * Only pull requests that one of these actions opened.
+   *
+   * @generated from field: repeated string workflow_execution_action_ids = 2;
+   */
+  workflowExecutionActionIds: string[];
+
+  /**
+   * Only pull requests that were opened in one of these environments.
+   *
+   * @generated from field: repeated string environment_ids = 3;
+   */
+  environmentIds: string[];
+
+  /**
+   * Only pull requests in one of these states.
+   *
+   * @generated from field: repeated service.v1.PullRequest.State states = 4;
+   */
+  states: PullRequest_State[];
+};
+
+/**
+ * Describes the message service.v1.ListPullRequestsRequest.Filter.
+ * Use `create(ListPullRequestsRequest_FilterSchema)` to create a new message.
+ */
+export declare const ListPullRequestsRequest_FilterSchema: GenMessage<ListPullRequestsRequest_Filter>;
+
+/**
+ * A page of pull requests.
+ *
+ * @generated from message service.v1.ListPullRequestsResponse
+ */
+export declare type ListPullRequestsResponse = Message<"service.v1.ListPullRequestsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The pull requests of this page, in the order in which they were reported.
+   *
+   * @generated from field: repeated service.v1.FollowedPullRequest pull_requests = 2;
+   */
+  pullRequests: FollowedPullRequest[];
+};
+
+/**
+ * Describes the message service.v1.ListPullRequestsResponse.
+ * Use `create(ListPullRequestsResponseSchema)` to create a new message.
+ */
+export declare const ListPullRequestsResponseSchema: GenMessage<ListPullRequestsResponse>;
+
+/**
  * Keeps and starts workflows: what runs, when, and over which repositories; and
  * tells of their executions. Every operation also answers unauthenticated
  * without a valid token, permission_denied to a blocked account or to a
@@ -1716,6 +1813,19 @@ export declare const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof ListWorkflowExecutionOutputsRequestSchema;
     output: typeof ListWorkflowExecutionOutputsResponseSchema;
+  },
+  /**
+   * Lists the pull requests that actions opened, with how they stand at their
+   * hosts, in the order in which they were reported. Every member and service
+   * account of the organization may call it. Errors: invalid_argument for a page
+   * token of another query.
+   *
+   * @generated from rpc service.v1.WorkflowService.ListPullRequests
+   */
+  listPullRequests: {
+    methodKind: "unary";
+    input: typeof ListPullRequestsRequestSchema;
+    output: typeof ListPullRequestsResponseSchema;
   },
   /**
    * Streams what the steps of an action printed, step by step in their order,

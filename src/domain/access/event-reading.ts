@@ -24,6 +24,7 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.PERSONAL_ACCESS_TOKEN]: "owner",
   [ResourceType.PREBUILD]: "everybody",
   [ResourceType.PROJECT]: "everybody",
+  [ResourceType.PULL_REQUEST]: "everybody",
   [ResourceType.RUNNER]: "everybody",
   [ResourceType.SECRET]: "everybody",
   [ResourceType.SECURITY_POLICY]: "everybody",

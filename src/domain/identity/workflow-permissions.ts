@@ -60,6 +60,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "list_workflow_execution_outputs",
     grants: MEMBERS,
   },
+  "WorkflowService/ListPullRequests": { permission: "list_pull_requests", grants: MEMBERS },
   "WorkflowService/StreamActionLogs": { permission: "stream_action_logs", grants: MEMBERS },
   "WorkflowService/GetWorkflowWebhookSecret": {
     permission: "get_workflow_webhook_secret",

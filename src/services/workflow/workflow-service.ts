@@ -11,6 +11,7 @@ import type {
   GetWorkflowExecutionSummaryRequest,
   GetWorkflowRequest,
   GetWorkflowWebhookSecretRequest,
+  ListPullRequestsRequest,
   ListWorkflowExecutionActionsRequest,
   ListWorkflowExecutionOutputsRequest,
   ListWorkflowExecutionsRequest,
@@ -48,6 +49,7 @@ import {
 } from "./execution/workflow-execution-list.ts";
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
+import { listPullRequests } from "./pull-request/pull-request-list.ts";
 import { listWorkflowTriggerEvents } from "./trigger/trigger-event-list.ts";
 import { redeliverWorkflowTriggerEvent } from "./trigger/trigger-redelivery.ts";
 import { getWorkflowWebhookSecret, rotateWorkflowWebhookSecret } from "./webhook-secret.ts";
@@ -110,6 +112,9 @@ export class WorkflowService implements ServiceImpl<typeof Contract> {
 
   listWorkflowExecutionOutputs = (req: ListWorkflowExecutionOutputsRequest, ctx: HandlerContext) =>
     listWorkflowExecutionOutputs(this.#deps, callerOf(ctx), req);
+
+  listPullRequests = (req: ListPullRequestsRequest, ctx: HandlerContext) =>
+    listPullRequests(this.#deps, callerOf(ctx), req);
 
   listWorkflowTriggerEvents = (req: ListWorkflowTriggerEventsRequest, ctx: HandlerContext) =>
     listWorkflowTriggerEvents(this.#deps, callerOf(ctx), req);

@@ -34,6 +34,7 @@ import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
 import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import * as thirtySixth from "./migrations/0036-environment-changes.ts";
+import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -94,6 +95,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtyThird,
   thirtyFourth,
   thirtySixth,
+  thirtyEighth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

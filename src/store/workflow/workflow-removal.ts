@@ -67,6 +67,7 @@ export async function removeExecutions(
  */
 export const PARTS_OF_WORKFLOW = [
   "step_log",
+  "pull_request",
   "workflow_action",
   "workflow_trigger_event",
   "webhook_delivery",

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { createExpansion } from "../../../src/jobs/execution-expansion.ts";
+import { createExpansion } from "../../../src/jobs/hosts/execution-expansion.ts";
 import { createSourceControl, type SourceControl } from "../../../src/scm/source-control.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { type ScmHost, startScmHost } from "../../harness/scm-host.ts";

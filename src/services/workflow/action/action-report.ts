@@ -26,6 +26,7 @@ import { type FoundAction, findAction } from "../../../store/workflow/workflow-a
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { reportEnvironment } from "../../environment/environment-work.ts";
 import type { WorkProgress } from "../../runner/work-handler.ts";
+import { recordPullRequests } from "../pull-request/pull-request-record.ts";
 import { advanceSteps } from "./action-progress.ts";
 
 /** An action and its environment after a report. */
@@ -64,6 +65,9 @@ export async function reportAction(
   // The end of an agent's step changes the action itself, by its row.
   const options = { isChangedNext: isEnd && !mayHaveAgents };
   const { action, stop } = await advanceSteps(tx, scope, { before, steps }, transitions, options);
+  if (stored) {
+    await recordPullRequests(tx, scope, { action, execution: stored.execution }, steps, transitions);
+  }
   await appendLogs(tx, lease, action, req.logs);
   return { stop, reported: { action, environment, mayHaveAgents } };
 }

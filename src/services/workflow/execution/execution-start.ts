@@ -56,7 +56,7 @@ export interface ExecutionStart {
 /**
  * Starts an execution of a workflow, which copies the parts of the workflow that it
  * needs. Its actions are created at once; those of a search for repositories are
- * created by jobs/execution-expansion.ts. The caller of the function has checked the permission
+ * created by jobs/hosts/execution-expansion.ts. The caller of the function has checked the permission
  * of the creator.
  *
  * @returns the new execution

@@ -24,6 +24,7 @@ import { findAnyWorkflow, findWorkflowOwner } from "../../../store/workflow/work
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { hintOfDelivery } from "../pull-request/pull-request-hint.ts";
 import { findValidWebhookSecrets } from "../webhook-secret.ts";
 import { recordDuplicate, recordTriggerEvent } from "./trigger-ledger.ts";
 import { fireWebhook } from "./webhook-triggers.ts";
@@ -148,6 +149,7 @@ async function processDelivery(
 
   const deliveryId = "caller" in proof ? unsignedDeliveryId(headers) : proof.deliveryId;
   const reading = parseDelivery(headers, body);
+  await hintOfDelivery(tx, found, { headers, body }, reading);
   const bodySignature = "caller" in proof ? undefined : proof.bodySignature;
   const keys = deduplicationKeys(deliveryId, bodySignature);
   // Standard Webhooks signs the id, and events of pull requests have deduplication keys of their own: the id suffices.

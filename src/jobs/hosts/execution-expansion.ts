@@ -1,16 +1,16 @@
-import { workflowError } from "../domain/workflow/execution/workflow-error.ts";
-import type { Keys } from "../keys.ts";
-import { ScmFailure } from "../scm/failure.ts";
-import type { SourceControl } from "../scm/source-control.ts";
+import { workflowError } from "../../domain/workflow/execution/workflow-error.ts";
+import type { Keys } from "../../keys.ts";
+import { ScmFailure } from "../../scm/failure.ts";
+import type { SourceControl } from "../../scm/source-control.ts";
 import {
   expandFromSearch,
   failUnexpandedExecution,
   type PendingSearch,
   prepareSearch,
-} from "../services/workflow/execution/execution-expand.ts";
-import { type Store, SYSTEM, within } from "../store/store.ts";
-import { findUnexpandedExecutions } from "../store/workflow/workflow-execution-list.ts";
-import type { JobFactory } from "./job.ts";
+} from "../../services/workflow/execution/execution-expand.ts";
+import { type Store, SYSTEM, within } from "../../store/store.ts";
+import { findUnexpandedExecutions } from "../../store/workflow/workflow-execution-list.ts";
+import type { JobFactory } from "../job.ts";
 
 const EVERY_MS = 1_000;
 

@@ -1,4 +1,4 @@
-import { remoteForms } from "../domain/source/remote.ts";
+import { remoteForms } from "./remote.ts";
 
 const REMOTE_OF_HOST = /^(?:https?|ssh|git):\/\/[^/?#]+\/+([^?#]*)/i;
 /** Letters of the names of all hosts; a segment of dots would climb out of the API's path. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { replay } from "../../test/harness/seed.ts";
+import { replay } from "../../../test/harness/seed.ts";
 import { repositoryPath } from "./repository-path.ts";
 
 describe("the repository behind a remote", () => {

@@ -1,0 +1,35 @@
+/** Rows of pull requests; ../schema.ts combines them and explains how to read them. */
+export interface PullRequestTable {
+  id: string;
+  organization_id: string;
+  workflow_id: string;
+  execution_id: string;
+  action_id: string;
+  /** Environment in which it was opened, which may be gone; empty for none. */
+  environment_id: string;
+  /** The host as host tokens name it. */
+  host: string;
+  /** As in `owner/name`, in the letters of its remote. */
+  repository: string;
+  /** The result of repositoryIdentity, by which events find it. */
+  identity: string;
+  number: number;
+  /** Its newest commit; empty until it has been read. */
+  head_sha: string;
+  /** PullRequest.State by number. */
+  state: number;
+  /** JSON array: the subjects that set the source of the work when it was opened, see source-setter.ts. */
+  source_set_by: string;
+  /** When something of it last changed: it is read the more seldom the longer ago that is. */
+  changed_at: number;
+  /** When its host last told how it stands; null before the first time. */
+  seen_at: number | null;
+  /** When it is read next; null while it is not followed. */
+  next_poll_at: number | null;
+  /** Number of readings that have failed since the last good one. */
+  failures: number;
+  /** JSON of the answers that the host need not send again, see scm/host-memory.ts. */
+  memory: string;
+  /** FollowedPullRequest without seen_at. */
+  body: string;
+}
