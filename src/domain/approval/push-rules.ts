@@ -1,0 +1,110 @@
+import { branchNameProblem } from "../source/git-branch-name.ts";
+import { canonicalJson } from "./approval.ts";
+
+/** A rule of an organization about pushes to some branches. */
+export interface PushRule {
+  /**
+   * Patterns of branches, at least one: `*` stands for any characters of one part of the name, `**`
+   * for any characters at all; every other character for itself.
+   */
+  readonly branches: readonly string[];
+  readonly decision: PushDecision;
+  /** True for a rule that is also about pushes that rewrite what the branch has; such ones need it. */
+  readonly force: boolean;
+}
+
+/** `ask`: people approve it first. */
+export type PushDecision = "allow" | "ask" | "deny";
+
+/** A push that somebody asks for. */
+export interface PushRequest {
+  readonly branch: string;
+  /** The branch that the remote's HEAD names; undefined where it names none. */
+  readonly defaultBranch: string | undefined;
+  /** True when it would rewrite what the branch has. */
+  readonly isForced: boolean;
+}
+
+/** The decision, with the index of the rule that made it; undefined where none did. */
+export interface PushRuling {
+  readonly decision: PushDecision;
+  readonly rule: number | undefined;
+}
+
+/**
+ * Returns the decision on a push: that of the first rule that is about it. Without one it may create
+ * or fast-forward any branch but the default one. A rule that allows or asks is about the default
+ * branch only where a pattern of it names that whole, so that `**` does not open it.
+ */
+export function decidePush(rules: readonly PushRule[], request: PushRequest): PushRuling {
+  const rule = rules.findIndex((each) => isAbout(each, request));
+  const found = rules[rule];
+  if (found) return { decision: found.decision, rule };
+  const isRefused = request.isForced || request.branch === request.defaultBranch;
+  return { decision: isRefused ? "deny" : "allow", rule: undefined };
+}
+
+function isAbout(
+  { branches, decision, force }: PushRule,
+  { branch, defaultBranch, isForced }: PushRequest,
+): boolean {
+  // A refusal of the branch refuses the rewriting of it, too.
+  if (isForced && !force && decision !== "deny") return false;
+  if (branch === defaultBranch && decision !== "deny") return branches.includes(branch);
+  return branches.some((pattern) => matchesBranch(pattern, branch));
+}
+
+/** Returns whether a pattern of a rule matches the whole name of a branch, in a time that grows with their product only. */
+export function matchesBranch(pattern: string, branch: string): boolean {
+  const tokens = pattern.match(/\*\*+|./gsu) ?? [];
+  const text = [...branch];
+  // Whether the tokens so far match the first `length` characters.
+  let reached = text.reduce<boolean[]>((all) => [...all, false], [true]);
+  for (const token of tokens) reached = advance(reached, token, text);
+  return reached[text.length] ?? false;
+}
+
+function advance(reached: readonly boolean[], token: string, text: readonly string[]): boolean[] {
+  const next: boolean[] = [];
+  for (let length = 0; length <= text.length; length += 1) {
+    const last = text[length - 1];
+    const isWild = token.startsWith("**") || (token === "*" && last !== "/");
+    if (token.startsWith("*")) {
+      next[length] = (reached[length] ?? false) || (isWild && (next[length - 1] ?? false));
+    } else {
+      next[length] = last === token && (reached[length - 1] ?? false);
+    }
+  }
+  return next;
+}
+
+/** Returns why nothing is pushed to a branch of this name; undefined when it is a name that git allows. */
+export function pushBranchProblem(branch: string): string | undefined {
+  if (branch.startsWith("refs/")) return "begins with refs/: write the branch's name alone";
+  return branchNameProblem(branch);
+}
+
+/** What an approval of a push covers; nothing of it may change afterwards. */
+export interface PushContent {
+  /** The remote, as the environment was made from it. */
+  readonly remote: string;
+  readonly branch: string;
+  /** The commit that the branch is to have. */
+  readonly commit: string;
+  readonly isForced: boolean;
+  /** Title and body of the pull request; undefined for a push alone. */
+  readonly pullRequest: { readonly title: string; readonly body: string; readonly base: string } | undefined;
+}
+
+/** Returns the canonical JSON whose digest an approval names. */
+export function pushContentJson({ remote, branch, commit, isForced, pullRequest }: PushContent): string {
+  return canonicalJson({
+    remote,
+    branch,
+    commit,
+    force: isForced,
+    ...(pullRequest && {
+      pullRequest: { title: pullRequest.title, body: pullRequest.body, base: pullRequest.base },
+    }),
+  });
+}
