@@ -15,7 +15,6 @@ let server: TestServer;
 let hosts: Readonly<Record<"github" | "gitlab" | "gitea" | "plain", ScmHost>>;
 let runnerOutput: () => string;
 beforeAll(async () => {
-  server = await startServer();
   const [github, gitlab, gitea, plain] = await Promise.all([
     startScmHost({ kind: "github", token: TOKEN }),
     startScmHost({ kind: "gitlab", token: TOKEN }),
@@ -25,6 +24,7 @@ beforeAll(async () => {
   hosts = { github, gitlab, gitea, plain };
   const names = Object.values(hosts).map(({ host }) => host);
   const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
+  server = await startServer({ args });
   const { runnerId, output } = await startRegisteredRunner(server, { args });
   runnerOutput = output;
   for (const host of names) {
@@ -78,6 +78,27 @@ describe.each(["github", "gitlab", "gitea"] as const)("at a host with the API of
       `Add b\n\nIt was missing.\n\nChartroom-Workflow: ${workflowId}\nChartroom-Execution: ${executionId}\nChartroom-Action: ${action.id}`,
     );
     expect(repository.git("log", "-1", "--format=%an %ae", "add-b")).toBe("Chartroom noreply@127.0.0.1");
+  });
+
+  test("the pull request is listed with its execution, as its host says it stands", async () => {
+    const repository = repositoryAt(hosts[kind]);
+    const { executionId, action, call } = await ran(repository.cloneUrl);
+    const filter = { workflowExecutionIds: [executionId] };
+    const { pullRequests } = await until(
+      () => call("ListPullRequests", { filter }),
+      (body) => body.pullRequests[0]?.seenAt !== undefined && body.pullRequests[0].seenAt !== null,
+    );
+    expect(pullRequests).toMatchObject([
+      {
+        workflowExecutionActionId: action.id,
+        environmentId: action.status.environmentId,
+        stepIndex: 1,
+        pullRequest: { id: "1", title: "Add b", fromBranch: "add-b", toBranch: "main", state: "STATE_OPEN" },
+        checks: "PULL_REQUEST_CHECKS_NONE",
+        following: "PULL_REQUEST_FOLLOWING_ACTIVE",
+        problem: "",
+      },
+    ]);
   });
 
   test("the next execution of the workflow brings branch and pull request up to date", async () => {
