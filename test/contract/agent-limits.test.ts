@@ -2,6 +2,7 @@ import type { DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import {
   DeleteAgentExecutionRequestSchema as Delete,
+  ForkAgentExecutionRequestSchema as Fork,
   GetAgentExecutionRequestSchema as Get,
   ListAgentExecutionsRequestSchema as List,
   ListAgentsRequestSchema as ListAgents,
@@ -22,11 +23,21 @@ const pageSizes: Limit = ["pagination.pageSize", [0, 1, 99, 100], [-1, 101]];
 /** A valid request of each kind, into which the values are put. */
 const VALID = new Map<DescMessage, JsonObject>([
   [Start, {}],
+  [Fork, { agentExecutionId: ID }],
   [List, {}],
   [ListAgents, {}],
 ]);
 
 const LIMITS = new Map<DescMessage, readonly Limit[]>([
+  [
+    Fork,
+    [
+      ["agentExecutionId", id, noId],
+      ["sequence", ["1", "9007199254740993"], ["0", "-1"]],
+      ["name", texts(0, 99, 100), [...texts(101), "a\nb", "a\u007f"]],
+      ["turnOptions.modes", lists("AGENT_MODE_SPEC", 0, 4), lists("AGENT_MODE_SPEC", 5)],
+    ],
+  ],
   [
     Start,
     [

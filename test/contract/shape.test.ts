@@ -123,6 +123,7 @@ const WORKFLOWS = [
 // What agents need around them.
 const AGENTS = [
   "AgentService/DeleteAgentExecution",
+  "AgentService/ForkAgentExecution",
   "AgentService/GetAgentExecution",
   "AgentService/ListAgentExecutions",
   "AgentService/ListAgentInputs",

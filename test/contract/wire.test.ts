@@ -77,6 +77,7 @@ const OWN_TYPES = [
   "AgentControlInput.RetryTurn",
   "AgentExecution.Status.LostTurn",
   "AgentExecution.Status.Slot",
+  "AgentForkAbility",
   "AgentInput",
   "AgentInputReceipt",
   "AgentOutputBlock",

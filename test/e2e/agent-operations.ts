@@ -49,6 +49,15 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       ...CODE_CONTEXT,
     },
   ),
+  "AgentService/ForkAgentExecution": built(
+    (world) => ({
+      agentExecutionId: world.heldAgentExecution,
+      name: "Another way",
+      userInput: { id: "first", inputs: [{ text: { content: "try it otherwise" } }] },
+      turnOptions: { modes: ["AGENT_MODE_SPEC"] },
+    }),
+    { agentExecutionId: "heldAgentExecution" },
+  ),
   "AgentService/SendToAgentExecution": built(
     (world) => ({ ...run(world), userInput: { inputs: [{ text: { content: "go on" } }] } }),
     RUN,

@@ -84,7 +84,11 @@ export async function agentAtWork(
     sequence: index + 1,
     text: { content },
   }));
-  await call("AgentWorkService/ReportAgent", { leaseId, fence, blocks }, runnerToken);
+  await call(
+    "AgentWorkService/ReportAgent",
+    { leaseId, fence, blocks, forkAbility: "AGENT_FORK_ABILITY_ANY_TURN" },
+    runnerToken,
+  );
   return { agentLease: leaseId, heldAgentExecution: agentExecutionId };
 }
 

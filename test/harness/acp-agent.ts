@@ -3,7 +3,7 @@
  * command. Its first argument is a JSON object of {@link Options}. It keeps the prompts of its sessions in
  * files of its HOME, by which a later process goes on with them.
  */
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import {
@@ -19,6 +19,7 @@ interface Options {
   readonly auth?: boolean;
   readonly load?: boolean;
   readonly resume?: boolean;
+  readonly fork?: boolean;
   readonly images?: boolean;
   /** True to open no session, and to say what it was told of. */
   readonly complains?: boolean;
@@ -80,6 +81,10 @@ const opened = () => ({
   configOptions: configOptions(),
 });
 
+/** The library offers no types for what the first version of the protocol has as unstable. */
+const parseFork = (params: unknown) =>
+  params as { readonly sessionId: string; readonly mcpServers: readonly unknown[] };
+
 const app = agent({ name: "scripted" })
   .onRequest("initialize", ({ params }) => {
     log("initialize", [
@@ -94,7 +99,10 @@ const app = agent({ name: "scripted" })
         loadSession: options.load ?? false,
         promptCapabilities: { image: options.images ?? false },
         mcpCapabilities: { http: !options.commandsOnly },
-        sessionCapabilities: options.resume ? { resume: {} } : {},
+        sessionCapabilities: {
+          ...(options.resume && { resume: {} }),
+          ...(options.fork && { fork: {} }),
+        },
       },
     };
   })
@@ -108,6 +116,13 @@ const app = agent({ name: "scripted" })
     if (!existsSync(history(params.sessionId))) throw RequestError.sessionNotFound(params.sessionId);
     log("resume", params.mcpServers);
     return opened();
+  })
+  .onRequest("session/fork", parseFork, ({ params }) => {
+    if (!existsSync(history(params.sessionId))) throw RequestError.sessionNotFound(params.sessionId);
+    const sessionId = `fork-${process.pid}`;
+    copyFileSync(history(params.sessionId), history(sessionId));
+    log("fork", params.mcpServers);
+    return { sessionId, ...opened() };
   })
   .onRequest("session/load", async ({ params, client }) => {
     if (!existsSync(history(params.sessionId))) throw RequestError.sessionNotFound(params.sessionId);
@@ -177,6 +192,9 @@ async function act(client: AgentContext, sessionId: string, line: string): Promi
       return undefined;
     case "remember":
       await say(readFileSync(history(sessionId), "utf8").split("\n")[0] ?? "");
+      return undefined;
+    case "recall":
+      await say(readFileSync(history(sessionId), "utf8").trimEnd().split("\n").join(", "));
       return undefined;
     case "update":
       await update(JSON.parse(rest));

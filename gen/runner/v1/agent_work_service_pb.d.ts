@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentExecution, AgentGoalStatus, AgentInput, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions } from "../../service/v1/agent_pb.js";
+import type { AgentExecution, AgentForkAbility, AgentGoalStatus, AgentInput, AgentMode, AgentOutputBlock, ExtAgentSettings, TurnOptions } from "../../service/v1/agent_pb.js";
 import type { ReportProgressRequest_EnvironmentProgress, WorkError } from "./work_service_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ApprovalOption, ApprovalOutcome, ApprovalQuestion, ApprovalToolCall } from "../../service/v1/approval_pb.js";
@@ -180,6 +180,13 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
    * @generated from field: optional bool can_resume = 20;
    */
   canResume?: boolean | undefined;
+
+  /**
+   * From where the agent can fork its conversation. Unspecified: as before.
+   *
+   * @generated from field: service.v1.AgentForkAbility fork_ability = 21;
+   */
+  forkAbility: AgentForkAbility;
 };
 
 /**

@@ -563,6 +563,15 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
    * @generated from field: repeated runner.v1.AgentWork.McpServer mcp_servers = 20;
    */
   mcpServers: AgentWork_McpServer[];
+
+  /**
+   * Where the run branches off another conversation. Unset for others. The agent
+   * forks that conversation when it starts for the first time, and fails where it
+   * cannot fork it there.
+   *
+   * @generated from field: runner.v1.AgentWork.Fork fork = 21;
+   */
+  fork?: AgentWork_Fork | undefined;
 };
 
 /**
@@ -570,6 +579,42 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
  * Use `create(AgentWorkSchema)` to create a new message.
  */
 export declare const AgentWorkSchema: GenMessage<AgentWork>;
+
+/**
+ * The end of a turn of a conversation.
+ *
+ * @generated from message runner.v1.AgentWork.Fork
+ */
+export declare type AgentWork_Fork = Message<"runner.v1.AgentWork.Fork"> & {
+  /**
+   * The conversation, by the id of its first run.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * The run of the turn: the first of the conversation, or one that goes on with
+   * it. Empty before the first turn.
+   *
+   * @generated from field: string agent_execution_id = 2;
+   */
+  agentExecutionId: string;
+
+  /**
+   * An input of the turn: the last of a turn that is the latest. Empty before the
+   * first turn.
+   *
+   * @generated from field: string input_id = 3;
+   */
+  inputId: string;
+};
+
+/**
+ * Describes the message runner.v1.AgentWork.Fork.
+ * Use `create(AgentWork_ForkSchema)` to create a new message.
+ */
+export declare const AgentWork_ForkSchema: GenMessage<AgentWork_Fork>;
 
 /**
  * A server of the Model Context Protocol, as the operator registered it: with a

@@ -1427,6 +1427,13 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
    * @generated from field: int64 earlier_sequence = 1003;
    */
   earlierSequence: bigint;
+
+  /**
+   * The run that this one branches off. Empty for others.
+   *
+   * @generated from field: string forked_from = 1004;
+   */
+  forkedFrom: string;
 };
 
 /**
@@ -1660,6 +1667,14 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
    * @generated from field: service.v1.AgentExecution.Status.LostTurn lost_turn = 1011;
    */
   lostTurn?: AgentExecution_Status_LostTurn | undefined;
+
+  /**
+   * From where the run can be forked, as its agent reported. Unspecified: from
+   * nowhere, as far as is known.
+   *
+   * @generated from field: service.v1.AgentForkAbility fork_ability = 1012;
+   */
+  forkAbility: AgentForkAbility;
 
   /**
    * What becomes of the run's slot at its runner while it waits for input.
@@ -3563,6 +3578,46 @@ export enum AgentGoalStatus {
  * Describes the enum service.v1.AgentGoalStatus.
  */
 export declare const AgentGoalStatusSchema: GenEnum<AgentGoalStatus>;
+
+/**
+ * From where the conversation of a run can be forked.
+ *
+ * @generated from enum service.v1.AgentForkAbility
+ */
+export enum AgentForkAbility {
+  /**
+   * Not told.
+   *
+   * @generated from enum value: AGENT_FORK_ABILITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * From nowhere.
+   *
+   * @generated from enum value: AGENT_FORK_ABILITY_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * From its end, between two turns.
+   *
+   * @generated from enum value: AGENT_FORK_ABILITY_LATEST = 2;
+   */
+  LATEST = 2,
+
+  /**
+   * From the end of each of its turns.
+   *
+   * @generated from enum value: AGENT_FORK_ABILITY_ANY_TURN = 3;
+   */
+  ANY_TURN = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentForkAbility.
+ */
+export declare const AgentForkAbilitySchema: GenEnum<AgentForkAbility>;
 
 /**
  * What a run is for.

@@ -162,6 +162,78 @@ export declare type StartAgentResponse = Message<"service.v1.StartAgentResponse"
 export declare const StartAgentResponseSchema: GenMessage<StartAgentResponse>;
 
 /**
+ * Which conversation to branch off, and where.
+ *
+ * @generated from message service.v1.ForkAgentExecutionRequest
+ */
+export declare type ForkAgentExecutionRequest = Message<"service.v1.ForkAgentExecutionRequest"> & {
+  /**
+   * The run.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+
+  /**
+   * The last block of its conversation that the new run goes on with: the last
+   * block of a turn. Unset: the last there is.
+   *
+   * @generated from field: optional int64 sequence = 2;
+   */
+  sequence?: bigint | undefined;
+
+  /**
+   * The name of the new run that people see, at most 100 characters without
+   * control characters. Empty means the name of that run.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * The first message of the new run, as that of StartAgent. Unset means that it
+   * waits for its first input.
+   *
+   * @generated from field: service.v1.UserInputBlock user_input = 4;
+   */
+  userInput?: UserInputBlock | undefined;
+
+  /**
+   * Options of its first turn. They leave with that turn and are not stored with
+   * the run.
+   *
+   * @generated from field: service.v1.TurnOptions turn_options = 5;
+   */
+  turnOptions?: TurnOptions | undefined;
+};
+
+/**
+ * Describes the message service.v1.ForkAgentExecutionRequest.
+ * Use `create(ForkAgentExecutionRequestSchema)` to create a new message.
+ */
+export declare const ForkAgentExecutionRequestSchema: GenMessage<ForkAgentExecutionRequest>;
+
+/**
+ * Names the run that was started.
+ *
+ * @generated from message service.v1.ForkAgentExecutionResponse
+ */
+export declare type ForkAgentExecutionResponse = Message<"service.v1.ForkAgentExecutionResponse"> & {
+  /**
+   * The new run. It is pending at first.
+   *
+   * @generated from field: string agent_execution_id = 1;
+   */
+  agentExecutionId: string;
+};
+
+/**
+ * Describes the message service.v1.ForkAgentExecutionResponse.
+ * Use `create(ForkAgentExecutionResponseSchema)` to create a new message.
+ */
+export declare const ForkAgentExecutionResponseSchema: GenMessage<ForkAgentExecutionResponse>;
+
+/**
  * One input for one agent run.
  *
  * @generated from message service.v1.SendToAgentExecutionRequest
@@ -797,6 +869,32 @@ export declare const AgentService: GenService<{
     methodKind: "unary";
     input: typeof StartAgentRequestSchema;
     output: typeof StartAgentResponseSchema;
+  },
+  /**
+   * Starts a run that branches off the conversation of another: in the same
+   * environment and session and with the same agent, which remembers the
+   * conversation up to a block. The run that it branches off goes on untouched,
+   * whether it has stopped or not. Files are those of the environment as they are,
+   * not as they were. Each call starts a run of its own.
+   *
+   * The run's creator and administrators of the organization may call it. Errors:
+   * not_found when the run is absent or in another organization; permission_denied
+   * when the caller may not send to it, or may not start its environment;
+   * invalid_argument for a sequence that the conversation has not reached, or that
+   * is of no block that the caller may read, and when the first message would be
+   * refused as input; failed_precondition when the agent has not reported that it
+   * can fork a conversation, or not from there, when the sequence is not that of
+   * the last block of a turn, when a turn goes on there, when the run belongs to a
+   * step of a workflow, when its environment or agent is gone, and where a policy
+   * forbids the agent, its settings, its mode or the environment: the message says
+   * which.
+   *
+   * @generated from rpc service.v1.AgentService.ForkAgentExecution
+   */
+  forkAgentExecution: {
+    methodKind: "unary";
+    input: typeof ForkAgentExecutionRequestSchema;
+    output: typeof ForkAgentExecutionResponseSchema;
   },
   /**
    * Sends one input to an agent run that has not stopped. The input is stored

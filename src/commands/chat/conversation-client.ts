@@ -90,7 +90,8 @@ export class ConversationClient {
     const inputs: AgentInput[] = [];
     for (let agentExecutionId = this.#agentExecutionId; ; ) {
       const { agentExecution } = await this.#client.getAgentExecution({ agentExecutionId }, this.#options());
-      agentExecutionId = agentExecution?.metadata?.resumedFrom ?? "";
+      const { resumedFrom = "", forkedFrom = "" } = agentExecution?.metadata ?? {};
+      agentExecutionId = resumedFrom || forkedFrom;
       if (agentExecutionId === "") return inputs;
       try {
         inputs.push(...(await this.#inputsOf(agentExecutionId, true)));

@@ -68,7 +68,7 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
 
 /** Arguments of `chartroom run resume`. */
 export interface RunResumption {
-  /** Id of the run that has stopped. */
+  /** Id of the run to go on with. */
   readonly run: string;
   /** The first message; undefined for none. */
   readonly prompt: string | undefined;
@@ -92,10 +92,44 @@ export async function resumeRun(access: ServerAccess, { run, prompt }: RunResump
   const { agentExecutionId: id } = await call(access, (options) =>
     agents.startAgent(request, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
   );
-  const { agentExecution } = await call(access, (options) =>
-    agents.getAgentExecution({ agentExecutionId: id }, options),
+  return { id, earlierSequence: await earlierSequenceOf(access, id) };
+}
+
+/** Arguments of `chartroom run fork`. */
+export interface RunFork extends RunResumption {
+  /** Number of the last block that the fork goes on with; undefined for the last there is. */
+  readonly sequence: number | undefined;
+}
+
+/**
+ * Starts a run that branches off another.
+ * @throws StartError
+ */
+export async function forkRun(
+  access: ServerAccess,
+  { run: agentExecutionId, prompt, sequence }: RunFork,
+): Promise<ResumedRun> {
+  const agents = agentsOf(access);
+  const key = randomUUID();
+  const request = {
+    agentExecutionId,
+    ...(sequence !== undefined && { sequence: BigInt(sequence) }),
+    ...(prompt !== undefined && { userInput: message(prompt) }),
+  };
+  const { agentExecutionId: id } = await call(access, (options) =>
+    agents.forkAgentExecution(request, {
+      ...options,
+      headers: { ...options.headers, "idempotency-key": key },
+    }),
   );
-  return { id, earlierSequence: agentExecution?.metadata?.earlierSequence ?? 0n };
+  return { id, earlierSequence: await earlierSequenceOf(access, id) };
+}
+
+async function earlierSequenceOf(access: ServerAccess, agentExecutionId: string): Promise<bigint> {
+  const { agentExecution } = await call(access, (options) =>
+    agentsOf(access).getAgentExecution({ agentExecutionId }, options),
+  );
+  return agentExecution?.metadata?.earlierSequence ?? 0n;
 }
 
 /** @throws StartError for more than one code context */

@@ -117,6 +117,39 @@ export function declareRun(program: Command, terminal: Terminal): void {
     ),
     CLIENT_SETTINGS,
   );
+  withSettings(
+    watchOptions(
+      run
+        .command("fork")
+        .description("branch off a run, in a new run that knows its conversation, and print the id of that")
+        .argument("<run>", "the id of the run, which goes on untouched")
+        .argument("[text]", "the first message; - reads it from standard input")
+        .option(
+          "--sequence <number>",
+          "the last block that the new run goes on with; by default the last there is",
+          numberOption("--sequence", 1, Number.MAX_SAFE_INTEGER),
+        )
+        .option("--watch", "print the output of the new run after its id, as `run watch` does"),
+    ).action(
+      async (
+        run: string,
+        given: string | undefined,
+        {
+          watch = false,
+          sequence,
+          ...flags
+        }: ClientFlags & Watching & { readonly watch?: boolean; readonly sequence?: number },
+      ) => {
+        const access = accessOf(flags, terminal.env);
+        const { forkRun, textOf } = await loadRunCommands();
+        const prompt = given === undefined ? undefined : await textOf(given, terminal.input);
+        const { id, earlierSequence } = await forkRun(access, { run, prompt, sequence });
+        terminal.print(flags.json ? `${JSON.stringify({ agentExecutionId: id })}\n` : `${id}\n`);
+        if (watch) await follow(terminal, access, id, { ...flags, earlierSequence });
+      },
+    ),
+    CLIENT_SETTINGS,
+  );
   declareDecision(run, terminal, {
     command: "retry-turn",
     decision: "retryTurn",

@@ -53,6 +53,8 @@ interface EarlierRun {
   readonly sequence: number;
   /** Id of the first execution of the conversation. */
   readonly conversationId: string;
+  /** True for one that branches off, and begins a conversation of its own with it. */
+  readonly isFork: boolean;
 }
 
 /** Returns a new execution, which waits for its environment and a runner. */
@@ -73,8 +75,9 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
       parentExecutionId: template.parentExecutionId,
       ...(workflowActionId !== undefined && { workflowActionId }),
       ...(earlier && {
-        resumedFrom: earlier.id,
-        conversationId: earlier.conversationId,
+        ...(earlier.isFork
+          ? { forkedFrom: earlier.id }
+          : { resumedFrom: earlier.id, conversationId: earlier.conversationId }),
         earlierSequence: BigInt(earlier.sequence),
       }),
     },

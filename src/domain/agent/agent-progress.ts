@@ -5,10 +5,12 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import {
   type AgentExecution_Status,
+  type AgentForkAbility,
   type AgentMode,
   AgentExecution_Phase as Phase,
   AgentExecution_Status_Slot as Slot,
 } from "#gen/service/v1/agent_pb.js";
+import type { ForkPoint } from "./conversation/agent-fork.ts";
 import { applyLostTurn, type LostTurn } from "./conversation/lost-turn.ts";
 import { applyGoalUse, type GoalUse, NO_GOAL_USE } from "./goal/agent-goal-use.ts";
 
@@ -27,6 +29,10 @@ export interface AgentProgress {
   readonly lostTurn?: LostTurn;
   /** The slot of an execution whose agent can go on in another process; left out for others. */
   readonly slot?: Slot.SHARED | Slot.GIVEN_BACK | undefined;
+  /** From where the agent can fork its conversation; left out until it has said so. */
+  readonly forkAbility?: AgentForkAbility;
+  /** Where the agent forks another conversation; left out for one that does not. */
+  readonly fork?: ForkPoint;
 }
 
 /** A runner's update of the progress; fields that are left out stay as before. */
@@ -37,6 +43,8 @@ export interface ProgressUpdate {
   /** Empty means unchanged. */
   readonly currentActivity?: string;
   readonly slot?: AgentProgress["slot"];
+  /** Unspecified means unchanged. */
+  readonly forkAbility?: AgentForkAbility;
 }
 
 /** Returns the progress of an execution that has not begun. */
@@ -68,25 +76,28 @@ export function updatedProgress(present: AgentProgress, update: ProgressUpdate):
   const mode = update.mode || present.mode;
   const currentActivity = update.currentActivity || present.currentActivity;
   const slot = "slot" in update ? update.slot : present.slot;
+  const forkAbility = update.forkAbility || present.forkAbility;
   const isUnchanged =
     mode === present.mode &&
     currentActivity === present.currentActivity &&
     slot === present.slot &&
+    forkAbility === present.forkAbility &&
     isSame(usage, present.usage);
-  return isUnchanged
-    ? undefined
-    : { ...present, changes: present.changes + 1, usage, mode, currentActivity, slot };
+  if (isUnchanged) return undefined;
+  const changed = { usage, mode, currentActivity, slot, ...(forkAbility && { forkAbility }) };
+  return { ...present, changes: present.changes + 1, ...changed };
 }
 
 /** Puts progress into the status of an execution before it is sent. */
 export function applyProgress(
   status: AgentExecution_Status,
-  { changes, usage, mode, goalUse, lostTurn, slot }: AgentProgress,
+  { changes, usage, mode, goalUse, lostTurn, slot, forkAbility }: AgentProgress,
 ): void {
   applyLostTurn(status, lostTurn);
   status.slot = shownSlot(status.phase, slot);
   if (status.goal) applyGoalUse(status.goal, goalUse);
   status.statusVersion += BigInt(changes);
+  if (forkAbility) status.forkAbility = forkAbility;
   status.mode = mode;
   status.iterations = usage.iterations;
   status.inputTokensUsed = usage.inputTokens;

@@ -14,6 +14,12 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     condition:
       "the organization's policies; an environment that it names is one that the caller could start, and a run that it resumes one that the caller could send to as well",
   },
+  "AgentService/ForkAgentExecution": {
+    permission: "fork_agent_execution",
+    grants: CREATORS,
+    own: STARTED,
+    condition: "the organization's policies; its environment is one that the caller could start",
+  },
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",
     grants: { ...CREATORS, runner: "own" },

@@ -24,6 +24,16 @@ export interface AgentPolicies {
   readonly scmToolsAllowedGroupId: string;
 }
 
+/** A turn of a conversation. */
+export interface ForkPoint {
+  /** The first run of the conversation. */
+  readonly conversationId: string;
+  /** The run of the turn; empty before the first turn. */
+  readonly runId: string;
+  /** An input of the turn; empty before the first turn. */
+  readonly inputId: string;
+}
+
 /** The facts about its execution that an agent's program gets when it starts. */
 export interface AgentFacts {
   readonly runId: string;
@@ -31,6 +41,8 @@ export interface AgentFacts {
   readonly resumedFrom: string;
   /** The first run of the conversation, under whose id the agent keeps it. */
   readonly conversationId: string;
+  /** The end of the turn where the agent forks another conversation; undefined for a run that does not. */
+  readonly forkedFrom: ForkPoint | undefined;
   readonly sessionId: string;
   readonly parentRunId: string;
   /** The executions of the sub-agents that it started before. */
@@ -42,7 +54,7 @@ export interface AgentFacts {
 }
 
 export function toAgentFacts(
-  { agentExecution, conversationId }: AgentWork,
+  { agentExecution, conversationId, fork }: AgentWork,
   policy: AgentPolicy | undefined,
 ): AgentFacts {
   const { id = "", metadata, spec, status } = agentExecution ?? {};
@@ -50,6 +62,11 @@ export function toAgentFacts(
     runId: id,
     resumedFrom: metadata?.resumedFrom ?? "",
     conversationId: conversationId || id,
+    forkedFrom: fork && {
+      conversationId: fork.conversationId,
+      runId: fork.agentExecutionId,
+      inputId: fork.inputId,
+    },
     sessionId: metadata?.sessionId ?? "",
     parentRunId: metadata?.parentExecutionId ?? "",
     subagentRunIds: status?.subagents.map((subagent) => subagent.id) ?? [],

@@ -8,6 +8,7 @@ import {
   AgentMessage_Type,
   AgentMode,
   AgentOutputBlock_FileChange_Kind as FileChangeKind,
+  AgentForkAbility as ForkAbility,
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalOption_Kind as OptionKind, ToolKind } from "#gen/service/v1/approval_pb.js";
 import { fileChangeBlock, textBlocks, thoughtBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
@@ -96,6 +97,7 @@ const PARSERS: Readonly<Record<string, (line: JsonObject) => AgentMessage>> = {
   activity: (line) =>
     facts({ currentActivity: truncate(requireText(line, "text"), MAX_ACTIVITY_CHARACTERS) }),
   resumable: () => facts({ canResume: true }),
+  forkable: () => facts({ forkAbility: ForkAbility.ANY_TURN }),
   subagent: (line) => ({ kind: "subagent", request: subagent(line) }),
   agent_message: (line) => ({ kind: "message", message: outgoingMessage(line) }),
   permission_request: (line) => ({ kind: "approval", request: parsePermissionRequest(line) }),

@@ -17,7 +17,7 @@ export type AgentReport = Omit<Request, "leaseId" | "fence" | "$typeName" | "$un
 /** Facts about the agent besides its answer; the newest of each counts. */
 export type AgentUpdate = Pick<
   AgentReport,
-  "usage" | "goalStatus" | "mode" | "currentActivity" | "canResume"
+  "usage" | "goalStatus" | "mode" | "currentActivity" | "canResume" | "forkAbility"
 >;
 
 export type Interest = NonNullable<AgentReport["interests"]>[number];

@@ -10,6 +10,8 @@ import type { StoreImage } from "./agent-input-encoding.ts";
  */
 export interface AgentState {
   readonly folder: string;
+  /** Returns the folder of the files about another conversation in the environment. */
+  folderOf(conversationId: string): string;
   /** The folder of the files of its secrets, which no state survives in. */
   readonly secretsFolder: string;
   /** The number of earlier starts of the program for the conversation. */
@@ -28,7 +30,8 @@ const SUFFIXES: Readonly<Record<string, string>> = { "image/png": ".png", "image
  */
 export async function openAgentState(workspace: Workspace, conversationId: string): Promise<AgentState> {
   // The id becomes a path, as the id of an environment does.
-  const { folder } = workspaceAt(join(workspace.folder, "agents"), conversationId);
+  const folderOf = (id: string) => workspaceAt(join(workspace.folder, "agents"), id).folder;
+  const folder = folderOf(conversationId);
   const images = join(folder, "images");
   await mkdir(images, { recursive: true, mode: 0o700 });
   const counter = join(folder, "starts");
@@ -36,6 +39,7 @@ export async function openAgentState(workspace: Workspace, conversationId: strin
   let starts = startedBefore;
   return {
     folder,
+    folderOf,
     secretsFolder: join(folder, "secrets"),
     startedBefore,
     async countStart() {

@@ -12,6 +12,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { canRunAgents } from "../../domain/agent/agent-environment.ts";
 import { newAgentExecution, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { initialProgress } from "../../domain/agent/agent-progress.ts";
+import type { ForkPoint } from "../../domain/agent/conversation/agent-fork.ts";
 import type { RegisteredAgent } from "../../store/agent/agent.ts";
 import type { EarlierExecution } from "../../store/agent/agent-conversation.ts";
 import { insertAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
@@ -54,6 +55,8 @@ export interface AgentExecutionStart {
   readonly parent?: { readonly id: string; readonly startKey: string | null };
   /** The conversation that it goes on with. */
   readonly earlier?: EarlierConversation | undefined;
+  /** Where its agent forks that conversation; undefined to go on with it. */
+  readonly fork?: ForkPoint | undefined;
   /** The action that it belongs to, and the key of the step that it carries out; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;
 }
@@ -86,7 +89,10 @@ export async function insertStartedAgentExecution(
     now: tx.now,
   });
   const facts = {
-    progress: initialProgress(start.mode || AgentMode.EXECUTION),
+    progress: {
+      ...initialProgress(start.mode || AgentMode.EXECUTION),
+      ...(start.fork && { fork: start.fork }),
+    },
     accountId: start.accountId,
     environmentId: environment.id,
     createdEnvironment,

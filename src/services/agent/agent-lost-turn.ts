@@ -86,6 +86,15 @@ async function isTaken(
   // What was not confirmed waits with the queue.
   if (progress.lostTurn?.holdsQueue) return false;
   if (await hasUnseenInput(tx.db, execution.id)) return true;
+  return isInTurn(tx, scope, { execution });
+}
+
+/** Returns whether the agent works on inputs that it has received. */
+export async function isInTurn(
+  tx: WriteTransaction,
+  scope: Scope,
+  { execution }: Pick<StoredAgentExecution, "execution">,
+): Promise<boolean> {
   if (phaseOfAgentExecution(execution) !== Phase.RUNNING) return false;
   const work = await findWork(tx.db, scope, WorkKind.AGENT, execution.id);
   return work !== undefined && (await findLastSeenId(tx.db, execution.id, work.fence)) !== undefined;

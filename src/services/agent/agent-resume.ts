@@ -9,6 +9,7 @@ import {
   requireNotOfStep,
   requireSameAgent,
 } from "../../domain/agent/conversation/agent-continuation.ts";
+import type { ForkPoint } from "../../domain/agent/conversation/agent-fork.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireOwnershipFor } from "../../domain/identity/ownership.ts";
@@ -27,6 +28,8 @@ export interface Continuation
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly earlier: EarlierConversation;
   readonly stored: StoredAgentExecution;
+  /** Where its agent forks the conversation; undefined for one that goes on with it. */
+  readonly fork?: ForkPoint;
 }
 
 /**
@@ -47,26 +50,46 @@ export async function resolveContinuation(
   requireOwnershipFor("service.v1.AgentService/SendToAgentExecution", caller, creator);
   requireContinuable(execution);
   requireSameAgent(execution, req.agentId);
+  requireNotContinued(execution, await findContinuation(tx.db, caller, environmentId, execution.id));
+  return continuationOf(tx, caller, stored, req, { id: execution.id, sequence: lastSequence, isFork: false });
+}
+
+/**
+ * Returns what a run starts with that goes on with the conversation of another, in its place.
+ * @param asked values in place of those of that run, where there are any
+ * @param from the block after which it goes on, and whether it branches off there
+ * @throws DomainError PHASE_UNSUITABLE for a run of a step, and one whose environment or agent is gone
+ */
+export async function continuationOf(
+  tx: WriteTransaction,
+  caller: Caller,
+  stored: StoredAgentExecution,
+  asked: Pick<StartAgentRequest, "name" | "mode" | "extAgentSettings">,
+  from: Omit<EarlierExecution, "origins">,
+): Promise<Continuation> {
+  const { execution, environmentId } = stored;
   const origins = await findOrigins(tx.db, caller, stored);
   requireNotOfStep(execution, origins.includes(Origin.WORKFLOW_STEP));
-  requireNotContinued(execution, await findContinuation(tx.db, caller, environmentId, execution.id));
   if (!(await findEnvironment(tx.db, caller, environmentId))) throw environmentGone();
   return {
     stored,
     agentId: await agentIdOf(tx.db, caller, stored),
-    name: req.name || (execution.metadata?.name ?? ""),
+    name: asked.name || (execution.metadata?.name ?? ""),
     runnerId: stored.runnerId ?? "",
     sessionId: execution.metadata?.sessionId ?? "",
-    mode: req.mode || stored.progress.mode,
-    extAgentSettings: req.extAgentSettings ?? execution.spec?.extAgentSettings,
+    mode: asked.mode || stored.progress.mode,
+    extAgentSettings: asked.extAgentSettings ?? execution.spec?.extAgentSettings,
     earlier: {
-      id: execution.id,
-      sequence: lastSequence,
-      isFork: false,
+      ...from,
       origins: originBits([...origins, originOf(caller.subject.principal)]),
-      conversationId: execution.metadata?.conversationId || execution.id,
+      conversationId: conversationIdOf(execution),
     } satisfies EarlierExecution & EarlierConversation,
   };
+}
+
+/** Returns the id of the first execution of the conversation that an execution belongs to. */
+export function conversationIdOf({ id, metadata }: StoredAgentExecution["execution"]): string {
+  return metadata?.conversationId || id;
 }
 
 /** Returns the id of the agent; empty for the default one, which needs no permission by a policy. */

@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   AgentService as Contract,
   DeleteAgentExecutionRequest,
+  ForkAgentExecutionRequest,
   GetAgentExecutionRequest,
   ListAgentExecutionsRequest,
   ListAgentInputsRequest,
@@ -21,6 +22,7 @@ import {
   listAgentOutputBlocks,
   listAgents,
 } from "./agent-execution-list.ts";
+import { forkAgentExecution } from "./agent-fork.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
 import { startAgent } from "./agent-start.ts";
 import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
@@ -35,6 +37,9 @@ export class AgentService implements ServiceImpl<typeof Contract> {
   }
 
   startAgent = (req: StartAgentRequest, ctx: HandlerContext) => startAgent(this.#deps, req, ctx);
+
+  forkAgentExecution = (req: ForkAgentExecutionRequest, ctx: HandlerContext) =>
+    forkAgentExecution(this.#deps, req, ctx);
 
   getAgentExecution = ({ agentExecutionId }: GetAgentExecutionRequest, ctx: HandlerContext) =>
     getAgentExecution(this.#deps, callerOf(ctx), agentExecutionId);

@@ -22,7 +22,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { insertStartedAgentExecution } from "./agent-execution.ts";
 import { queueFirstMessage } from "./agent-input.ts";
 import { resolvePlacement } from "./agent-placement.ts";
-import { resolveContinuation } from "./agent-resume.ts";
+import { type Continuation, resolveContinuation } from "./agent-resume.ts";
 import { resolveAgent } from "./resolve-agent.ts";
 
 /** Starts an agent execution as the caller. The agent itself starts when a runner leases it. */
@@ -32,45 +32,60 @@ export function startAgent(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const policies = await findPolicies(tx.db, caller);
     const resumed = req.resumeFrom === "" ? undefined : await resolveContinuation(tx, caller, req);
-    const { agentId, name, runnerId, mode, extAgentSettings } = resumed ?? req;
-    const agent = await resolveAgent(tx.db, caller, agentId);
-    requireAgentAllowed(policies, agentId);
-    if (extAgentSettings) requireAgentSettingsAllowed(policies, extAgentSettings);
-    for (const each of [mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, each);
-    const { workflowActionId } = req;
-    await requireReferences(tx, caller, policies, { runnerId, sessionId: req.sessionId, workflowActionId });
-    const sessionId = (resumed ?? req).sessionId || tx.newId();
-    const environmentName = name || agent.agent.name;
-    const placement = await resolvePlacement(tx, caller, {
-      codeContext: resumed ? inEnvironment(resumed.stored.environmentId) : req.codeContext,
-      runnerId,
-      sessionId,
-      name: environmentName,
-    });
-    const started = await insertStartedAgentExecution(tx, caller, {
-      agent,
-      creator: caller.subject,
-      accountId: caller.accountId || null,
-      role: AgentExecutionRole.DEFAULT,
-      name,
-      annotations: req.annotations,
-      sessionId,
-      environment: placement.environment,
-      createdEnvironment: placement.created,
-      runnerId: runnerId || null,
-      codeContext: resumed ? resumed.stored.execution.spec?.codeContext : req.codeContext,
-      mode,
-      extAgentSettings,
-      holdAfterLostTurn: req.holdAfterLostTurn ?? resumed?.stored.execution.spec?.holdAfterLostTurn ?? false,
-      firstTurn: req.turnOptions,
-      earlier: resumed?.earlier,
-      ...(workflowActionId !== undefined && { action: { id: workflowActionId, stepKey: null } }),
-    });
-    if (req.userInput) await queueFirstMessage(tx, caller, started, req.userInput);
-    return create(StartAgentResponseSchema, { agentExecutionId: started.execution.id });
+    return create(StartAgentResponseSchema, { agentExecutionId: await startRun(tx, caller, req, resumed) });
   });
+}
+
+/**
+ * Starts an agent execution as the caller.
+ * @param resumed what it goes on with; undefined for nothing
+ * @returns its id
+ */
+export async function startRun(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: StartAgentRequest,
+  resumed: Continuation | undefined,
+): Promise<string> {
+  const policies = await findPolicies(tx.db, caller);
+  const { agentId, name, runnerId, mode, extAgentSettings } = resumed ?? req;
+  const agent = await resolveAgent(tx.db, caller, agentId);
+  requireAgentAllowed(policies, agentId);
+  if (extAgentSettings) requireAgentSettingsAllowed(policies, extAgentSettings);
+  for (const each of [mode, ...(req.turnOptions?.modes ?? [])]) requireModeAllowed(policies, each);
+  const { workflowActionId } = req;
+  await requireReferences(tx, caller, policies, { runnerId, sessionId: req.sessionId, workflowActionId });
+  const sessionId = (resumed ?? req).sessionId || tx.newId();
+  const environmentName = name || agent.agent.name;
+  const placement = await resolvePlacement(tx, caller, {
+    codeContext: resumed ? inEnvironment(resumed.stored.environmentId) : req.codeContext,
+    runnerId,
+    sessionId,
+    name: environmentName,
+  });
+  const started = await insertStartedAgentExecution(tx, caller, {
+    agent,
+    creator: caller.subject,
+    accountId: caller.accountId || null,
+    role: AgentExecutionRole.DEFAULT,
+    name,
+    annotations: req.annotations,
+    sessionId,
+    environment: placement.environment,
+    createdEnvironment: placement.created,
+    runnerId: runnerId || null,
+    codeContext: resumed ? resumed.stored.execution.spec?.codeContext : req.codeContext,
+    mode,
+    extAgentSettings,
+    holdAfterLostTurn: req.holdAfterLostTurn ?? resumed?.stored.execution.spec?.holdAfterLostTurn ?? false,
+    firstTurn: req.turnOptions,
+    earlier: resumed?.earlier,
+    fork: resumed?.fork,
+    ...(workflowActionId !== undefined && { action: { id: workflowActionId, stepKey: null } }),
+  });
+  if (req.userInput) await queueFirstMessage(tx, caller, started, req.userInput);
+  return started.execution.id;
 }
 
 function inEnvironment(environmentId: string) {

@@ -130,6 +130,27 @@ export async function setInputSeen(
   await setSeen(tx.db, { executionId, inputId, fence });
 }
 
+const selectLastSeenOf = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>
+  db
+    .selectFrom("agent_input")
+    .select("input_id")
+    .where("execution_id", "=", executionId)
+    .where("receipt", "=", Receipt.SEEN)
+    // Outcomes of approvals belong to no turn.
+    .where("fence", ">", 0)
+    .orderBy("place", "desc")
+    .limit(1),
+);
+
+/** Returns the id of the last input that the agent received; undefined before the first. */
+export async function findLastSeenOf(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+): Promise<string | undefined> {
+  const [row] = await selectLastSeenOf(db, { executionId });
+  return row?.input_id;
+}
+
 const selectLastSeen = prepared<{ executionId: string; fence: number }, { input_id: string; place: number }>(
   (db, { executionId, fence }) =>
     db

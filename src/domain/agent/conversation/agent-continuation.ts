@@ -66,7 +66,7 @@ export function environmentGone() {
   return phaseUnsuitable(
     "environment",
     "DELETED",
-    "the environment of the agent run is deleted, and the conversation with it: start another run without resumeFrom",
+    "the environment of the agent run is deleted, and the conversation with it: start another run",
   );
 }
 
@@ -75,7 +75,7 @@ export function agentUnregistered() {
   return phaseUnsuitable(
     "agent",
     "UNREGISTERED",
-    "the agent of the run is registered no more: start another run without resumeFrom",
+    "the agent of the run is registered no more: start another run",
   );
 }
 

@@ -15,6 +15,7 @@ import { truncate } from "../agent-block.ts";
 import { modesOf, settingsOf } from "../agent-input-encoding.ts";
 import type { RunningAgent } from "../running-agent.ts";
 import { AcpChoices } from "./acp-choices.ts";
+import { forkAbilityOf, offersFork, recordTurn } from "./acp-fork.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { usableServers } from "./acp-mcp.ts";
 import type { OpenRequests } from "./acp-open-requests.ts";
@@ -89,6 +90,7 @@ export class AcpConversation {
     const signal = AbortSignal.any([timeout, this.#ended.signal]);
     try {
       this.#peer = await initialize(agent, signal);
+      report.update({ forkAbility: forkAbilityOf(this.#peer.capabilities) });
       const { servers, problems } = usableServers(
         mcpServers,
         this.#peer.capabilities.mcpCapabilities,
@@ -101,6 +103,10 @@ export class AcpConversation {
         mcpServers: servers,
         stateFolder: state.folder,
         mustContinue: facts.resumedFrom !== "",
+        fork: facts.forkedFrom && {
+          stateFolder: state.folderOf(facts.forkedFrom.conversationId),
+          turn: facts.forkedFrom,
+        },
         signal,
         onReplay: (isReplaying) => this.#services.ignoreUpdates(isReplaying),
       });
@@ -217,6 +223,8 @@ export class AcpConversation {
       extAgentSettings ? settingsOf(extAgentSettings) : {},
     );
     this.#services.beginTurn(input.id);
+    if (offersFork(capabilities))
+      await recordTurn(state.folder, { runId: this.#agent.facts.runId, inputId: input.id });
     this.#promptedId = input.id;
     let hasLeftQuestions = false;
     try {

@@ -14,6 +14,7 @@ import {
   type SessionModeState,
 } from "@agentclientprotocol/sdk";
 import { WorkFailure } from "../../protocol/work-failure.ts";
+import { type AcpFork, cannotFork, forkSession } from "./acp-fork.ts";
 
 /** Capabilities of this client. */
 export const CLIENT_CAPABILITIES: ClientCapabilities = {
@@ -46,6 +47,8 @@ export interface SessionOptions {
   readonly stateFolder: string;
   /** True to fail where an earlier session does not go on: the run was started to go on with it. */
   readonly mustContinue: boolean;
+  /** Where the run branches off another session, unless it has one of its own already; undefined for none. */
+  readonly fork: AcpFork | undefined;
   /** Aborted when the agent took too long, or is to end. */
   readonly signal: AbortSignal;
   /** Called around the replay of an earlier session, of which the updates are known already. */
@@ -88,7 +91,7 @@ export async function initialize(agent: ClientContext, signal: AbortSignal): Pro
  */
 export async function openSession(peer: AcpPeer, options: SessionOptions): Promise<AcpSession> {
   const earlier = await readSession(options.stateFolder);
-  if (!earlier) return newSession(peer, options, { number: 1, lost: undefined });
+  if (!earlier) return newSession(peer, options, { number: 1, lost: undefined }, options.fork);
   try {
     return await continueSession(peer, options, earlier);
   } catch (error) {
@@ -138,21 +141,26 @@ async function continueSession(
 
 async function newSession(
   peer: AcpPeer,
-  { folder, mcpServers, stateFolder, signal }: SessionOptions,
+  options: SessionOptions,
   { number, lost }: Pick<AcpSession, "number" | "lost">,
+  fork?: AcpFork,
 ): Promise<AcpSession> {
+  const { folder, mcpServers, stateFolder, signal } = options;
   try {
-    const { sessionId, modes, configOptions } = await peer.agent.request(
-      "session/new",
-      { cwd: folder, mcpServers: [...mcpServers] },
-      { cancellationSignal: signal, stopWaitingOnCancel: true },
-    );
+    const { sessionId, modes, configOptions } = fork
+      ? await forkSession(peer, options, fork, (await readSession(fork.stateFolder))?.id)
+      : await peer.agent.request(
+          "session/new",
+          { cwd: folder, mcpServers: [...mcpServers] },
+          { cancellationSignal: signal, stopWaitingOnCancel: true },
+        );
     if (typeof sessionId !== "string" || sessionId === "")
       throw new WorkFailure("agent_failed", "the agent opened a session without an id");
     await writeSession(stateFolder, { id: sessionId, number });
     return toSession({ id: sessionId, number, lost }, { modes, configOptions });
   } catch (error) {
     if (isAuthRequired(error)) throw unauthenticated(peer);
+    if (fork && error instanceof RequestError && !signal.aborted) throw cannotFork(error.message);
     throw error;
   }
 }

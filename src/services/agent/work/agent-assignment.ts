@@ -31,5 +31,6 @@ export async function toAgentWork(
     form,
     mcpServers: mcpServers.map((server) => ({ ...server, command: [...server.command] })),
     lastSequence: BigInt(stored.lastSequence),
+    ...(stored.progress.fork && { fork: stored.progress.fork }),
   });
 }

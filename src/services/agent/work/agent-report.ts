@@ -185,12 +185,12 @@ async function updateProgress(
   tx: WriteTransaction,
   { fence }: StoredLease,
   { execution, progress, stepKey }: StoredAgentExecution,
-  { usage, mode, currentActivity, state, canResume }: ReportAgentRequest,
+  { usage, mode, currentActivity, state, canResume, forkAbility }: ReportAgentRequest,
 ): Promise<AgentProgress["slot"]> {
   // What a step's agent waits for is the end of its step.
   const isShared = stepKey === null && (canResume ?? progress.slot !== undefined);
   const slot = isShared ? (Slot.SHARED as const) : undefined;
-  const reported = updatedProgress(progress, { usage, mode, currentActivity, slot });
+  const reported = updatedProgress(progress, { usage, mode, currentActivity, slot, forkAbility });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
   const doneThrough = state === State.WAITING ? await endTurn(tx, execution.id, fence, progress) : undefined;
