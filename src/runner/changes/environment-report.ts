@@ -165,7 +165,9 @@ async function lookAt(
     repository: {
       folder: secrets.maskText(location),
       baseCommit: commit ?? "",
-      ...(await headOf(repository, commit, secrets)),
+      headCommit: staged.headCommit,
+      branch: secrets.maskText(staged.branch).slice(0, 1_024).toWellFormed(),
+      commitsAhead: await countAhead(repository, commit, staged.headCommit),
       counts: countsOf(files),
     },
     files,
@@ -174,23 +176,16 @@ async function lookAt(
   };
 }
 
-async function headOf(
+/** Returns the number of commits that the present one has and the base has not. */
+async function countAhead(
   { tools, call }: TreeRepository,
   base: string | undefined,
-  secrets: WatchedWorkspace["secrets"],
-) {
-  const read = async (...args: string[]) => {
-    const { exit, stdout } = await tryGit(tools, args, call);
-    return exit === 0 ? stdout.trim() : "";
-  };
-  const headCommit = await read("rev-parse", "--verify", "--quiet", "HEAD^{commit}");
-  const branch = await read("symbolic-ref", "--quiet", "--short", "HEAD");
-  const ahead =
-    headCommit === ""
-      ? "0"
-      : await read("rev-list", "--count", headCommit, ...(base ? [`^${base}`] : []), "--");
-  const commitsAhead = Math.min(Number(ahead) || 0, 2 ** 31 - 1);
-  return { headCommit, branch: secrets.maskText(branch).slice(0, 1_024).toWellFormed(), commitsAhead };
+  headCommit: string,
+): Promise<number> {
+  if (headCommit === "" || headCommit === base) return 0;
+  const range = [headCommit, ...(base ? [`^${base}`] : []), "--"];
+  const { exit, stdout } = await tryGit(tools, ["rev-list", "--count", ...range], call);
+  return exit === 0 ? Math.min(Number(stdout), 2 ** 31 - 1) : 0;
 }
 
 /** Returns the files that a report holds, without the patches that do not fit. */

@@ -42,7 +42,7 @@ export async function compareTree(
   now: StagedTree,
   { prefix, secrets }: { readonly prefix: string; readonly secrets: Pick<Secrets, "mask"> },
 ): Promise<EnvironmentFileDiff[]> {
-  const raw = await diffWithIndex(repository, before.tree, READ_BYTES);
+  const raw = before.tree === now.tree ? [] : await diffWithIndex(repository, before.tree, READ_BYTES);
   const oldSizes = await sizesOf(repository, raw);
   const textOf = (latin1: string) => secrets.mask(Buffer.from(latin1, "latin1")).toString("utf8");
   const pathOf = (path: string) => cut(textOf(`${prefix}${path}`), MAX_PATH_CHARACTERS);

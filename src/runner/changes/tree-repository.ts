@@ -27,6 +27,8 @@ export interface TreeRepository {
   readonly folder: string;
   /** True when the index was left by an earlier look at the same tree. */
   readonly hasIndex: boolean;
+  /** The file that names the tree which the index holds; absent for one as it was checked out. */
+  readonly treeFile: string;
 }
 
 /** Returns the folder in which the runner keeps what it knows of the changes of a workspace: outside of its tree. */
@@ -90,6 +92,7 @@ export async function withTreeRepository<T>(
       call: { repository, environment },
       folder,
       hasIndex,
+      treeFile: join(own, "tree"),
     });
   });
 }

@@ -1,6 +1,6 @@
 import { constants, type Stats } from "node:fs";
-import { access, lstat } from "node:fs/promises";
-import { git, gitBytes, tryGit } from "../git/git-run.ts";
+import { access, lstat, readFile, writeFile } from "node:fs/promises";
+import { git, gitBytes } from "../git/git-run.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 
 /** Files with more bytes are told by their size only. */
@@ -13,18 +13,20 @@ export interface LargeFile {
   readonly stamp: string;
 }
 
-/** The files of a working tree that git does not ignore. */
+/** The files of a working tree that git does not ignore, and what is checked out. */
 export interface StagedTree {
-  /** The hash of the tree of all files but the large ones and the repositories inside. */
+  /** All files but the large ones and the repositories inside, as a tree or the commit that has the same. */
   readonly tree: string;
   /** Large files that differ from the base or are in none of its files, by their paths in latin1. */
   readonly large: Readonly<Record<string, LargeFile>>;
   /** Paths of repositories inside the tree, in latin1; nothing in them is looked at. */
   readonly repositories: readonly string[];
+  /** The commit that is checked out; empty for none. */
+  readonly headCommit: string;
+  /** The branch that is checked out; empty for none. */
+  readonly branch: string;
 }
 
-/** Keeps git from looking into submodules: it would start another git there, with the settings of that repository. */
-const WITHOUT_SUBMODULES = "--ignore-submodules=all";
 /** The tree without entries, which every git knows. */
 export const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
@@ -33,40 +35,73 @@ export const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
  * @param base the commit that was checked out; undefined for none
  */
 export async function stageTree(repository: TreeRepository, base: string | undefined): Promise<StagedTree> {
-  const { tools, call, folder, hasIndex } = repository;
+  const { tools, call, folder, hasIndex, treeFile } = repository;
   if (!hasIndex) await git(tools, ["read-tree", base ?? EMPTY_TREE], call);
-  // Exits with an error where files differ: the next commands list those.
-  await tryGit(tools, ["update-index", "-q", "--refresh"], call);
-  const changed = (...options: string[]) =>
-    gitBytes(tools, ["diff-files", "-z", "--name-only", ...options, WITHOUT_SUBMODULES], call);
-  const gone = pathsIn(await changed("--diff-filter=D"));
-  await removePaths(repository, gone);
-  const others = pathsIn(await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call));
+  const { changed, gone, others, ...head } = await statusOf(repository);
   const large: Record<string, LargeFile> = {};
   const small: string[] = [];
-  const dropped: string[] = [];
+  const removed = [...gone];
   // git lists a repository inside the tree as a folder with a trailing slash.
   const isRepository = (path: string) => path.endsWith("/");
-  for (const path of new Set([
-    ...pathsIn(await changed()),
-    ...others.filter((each) => !isRepository(each)),
-  ])) {
+  const isKnown = new Set(changed);
+  for (const path of [...changed, ...others.filter((each) => !isRepository(each))]) {
     const stat = await lstat(fileOf(folder, path)).catch(() => undefined);
-    if (stat?.isDirectory() || !stat) dropped.push(path);
-    else if (await isComparable(folder, path, stat)) small.push(path);
-    else {
-      dropped.push(path);
-      large[path] = { sizeBytes: stat.size, stamp: `${stat.size} ${stat.mtimeMs} ${stat.ino}` };
+    if (stat && (await isComparable(folder, path, stat))) {
+      small.push(path);
+      continue;
     }
+    if (isKnown.has(path)) removed.push(path);
+    if (stat && !stat.isDirectory())
+      large[path] = { sizeBytes: stat.size, stamp: `${stat.size} ${stat.mtimeMs} ${stat.ino}` };
   }
-  await removePaths(repository, dropped);
-  await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
-    ...call,
-    input: inputOf(small),
-  });
-  const tree = (await git(tools, ["write-tree"], call)).trim();
+  // What the index holds is a tree of this name, unless it is being changed; as it was checked out, it has none.
+  let tree = hasIndex
+    ? await readFile(treeFile, "utf8").catch(() => base ?? EMPTY_TREE)
+    : (base ?? EMPTY_TREE);
+  if (removed.length > 0 || small.length > 0 || tree === "") {
+    await writeFile(treeFile, "");
+    await removePaths(repository, removed);
+    if (small.length > 0) {
+      await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
+        ...call,
+        input: inputOf(small),
+      });
+    }
+    tree = (await git(tools, ["write-tree"], call)).trim();
+    await writeFile(treeFile, tree);
+  }
   const repositories = others.filter(isRepository).map((path) => path.slice(0, -1));
-  return { tree, large, repositories };
+  return { tree, large, repositories, ...head };
+}
+
+interface TreeStatus extends Pick<StagedTree, "headCommit" | "branch"> {
+  /** Paths in the index whose files differ from it, in latin1. */
+  readonly changed: readonly string[];
+  /** Paths in the index without a file. */
+  readonly gone: readonly string[];
+  /** Paths of files and, with a slash at the end, repositories that are not in the index. */
+  readonly others: readonly string[];
+}
+
+/** Compares the index with the working tree, in one process of git; submodules are not looked into. */
+async function statusOf({ tools, call }: TreeRepository): Promise<TreeStatus> {
+  const options = ["--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all"];
+  const output = await gitBytes(tools, ["status", ...options, "--ignore-submodules=all"], call);
+  const changed: string[] = [];
+  const gone: string[] = [];
+  const others: string[] = [];
+  let [headCommit, branch] = ["", ""];
+  for (const field of output.toString("latin1").split("\0")) {
+    const [, name, value = ""] = /^# branch\.(oid|head) (.*)$/s.exec(field) ?? [];
+    if (name === "oid") headCommit = value === "(initial)" ? "" : value;
+    if (name === "head") branch = value === "(detached)" ? "" : Buffer.from(value, "latin1").toString();
+    if (field.startsWith("? ")) others.push(field.slice(2));
+    // The state of the file beside the index is the second letter; the path comes after eight fields.
+    const [, state, path = ""] = /^1 .(.) (?:\S+ ){6}(.*)$/s.exec(field) ?? [];
+    if (state === "D") gone.push(path);
+    else if (state !== undefined && state !== ".") changed.push(path);
+  }
+  return { changed, gone, others, headCommit, branch };
 }
 
 /** Returns the file of a path in latin1, whatever bytes it has. */
@@ -87,13 +122,6 @@ async function isComparable(folder: string, path: string, stat: Stats): Promise<
 async function removePaths({ tools, call }: TreeRepository, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return;
   await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], { ...call, input: inputOf(paths) });
-}
-
-function pathsIn(output: Buffer): string[] {
-  return output
-    .toString("latin1")
-    .split("\0")
-    .filter((path) => path !== "");
 }
 
 function inputOf(paths: readonly string[]): Buffer {
