@@ -27,7 +27,7 @@ import { ServiceAccountService } from "./services/access/service-account-service
 import "./services/access/hooks.ts";
 import { handlerOf } from "./services/access/work-handlers.ts";
 import { AgentService } from "./services/agent/agent-service.ts";
-import { runsInEnvironment as runs } from "./services/agent/runs-in-environment.ts";
+import { runsInEnvironment as runs } from "./services/agent/reading/runs-in-environment.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
 import { ApprovalService } from "./services/approval/approval-service.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";

@@ -23,10 +23,10 @@ import { findOutput } from "../../store/agent/agent-output.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
-import { findConversation } from "./agent-conversation.ts";
 import { isInTurn } from "./agent-lost-turn.ts";
 import { continuationOf, conversationIdOf } from "./agent-resume.ts";
 import { startRun } from "./agent-start.ts";
+import { findConversation } from "./reading/agent-conversation.ts";
 
 /** Starts an agent execution that branches off the conversation of another, which goes on untouched. */
 export function forkAgentExecution(

@@ -39,8 +39,8 @@ import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { handleControlInput } from "./agent-control-input.ts";
 import { queueInput, readQueue } from "./agent-queue.ts";
-import { runnerOf } from "./agent-reading.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
+import { runnerOf } from "./reading/agent-reading.ts";
 
 /** The context in which an input is accepted. */
 interface InputContext {

@@ -15,18 +15,18 @@ import type {
 } from "#gen/service/v1/agent_service_pb.js";
 import { callerOf } from "../call/call.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
+import { forkAgentExecution } from "./agent-fork.ts";
+import { sendToAgentExecution } from "./agent-input.ts";
+import { startAgent } from "./agent-start.ts";
+import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
 import {
   getAgentExecution,
   listAgentExecutions,
   listAgentInputs,
   listAgentOutputBlocks,
   listAgents,
-} from "./agent-execution-list.ts";
-import { forkAgentExecution } from "./agent-fork.ts";
-import { sendToAgentExecution } from "./agent-input.ts";
-import { startAgent } from "./agent-start.ts";
-import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
-import { watchAgentExecution } from "./agent-watch.ts";
+} from "./reading/agent-execution-list.ts";
+import { watchAgentExecution } from "./reading/agent-watch.ts";
 
 /** The service of agents and agent executions, which accept input while they run. */
 export class AgentService implements ServiceImpl<typeof Contract> {

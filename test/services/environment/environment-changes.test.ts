@@ -11,7 +11,7 @@ import { ConversationSharingPolicy as Sharing } from "#gen/service/v1/organizati
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
-import { runsInEnvironment } from "../../../src/services/agent/runs-in-environment.ts";
+import { runsInEnvironment } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { insertTestMember } from "../../harness/member.ts";

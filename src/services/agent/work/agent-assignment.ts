@@ -6,7 +6,7 @@ import type { AgentFailure } from "../../../domain/agent/agent-execution.ts";
 import type { RegisteredAgent } from "../../../store/agent/agent.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { presentAgentExecution } from "../agent-reading.ts";
+import { presentAgentExecution } from "../reading/agent-reading.ts";
 
 /** The failure of an agent execution whose agent was unregistered before it began. */
 export const AGENT_UNREGISTERED: AgentFailure = {

@@ -20,7 +20,7 @@ import type { Handle, Reader } from "../../../store/store.ts";
 import { callerOf } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { requireLease } from "../../runner/held-lease.ts";
-import { presentAgentExecution } from "../agent-reading.ts";
+import { presentAgentExecution } from "../reading/agent-reading.ts";
 
 /** The maximum length of an answer (contract, GetStepAgentResponse.last_answer). */
 const MAX_ANSWER_CHARACTERS = 65_536;

@@ -10,20 +10,20 @@ import type {
   WatchAgentExecutionRequest,
   WatchAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
-import { hasStopped } from "../../domain/agent/agent-execution.ts";
-import { requireReachedSequence } from "../../domain/agent/agent-output.ts";
-import { foldBlock, REPLACED_KEYS } from "../../domain/agent/agent-output-fold.ts";
-import { shuttingDown } from "../../domain/error.ts";
-import { type OutputPart, partsAfter } from "../../store/agent/agent-conversation.ts";
-import { findOutput } from "../../store/agent/agent-output.ts";
-import { findChangedOutput, findFolded } from "../../store/agent/agent-output-list.ts";
-import type { Reader } from "../../store/store.ts";
-import { rightsOf } from "../../store/topics.ts";
-import { revalidate } from "../call/authenticated-caller.ts";
-import { callerOf, streamBegunKey } from "../call/call.ts";
-import { createNotifier, type Subscribe } from "../call/notifier.ts";
-import { streamSignalOf } from "../call/revocation-monitor.ts";
-import type { StreamDependencies } from "../call/stream-dependencies.ts";
+import { hasStopped } from "../../../domain/agent/agent-execution.ts";
+import { requireReachedSequence } from "../../../domain/agent/agent-output.ts";
+import { foldBlock, REPLACED_KEYS } from "../../../domain/agent/agent-output-fold.ts";
+import { shuttingDown } from "../../../domain/error.ts";
+import { type OutputPart, partsAfter } from "../../../store/agent/agent-conversation.ts";
+import { findOutput } from "../../../store/agent/agent-output.ts";
+import { findChangedOutput, findFolded } from "../../../store/agent/agent-output-list.ts";
+import type { Reader } from "../../../store/store.ts";
+import { rightsOf } from "../../../store/topics.ts";
+import { revalidate } from "../../call/authenticated-caller.ts";
+import { callerOf, streamBegunKey } from "../../call/call.ts";
+import { createNotifier, type Subscribe } from "../../call/notifier.ts";
+import { streamSignalOf } from "../../call/revocation-monitor.ts";
+import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 import { findConversation } from "./agent-conversation.ts";
 import { getReadableAgentExecution, presentAgentExecution } from "./agent-reading.ts";
 

@@ -1,9 +1,9 @@
-import type { Caller } from "../../domain/identity/caller.ts";
-import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
-import { findEarlierParts, type OutputPart, wholeOutput } from "../../store/agent/agent-conversation.ts";
-import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
-import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { Reader } from "../../store/store.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { mayReadAgentExecution } from "../../../domain/policy/agent-policy.ts";
+import { findEarlierParts, type OutputPart, wholeOutput } from "../../../store/agent/agent-conversation.ts";
+import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { Reader } from "../../../store/store.ts";
 
 /**
  * Returns the parts of the conversation of an agent execution that the caller may read, oldest first: its own output,

@@ -1,16 +1,16 @@
 import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
-import { withProgress } from "../../domain/agent/agent-execution.ts";
-import { applyChanges } from "../../domain/environment/environment-changes.ts";
-import { notFound } from "../../domain/error.ts";
-import type { Caller } from "../../domain/identity/caller.ts";
-import { mayReadAgentExecution } from "../../domain/policy/agent-policy.ts";
-import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
-import { findSubagents } from "../../store/agent/agent-execution-search.ts";
-import { findPendingApprovalIds } from "../../store/approval/approval.ts";
-import { findEnvironment } from "../../store/environment/environment.ts";
-import { findChangesOf } from "../../store/environment/environment-changes.ts";
-import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { Reader, Scope } from "../../store/store.ts";
+import { withProgress } from "../../../domain/agent/agent-execution.ts";
+import { applyChanges } from "../../../domain/environment/environment-changes.ts";
+import { notFound } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { mayReadAgentExecution } from "../../../domain/policy/agent-policy.ts";
+import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import { findSubagents } from "../../../store/agent/agent-execution-search.ts";
+import { findPendingApprovalIds } from "../../../store/approval/approval.ts";
+import { findEnvironment } from "../../../store/environment/environment.ts";
+import { findChangesOf } from "../../../store/environment/environment-changes.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { Reader, Scope } from "../../../store/store.ts";
 
 /**
  * Returns an agent execution that the caller may read.

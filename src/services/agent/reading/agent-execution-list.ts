@@ -7,15 +7,18 @@ import {
   type ListAgentOutputBlocksRequest,
   type ListAgentsRequest,
 } from "#gen/service/v1/agent_service_pb.js";
-import type { Caller } from "../../domain/identity/caller.ts";
-import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
-import { findAgentPage } from "../../store/agent/agent.ts";
-import { type AgentExecutionFilter, findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
-import { findInputPage } from "../../store/agent/agent-input-list.ts";
-import { findOutputPage } from "../../store/agent/agent-output-list.ts";
-import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { ServiceDependencies } from "../call/dependencies.ts";
-import { type ListDependencies, listPage } from "../call/page.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { mayReadEveryAgentExecution } from "../../../domain/policy/agent-policy.ts";
+import { findAgentPage } from "../../../store/agent/agent.ts";
+import {
+  type AgentExecutionFilter,
+  findAgentExecutionPage,
+} from "../../../store/agent/agent-execution-list.ts";
+import { findInputPage } from "../../../store/agent/agent-input-list.ts";
+import { findOutputPage } from "../../../store/agent/agent-output-list.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { type ListDependencies, listPage } from "../../call/page.ts";
 import { findConversation } from "./agent-conversation.ts";
 import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 

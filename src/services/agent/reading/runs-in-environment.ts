@@ -1,10 +1,10 @@
-import { mayReadAgentExecution, mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts";
+import { mayReadAgentExecution, mayReadEveryAgentExecution } from "../../../domain/policy/agent-policy.ts";
 import {
   findCreatorsIn,
   findOpenAgentExecutionIdsIn,
-} from "../../store/agent/agent-execution-environment.ts";
-import { findPolicies } from "../../store/policy/organization-policies.ts";
-import type { EnvironmentRuns } from "../environment/environment-runs.ts";
+} from "../../../store/agent/agent-execution-environment.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import type { EnvironmentRuns } from "../../environment/environment-runs.ts";
 
 /** The agent executions in environments. Runners have their own operations, and read none here. */
 export const runsInEnvironment: EnvironmentRuns = {
