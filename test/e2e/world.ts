@@ -7,12 +7,18 @@ import {
   ApprovalOption_Kind as OptionKind,
   ToolKind,
 } from "#gen/service/v1/approval_pb.js";
+import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { askedText } from "../../src/domain/approval/approval.ts";
 import { stepsOf } from "../../src/domain/workflow/execution/workflow-action.ts";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
+import {
+  newFollowedPullRequest,
+  placeOfPullRequest,
+} from "../../src/domain/workflow/pull-request/followed-pull-request.ts";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { askApproval } from "../../src/services/approval/approval-asking.ts";
+import type { ActionOfExecution } from "../../src/services/workflow/action/action-progress.ts";
 import {
   advanceSteps,
   beginAction,
@@ -20,8 +26,10 @@ import {
   finishAction,
 } from "../../src/services/workflow/action/action-progress.ts";
 import { findAgents } from "../../src/store/agent/agent.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { stopWork } from "../../src/store/runner/work.ts";
-import { OPERATOR } from "../../src/store/store.ts";
+import { OPERATOR, type Scope, type WriteTransaction } from "../../src/store/store.ts";
+import { insertPullRequest } from "../../src/store/workflow/pull-request/pull-request.ts";
 import { appendLog } from "../../src/store/workflow/step-log.ts";
 import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
@@ -393,8 +401,32 @@ function endActions(
         const before = await findAction(tx.db, scope, id);
         const steps = stepsOf(found.execution, action);
         if (before) await advanceSteps(tx, scope, { before, steps }, [...reported, last]);
+        await insertUnfollowedPullRequest(tx, scope, found);
         await finishAction(tx, scope, await findAction(tx.db, scope, id), ended, []);
       }
     }),
   );
+}
+
+/** Adds a pull request of an action that nobody asks a host for, so that it stays as it is. */
+async function insertUnfollowedPullRequest(
+  tx: WriteTransaction,
+  scope: Scope,
+  { action, execution }: ActionOfExecution,
+): Promise<void> {
+  const url = "https://git.example.org/team/ship/pull/7";
+  const initializer = create(EnvironmentInitializerSchema, {
+    specs: [{ spec: { case: "git", value: { remoteUri: "https://git.example.org/team/ship.git" } } }],
+  });
+  const place = placeOfPullRequest(initializer, url);
+  if (!place) throw new Error("the pull request has no place");
+  const opened = { id: tx.newId(), action, stepIndex: 0, step: undefined, url, place, now: tx.now };
+  const pullRequest = newFollowedPullRequest(opened);
+  const workflowId = execution.metadata?.workflowId ?? "";
+  await insertPullRequest(tx, scope, pullRequest, { workflowId, place, sourceSetBy: [] });
+  await builderOf(tx.db)
+    .updateTable("pull_request")
+    .set({ next_poll_at: null })
+    .where("id", "=", pullRequest.id)
+    .execute();
 }
