@@ -50,6 +50,7 @@ for (const source of compile("proto").files) {
  * retries and logs of workflows, what wakes the parent of a sub-agent, approvals, and what errors carry.
  */
 const OWN_OPERATIONS = [
+  "AgentService/ForkAgentExecution",
   "AgentService/ListAgentInputs",
   "AgentService/ListAgentOutputBlocks",
   "AgentService/ListAgents",
@@ -126,6 +127,8 @@ const OWN_TYPES = [
   "ErrorDetail",
   "ErrorReason",
   "FollowedPullRequest",
+  "ForkAgentExecutionRequest",
+  "ForkAgentExecutionResponse",
   "GetApprovalRequest",
   "GetApprovalResponse",
   "GetEnvironmentChangesRequest",
