@@ -62,7 +62,7 @@ describe("the bounds of a request", () => {
     const larger = CONTRACT.flatMap(({ methods }) =>
       methods.filter(({ input }) => requestBounds(input).bytes > 16 * 1024 * 1024).map(({ name }) => name),
     );
-    expect(larger).toEqual(["StartAgent", "SendToAgentExecution"]);
+    expect(larger).toEqual(["StartAgent", "ForkAgentExecution", "SendToAgentExecution"]);
   });
 
   const whole = methods.filter(

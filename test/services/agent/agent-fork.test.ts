@@ -116,6 +116,8 @@ test("a fork is refused where the agent cannot, and where no turn ends", async (
   await takeTurn(latest, "two", 3);
   await expect(fork(latest.id, { sequence: 2n })).rejects.toMatchObject(REFUSED);
   await fork(latest.id, { sequence: 3n });
+  // The fork's turn comes first.
+  await runs.takeOn();
   const any = await waiting(Ability.ANY_TURN);
   await takeTurn(any, "one", 1, 2);
   await takeTurn(any, "two", 3);

@@ -184,6 +184,7 @@ describe("each operation that writes", () => {
       "CreateServiceAccount",
       "CreateServiceAccountToken",
       "CreateWorkflow",
+      "ForkAgentExecution",
       "RetryFailedActions",
       "SendToAgentExecution",
       "StartAgent",
