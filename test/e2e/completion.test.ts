@@ -14,7 +14,19 @@ beforeAll(() => {
   env = { ...terminal, PATH: [programs, PROGRAMS, terminal.PATH].join(delimiter), TERM: "dumb" };
 });
 
-const RUN_COMMANDS = ["approve", "help", "list", "resume", "send", "start", "stop", "watch"];
+const RUN_COMMANDS = [
+  "approve",
+  "fork",
+  "go-on",
+  "help",
+  "list",
+  "resume",
+  "retry-turn",
+  "send",
+  "start",
+  "stop",
+  "watch",
+];
 
 /** What bash's own completion stands on: Debian's package bash-completion. */
 const BASH_COMPLETION = "/usr/share/bash-completion/bash_completion";
