@@ -68,8 +68,9 @@ export class EnvironmentWatch {
     // A look that has not begun yet sees this turn, too.
     if (tasks?.waitingLook) return;
     const task = this.#add(watched, async () => {
-      this.#tasksOf(watched).waitingLook = false;
-      await this.#send(await reportChanges(this.#git, watched, { isEnd: true }));
+      const own = this.#tasksOf(watched);
+      own.waitingLook = false;
+      await this.#send(await reportChanges(this.#git, watched, { isEnd: true }), own.abandoned.signal);
     });
     this.#tasksOf(watched).waitingLook = true;
     void task;
@@ -80,12 +81,23 @@ export class EnvironmentWatch {
     await this.#tasks.get(environmentId)?.last;
   }
 
+  /** Ends the reports of an environment: resolves when nothing of it is looked at any more. */
+  async abandon(environmentId: string): Promise<void> {
+    const tasks = this.#tasks.get(environmentId);
+    tasks?.abandoned.abort();
+    await tasks?.last;
+  }
+
   #watches({ checkouts }: WatchedWorkspace): boolean {
     return this.#isKnown && checkouts.length > 0;
   }
 
   #tasksOf({ environmentId }: WatchedWorkspace): Tasks {
-    const tasks = this.#tasks.get(environmentId) ?? { last: Promise.resolve(), waitingLook: false };
+    const tasks = this.#tasks.get(environmentId) ?? {
+      last: Promise.resolve(),
+      waitingLook: false,
+      abandoned: new AbortController(),
+    };
     this.#tasks.set(environmentId, tasks);
     return tasks;
   }
@@ -96,20 +108,24 @@ export class EnvironmentWatch {
     const tasks = this.#tasksOf(watched);
     // A turn that begins separates the looks before it from those after it.
     tasks.waitingLook = false;
-    const last = tasks.last.then(task).catch((error: Error) => {
-      const problem = secrets.maskText(error.message);
-      this.#log.warn({ environment: environmentId, problem }, "changes could not be reported");
-    });
+    const { signal } = tasks.abandoned;
+    const last = tasks.last
+      .then(() => (signal.aborted ? undefined : task()))
+      .catch((error: Error) => {
+        if (signal.aborted) return;
+        const problem = secrets.maskText(error.message);
+        this.#log.warn({ environment: environmentId, problem }, "changes could not be reported");
+      });
     tasks.last = last;
     await last;
     if (tasks.last === last) this.#tasks.delete(environmentId);
   }
 
-  async #send(report: ChangesReport): Promise<void> {
+  async #send(report: ChangesReport, signal: AbortSignal): Promise<void> {
     const until = performance.now() + REPEAT_MS;
     for (let failures = 1; ; failures++) {
       try {
-        await this.#client.reportEnvironmentChanges(report, { timeoutMs: CALL_MS });
+        await this.#client.reportEnvironmentChanges(report, { timeoutMs: CALL_MS, signal });
         return;
       } catch (error) {
         if (isUnknownOperation(error)) {
@@ -117,10 +133,10 @@ export class EnvironmentWatch {
           return;
         }
         // The environment is gone, or the token: whoever works in it finds out.
-        if (classifyFailure(error) !== "transient") return;
+        if (signal.aborted || classifyFailure(error) !== "transient") return;
         if (performance.now() >= until) throw error;
       }
-      await pause(backOffMs(failures), new AbortController().signal);
+      await pause(backOffMs(failures), signal);
     }
   }
 }
@@ -129,4 +145,6 @@ interface Tasks {
   last: Promise<void>;
   /** True while a look waits that sees all turns so far. */
   waitingLook: boolean;
+  /** Aborted when the workspace goes. */
+  readonly abandoned: AbortController;
 }

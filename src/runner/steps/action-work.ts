@@ -59,7 +59,8 @@ export async function executeAction(
     });
     return isKept ? Outcome.WAITING : Outcome.DONE;
   } finally {
-    if (!lease.isLost) await tools.watch?.settled(action.environment?.id ?? "");
+    const environmentId = action.environment?.id ?? "";
+    await (lease.isLost ? tools.watch?.abandon(environmentId) : tools.watch?.settled(environmentId));
     // Secrets come with a lease, and go with it.
     if (isKept) await unmountSecrets(secretsFolderOf(workspace));
     else

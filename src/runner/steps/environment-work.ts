@@ -39,6 +39,7 @@ export async function executeEnvironment(
       return;
     case EnvironmentPhase.DELETED:
       await enter(EnvironmentPhase.DELETING);
+      await tools.watch?.abandon(environment.id);
       return removeWorkspace(tools.programs, workspace);
     default:
       throw new WorkFailure("phase_unknown", "the phase that is wanted is none that this runner knows");
