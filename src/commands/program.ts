@@ -20,7 +20,7 @@ import { declareRunner } from "./definitions/declare-runner.ts";
 import { declareToken } from "./definitions/declare-token.ts";
 import { ExitCode, StartError } from "./start-error.ts";
 
-/** What a failed command prints to standard error, and its exit code. */
+/** The text that a failed command prints to standard error, and its exit code. */
 export interface Failure {
   readonly text: string;
   readonly exitCode: number;

@@ -107,7 +107,7 @@ const SLOTS_PER_RUN = 100;
 /** Maximum number of agent executions that wait for a slot of a runner that are looked at. */
 const MAX_WAITING = 32;
 
-/** What a runner takes into its slots for agents. */
+/** The work that a runner takes into its slots for agents. */
 const AGENTS = create(LeaseWorkRequestSchema, { kinds: [WorkKind.AGENT], agentsWithEnvironment: true });
 
 /**

@@ -7,7 +7,7 @@ import { type Fields, readFields } from "./response-fields.ts";
  */
 export type ChecksState = "none" | "pending" | "failed" | "passed";
 
-/** What a pull request is now. */
+/** The present state of a pull request. */
 export interface PullRequestFacts {
   readonly state: "open" | "merged" | "closed";
   readonly title: string;

@@ -1,10 +1,10 @@
 import type { HostClient } from "./host-client.ts";
 
-/** What a host answered to one path, by which it can be asked whether that still holds. */
+/** A host's response to one path, by which it can be asked whether that still holds. */
 export interface RememberedAnswer {
   /** The ETag of the answer. */
   readonly etag: string;
-  /** What was read from it, as JSON. */
+  /** The part of it that was read, as JSON. */
   readonly value: unknown;
 }
 

@@ -221,7 +221,7 @@ export async function sendToRun(
   return userInput.id;
 }
 
-/** What becomes of a turn that was lost. */
+/** A decision about a turn that was lost. */
 export type LostTurnDecision = "retryTurn" | "goOn";
 
 /** Decides about the turn that a run has lost. @throws StartError */

@@ -31,7 +31,7 @@ export interface AgentProgress {
   readonly slot?: Slot.SHARED | Slot.GIVEN_BACK | undefined;
   /** From where the agent can fork its conversation; left out until it has said so. */
   readonly forkAbility?: AgentForkAbility;
-  /** Where the agent forks another conversation; left out for one that does not. */
+  /** The place at which the agent forks another conversation; left out for one that does not. */
   readonly fork?: ForkPoint;
 }
 

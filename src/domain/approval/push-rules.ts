@@ -84,7 +84,7 @@ export function pushBranchProblem(branch: string): string | undefined {
   return branchNameProblem(branch);
 }
 
-/** What an approval of a push covers; nothing of it may change afterwards. */
+/** The content that an approval of a push covers; nothing of it may change afterwards. */
 export interface PushContent {
   /** The remote, as the environment was made from it. */
   readonly remote: string;

@@ -10,7 +10,6 @@ import {
   type Permission,
   SELF,
 } from "./grants.ts";
-import { SECRET_PERMISSIONS } from "./secret-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
@@ -19,6 +18,22 @@ const OWN_TOKENS = "the caller's own tokens";
 const HOST_TOKENS = "tokens of the caller itself";
 const PREBUILDS = "prebuilds run as the caller, the project's creator or a service account";
 const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
+
+const SECRETS =
+  "of the organization and of service accounts: administrators; of a project: administrators and who made it; of a user: that user alone";
+
+/** Rows of the permissions table for secrets. */
+const SECRET_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "SecretService/CreateSecret": { permission: "create_secret", grants: MEMBERS, condition: SECRETS },
+  "SecretService/UpdateSecretValue": { permission: "update_secret", grants: MEMBERS, condition: SECRETS },
+  "SecretService/ListSecrets": {
+    permission: "list_secrets",
+    grants: MEMBERS,
+    condition:
+      "secrets of the organization and its projects, and the caller's own; administrators: those of service accounts",
+  },
+  "SecretService/DeleteSecret": { permission: "delete_secret", grants: MEMBERS, condition: SECRETS },
+};
 
 /**
  * The permissions table: the permission that each operation of the contract needs, and the roles

@@ -34,7 +34,7 @@ export interface WatchedWorkspace {
 
 export type ChangesReport = MessageInitShape<typeof ReportEnvironmentChangesRequestSchema>;
 
-/** What the runner remembers of the turns in a workspace: a state of each repository, by its place. */
+/** The runner's memory of the turns in a workspace: a state of each repository, by its place. */
 interface Turns {
   /** As the last turn found it; absent before the first turn. */
   readonly begin?: readonly (TreeState | undefined)[];

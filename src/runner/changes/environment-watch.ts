@@ -15,7 +15,7 @@ export class EnvironmentWatch {
   readonly #client: Pick<WorkClient, "reportEnvironmentChanges">;
   readonly #git: GitTools;
   readonly #log: Pick<Log, "warn">;
-  /** What is to be done for each environment, one after the other. */
+  /** The pending tasks of each environment, one after the other. */
   readonly #tasks = new Map<string, Tasks>();
   /** The secrets of the work that goes on in each environment. */
   readonly #atWork = new Map<string, Set<WatchedWorkspace["secrets"]>>();
@@ -132,7 +132,7 @@ export class EnvironmentWatch {
           this.#isKnown = false;
           return;
         }
-        // The environment is gone, or the token: whoever works in it finds out.
+        // The environment is gone, or the token: the work in it finds out.
         if (signal.aborted || classifyFailure(error) !== "transient") return;
         if (performance.now() >= until) throw error;
       }

@@ -27,7 +27,7 @@ export interface TreeState {
   readonly large: Readonly<Record<string, LargeFile>>;
 }
 
-/** What was checked out, as a state. */
+/** The checked-out commit, as a state. */
 export function checkedOutState(commit: string | undefined): TreeState {
   return { tree: commit ?? EMPTY_TREE, large: {} };
 }

@@ -48,7 +48,7 @@ export async function diffWithIndex(
   const output = await gitBytes(tools, ["diff-index", ...OPTIONS, "--patch", tree], { ...call, keepBytes });
   const sections = sectionsOf(output, keepBytes);
   return entries.map((entry) => {
-    // A file of another type is removed and made anew.
+    // A file of another type is removed and created again.
     const own = sections.splice(0, entry.status === "T" ? 2 : 1);
     const isWhole = own.length === (entry.status === "T" ? 2 : 1);
     return { ...entry, lines: lines.get(entry.path), patch: isWhole ? own.map(hunksOf).join("") : undefined };

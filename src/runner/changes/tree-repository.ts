@@ -53,7 +53,7 @@ export async function keepIndexes(workspace: Workspace, checkouts: readonly Chec
   }
 }
 
-/** Throws away what the runner knows of a repository: it looks at all files anew. */
+/** Throws away what the runner knows of a repository: it looks at all files again. */
 export async function forgetRepository(workspace: Workspace, place: number): Promise<void> {
   await rm(ownFolderOf(workspace, place), { recursive: true, force: true });
 }
@@ -77,7 +77,7 @@ export async function withTreeRepository<T>(
   return withSnapshot(tools, folder, async ({ repository, borrowed }) => {
     if (await isFull(join(own, "objects"))) await rm(own, { recursive: true, force: true });
     const objects = join(own, "objects");
-    // Written anew each time: nothing else decides which objects are read.
+    // Written again each time: nothing else decides which objects are read.
     await rm(join(objects, "info"), { recursive: true, force: true });
     await mkdir(join(objects, "info"), { recursive: true });
     await writeFile(join(objects, "info/alternates"), `${borrowed}\n`);

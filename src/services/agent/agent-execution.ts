@@ -55,7 +55,7 @@ export interface AgentExecutionStart {
   readonly parent?: { readonly id: string; readonly startKey: string | null };
   /** The conversation that it goes on with. */
   readonly earlier?: EarlierConversation | undefined;
-  /** Where its agent forks that conversation; undefined to go on with it. */
+  /** The place at which its agent forks that conversation; undefined to go on with it. */
   readonly fork?: ForkPoint | undefined;
   /** The action that it belongs to, and the key of the step that it carries out; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;

@@ -22,7 +22,7 @@ export async function readQueue(
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
 }
 
-/** Adds an input to the queue of an agent execution that has not stopped, and wakes whoever is to deliver it. */
+/** Adds an input to the queue of an agent execution that has not stopped, and wakes the stream that is to deliver it. */
 export async function queueInput(
   tx: WriteTransaction,
   stored: Pick<StoredAgentExecution, "execution" | "queueRevision" | "progress">,

@@ -28,7 +28,7 @@ export interface Continuation
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly earlier: EarlierConversation;
   readonly stored: StoredAgentExecution;
-  /** Where its agent forks the conversation; undefined for one that goes on with it. */
+  /** The place at which its agent forks the conversation; undefined for one that goes on with it. */
   readonly fork?: ForkPoint;
 }
 

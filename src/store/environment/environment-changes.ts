@@ -24,7 +24,7 @@ export interface StoredDiff {
   readonly filesLeftOut: number;
 }
 
-/** What has changed in an environment, with the values that not everybody sees. */
+/** The changes of an environment, with the values that not everybody sees. */
 export interface StoredChanges {
   readonly changes: EnvironmentChanges;
   readonly diffs: readonly StoredDiff[];

@@ -29,7 +29,7 @@ export interface EnvironmentTable {
   source_set_by?: string | null;
 }
 
-/** What has changed in an environment, as its runner reported it last. */
+/** The changes of an environment, as its runner reported it last. */
 export interface EnvironmentChangesTable {
   /** Id of the environment, which may have been removed. */
   environment_id: string;
@@ -48,7 +48,7 @@ export interface EnvironmentChangesTable {
   diffs: string;
 }
 
-/** What differs in one file. */
+/** The differences in one file. */
 export interface EnvironmentFileDiffTable {
   environment_id: string;
   organization_id: string;

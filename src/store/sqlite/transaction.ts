@@ -25,7 +25,7 @@ export class NeedsSavepoints extends StoreUnavailable {
   }
 }
 
-/** What a transaction needs of the writer. */
+/** The parts of the writer that a transaction needs. */
 export interface TransactionOptions {
   readonly turns: WriteTurns;
   /** Makes the error that a caller gets from one of the engine. */

@@ -13,7 +13,7 @@ import { sourceOfPage } from "../../source/context-url.ts";
 import { repositoryIdentity } from "../../source/repository-identity.ts";
 import { repositoryPath } from "../../source/repository-path.ts";
 
-/** Where a pull request is at its host. */
+/** The place of a pull request at its host. */
 export interface PullRequestPlace {
   /** The host as host tokens name it, with a port where it needs one. */
   readonly host: string;
@@ -96,7 +96,7 @@ export function newFollowedPullRequest(opened: OpenedByStep): FollowedPullReques
   });
 }
 
-/** What a host tells of a pull request. */
+/** A host's report on a pull request. */
 export interface PullRequestReading {
   readonly state: "open" | "merged" | "closed";
   readonly title: string;

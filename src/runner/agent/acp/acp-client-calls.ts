@@ -6,7 +6,7 @@ import type { Secrets } from "../../../domain/secrets.ts";
 import type { ToolCall } from "../agent-block.ts";
 import { startOf } from "./acp-permissions.ts";
 
-/** What an agent asks its client, the runner, to execute: a tool call without an id. */
+/** A call that an agent asks its client, the runner, to execute: a tool call without an id. */
 export interface ClientCall {
   readonly tool: string;
   readonly call: Omit<ToolCall, "id">;

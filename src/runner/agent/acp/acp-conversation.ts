@@ -17,13 +17,11 @@ import type { RunningAgent } from "../running-agent.ts";
 import { AcpChoices } from "./acp-choices.ts";
 import { forkAbilityOf, offersFork, recordTurn } from "./acp-fork.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { usableServers } from "./acp-mcp.ts";
 import type { OpenRequests } from "./acp-open-requests.ts";
 import { AcpOutput } from "./acp-output.ts";
-import { promptOf } from "./acp-prompt.ts";
 import { AcpServices } from "./acp-services.ts";
-import { type AcpPeer, type AcpSession, initialize, openSession } from "./acp-session.ts";
-import { agentIsGone, STOP_REASONS } from "./acp-turn-end.ts";
+import { type AcpPeer, type AcpSession, initialize, openSession, usableServers } from "./acp-session.ts";
+import { agentIsGone, promptOf, STOP_REASONS } from "./acp-turn.ts";
 
 /** Number of characters that are shown of an unreadable line. */
 const MAX_SHOWN_CHARACTERS = 200;

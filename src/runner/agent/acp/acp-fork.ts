@@ -11,7 +11,7 @@ export interface AcpTurn {
   readonly inputId: string;
 }
 
-/** Where a session is forked. */
+/** The place at which a session is forked. */
 export interface AcpFork {
   /** The folder of the files about the conversation. */
   readonly stateFolder: string;

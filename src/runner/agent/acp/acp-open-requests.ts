@@ -10,7 +10,7 @@ const MAX_ANSWER_BYTES = 16_777_216;
 
 interface OpenRequest {
   readonly bytes: number;
-  answerBytes: number;
+  responseBytes: number;
 }
 
 /**
@@ -22,13 +22,13 @@ export class OpenRequests {
   readonly #requests = new Map<RequestId, OpenRequest[]>();
   #count = 0;
   #bytes = 0;
-  #answerBytes = 0;
+  #responseBytes = 0;
   #isEnded = false;
   #changed = Promise.withResolvers<void>();
 
   /** Returns how many requests are open, and their bytes with those of their answers. */
   get size(): { readonly count: number; readonly bytes: number } {
-    return { count: this.#count, bytes: this.#bytes + this.#answerBytes };
+    return { count: this.#count, bytes: this.#bytes + this.#responseBytes };
   }
 
   /** Returns whether no request may be read. */
@@ -44,7 +44,7 @@ export class OpenRequests {
   }
 
   add(id: RequestId, bytes: number): void {
-    this.#requests.set(id, [...(this.#requests.get(id) ?? []), { bytes, answerBytes: 0 }]);
+    this.#requests.set(id, [...(this.#requests.get(id) ?? []), { bytes, responseBytes: 0 }]);
     this.#count++;
     this.#bytes += bytes;
   }
@@ -53,8 +53,8 @@ export class OpenRequests {
   addAnswer(id: RequestId, bytes: number): void {
     const [request] = this.#requests.get(id) ?? [];
     if (!request) return;
-    request.answerBytes += bytes;
-    this.#answerBytes += bytes;
+    request.responseBytes += bytes;
+    this.#responseBytes += bytes;
   }
 
   /** Removes a request whose answer the agent has, or nobody can give it. */
@@ -65,7 +65,7 @@ export class OpenRequests {
     else this.#requests.delete(id);
     this.#count--;
     this.#bytes -= request.bytes;
-    this.#answerBytes -= request.answerBytes;
+    this.#responseBytes -= request.responseBytes;
     this.#notify();
   }
 
@@ -82,7 +82,7 @@ export class OpenRequests {
 
   /** Resolves when a large answer may be made. */
   async waitForAnswers(): Promise<void> {
-    while (!this.#isEnded && this.#answerBytes > MAX_ANSWER_BYTES) await this.#changed.promise;
+    while (!this.#isEnded && this.#responseBytes > MAX_ANSWER_BYTES) await this.#changed.promise;
   }
 
   #notify(): void {

@@ -7,7 +7,7 @@ import { hintPullRequests, type PullRequestHint } from "../../../store/workflow/
 
 /**
  * Has the pull requests that a delivery tells of read at their host. What the delivery says of them
- * is not believed: whoever has the secret of one workflow could say it of any repository.
+ * is not believed: a caller with the secret of one workflow could say it of any repository.
  */
 export async function hintOfDelivery(
   tx: WriteTransaction,

@@ -1,4 +1,4 @@
-/** What has changed in the repositories of environments, as runners reported it last. */
+/** The changes in the repositories of environments, as runners reported it last. */
 export const name = "0036-environment-changes";
 
 /** Returns the triggers that count a table's bodies, in the form of 0019-baseline. */

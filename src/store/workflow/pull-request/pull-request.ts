@@ -194,7 +194,7 @@ export async function findDuePullRequests(db: Reader, now: number, limit: number
   return selectDue(db, { now, limit });
 }
 
-/** What an event tells of: one pull request, or the checks of a commit. */
+/** The subject of an event: one pull request, or the checks of a commit. */
 export type PullRequestHint =
   | { readonly number: number }
   /** Of the repository's pull requests, those whose newest commit this is. */

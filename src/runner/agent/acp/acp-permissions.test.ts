@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "@jest/globals";
 import { Secrets } from "../../../domain/secrets.ts";
-import { KnownCalls } from "./acp-known-calls.ts";
+import { KnownCalls } from "./acp-permissions.ts";
 
 const knownCalls = () => new KnownCalls(new Secrets());
 
