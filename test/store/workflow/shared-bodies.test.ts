@@ -14,7 +14,7 @@ import { executionBody, executionOfRow } from "../../../src/store/workflow/workf
 const bodyOf = (id: string) => toBody(WorkflowExecutionSchema, create(WorkflowExecutionSchema, { id }));
 
 describe("a shared body", () => {
-  test("is read as any other, and once", () => {
+  test("is read like every other, and once", () => {
     const read = sharedFromBody(WorkflowExecutionSchema);
     expect(read(bodyOf("one"))).toEqual(fromBody(WorkflowExecutionSchema, bodyOf("one")));
     expect(read(bodyOf("one"))).toBe(read(bodyOf("one")));
