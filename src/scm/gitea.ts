@@ -1,16 +1,9 @@
-import { ScmFailure } from "./failure.ts";
 import { type ChecksState, readPullRequestFacts } from "./followed-pull-request.ts";
+import { isOwn, pullRequest, twoParts } from "./github.ts";
 import { type HostApi, type HostPullRequest, hasNextLink } from "./host-api.ts";
 import type { HostClient } from "./host-client.ts";
 import { RememberingReader } from "./host-memory.ts";
-import {
-  type Fields,
-  linkIn,
-  numberIn,
-  readFields,
-  readFieldsList,
-  repositoryIn,
-} from "./response-fields.ts";
+import { readFields, readFieldsList, repositoryIn } from "./response-fields.ts";
 
 /** The host's own maximum, unless its operator chose another. */
 const PAGE_SIZE = 50;
@@ -105,23 +98,4 @@ const CHECKS: Readonly<Record<string, ChecksState>> = {
 function commitStatus(body: unknown): ChecksState {
   const { state, total_count } = readFields(body);
   return total_count === 0 ? "none" : (CHECKS[String(state)] ?? "none");
-}
-
-/** Returns whether the branch is one of the repository itself; a fork's can have the same name. */
-function isOwn({ head, base }: Fields): boolean {
-  const id = readFields(readFields(head).repo).id;
-  return id !== undefined && id === readFields(readFields(base).repo).id;
-}
-
-function pullRequest(host: string, from: Fields): HostPullRequest {
-  return {
-    url: linkIn(host, from, "html_url"),
-    number: numberIn(host, from, "number"),
-    base: String(readFields(from.base).ref),
-  };
-}
-
-function twoParts(host: string, repository: string): string {
-  if (repository.split("/").length === 2) return repository;
-  throw new ScmFailure("not_found", host, `has repositories of the form owner/name, not ${repository}`);
 }

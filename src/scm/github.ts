@@ -103,13 +103,14 @@ function commitStatus(host: string, body: unknown): ChecksState {
   return from.state === "pending" ? "pending" : "failed";
 }
 
-/** Returns whether the branch is one of the repository itself; a fork's can have the same name. */
-function isOwn({ head, base }: Fields): boolean {
+/** Returns whether the branch of a pull request, in the form of GitHub and Gitea, is one of the repository itself; a fork's can have the same name. */
+export function isOwn({ head, base }: Fields): boolean {
   const id = readFields(readFields(head).repo).id;
   return id !== undefined && id === readFields(readFields(base).repo).id;
 }
 
-function pullRequest(host: string, from: Fields): HostPullRequest {
+/** Reads a pull request in the form of GitHub and Gitea. @throws ScmFailure */
+export function pullRequest(host: string, from: Fields): HostPullRequest {
   return {
     url: linkIn(host, from, "html_url"),
     number: numberIn(host, from, "number"),
@@ -117,7 +118,8 @@ function pullRequest(host: string, from: Fields): HostPullRequest {
   };
 }
 
-function twoParts(host: string, repository: string): string {
+/** Returns a path of the form owner/name. @throws ScmFailure not_found for another form */
+export function twoParts(host: string, repository: string): string {
   if (repository.split("/").length === 2) return repository;
   throw new ScmFailure("not_found", host, `has repositories of the form owner/name, not ${repository}`);
 }
