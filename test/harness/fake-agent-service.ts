@@ -74,7 +74,10 @@ export interface RunningAgent {
   output(): string[];
   /** Returns the reported states, in order. */
   states(): string[];
-  /** Resolves once the condition holds, which is evaluated after each report. */
+  /**
+   * Resolves once the condition holds, which is evaluated after each report;
+   * rejects when the runner's part ends before.
+   */
   until(holds: () => boolean): Promise<void>;
   /** Resolves when the runner's part ends, with its error or undefined. */
   readonly ended: Promise<unknown>;
@@ -184,15 +187,19 @@ export async function startRunningAgent(
     output: () => blocks.map((block) => `${block.block.case}: ${wordsOf(block)}`),
     states: () => reports.filter(({ state }) => state !== State.UNSPECIFIED).map(({ state }) => State[state]),
     until(holds) {
-      return new Promise((resolve) => {
-        const look = () => {
-          if (!holds()) return;
-          checks.delete(look);
-          resolve();
-        };
-        checks.add(look);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const look = () => {
+        if (!holds()) return;
+        checks.delete(look);
+        resolve();
+      };
+      checks.add(look);
+      look();
+      ended.then((cause) => {
         look();
+        reject(new Error("the runner's part ended before what was waited for", { cause }));
       });
+      return promise;
     },
     ended,
   };

@@ -130,7 +130,8 @@ describe("an agent of the protocol", () => {
 });
 
 test("an agent of plain text can always go on between turns, and is not started until the next", async () => {
-  const command = ["sh", "-c", "echo turn $CHARTROOM_AGENT_STARTS"];
+  // It reads its prompt: a program that has ended before has not taken its input.
+  const command = ["sh", "-c", "cat > /dev/null; echo turn $CHARTROOM_AGENT_STARTS"];
   const first = await start({ command, form: AgentForm.TEXT });
   await ask(first, "one");
   expect(claims(first)).toEqual([true]);
