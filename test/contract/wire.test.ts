@@ -155,6 +155,8 @@ const OWN_TYPES = [
   "PullRequest.Origin",
   "PullRequestChecks",
   "PullRequestFollowing",
+  "PushRules",
+  "PushRules.Rule",
   "RedeliverWorkflowTriggerEventRequest",
   "RedeliverWorkflowTriggerEventResponse",
   "RemoveMemberRequest",
