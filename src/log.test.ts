@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text as textOf } from "node:stream/consumers";
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
+import { createLog } from "./log.ts";
 
 const SECRET = "made-up-credential";
 
@@ -47,6 +49,17 @@ test("no credential inside a fact is written, at any level and beside plain fact
     call: { token: { id: "kept" } },
   });
   expect(lines[3]).toMatchObject({ level: "error", plain: 1, err: { type: "Error", message: "broken" } });
+});
+
+test("logs that are written elsewhere than to standard error do not mix their lines", async () => {
+  const [ofOne, ofOther]: [string[], string[]] = [[], []];
+  const one = createLog("info", (lines) => void ofOne.push(lines));
+  const other = createLog("info", (lines) => void ofOther.push(lines));
+  one.info({}, "of the one");
+  other.warn({}, "of the other");
+  expect([ofOne, ofOther]).toEqual([[], [expect.stringMatching(/^\{"level":"warn",.*of the other"\}\n$/)]]);
+  await setImmediate();
+  expect(ofOne).toEqual([expect.stringMatching(/^\{"level":"info",.*of the one"\}\n$/)]);
 });
 
 describe("no line is lost by a process that ends in the turn in which it was logged", () => {

@@ -7,6 +7,9 @@ export interface Log {
   error(facts: object, message: string): void;
 }
 
+/** Writes whole lines of a log. */
+export type WriteLines = (lines: string) => void;
+
 /** Nothing puts a header into a line today; if anything ever does, the credential is not in it. */
 const REDACTED = ["*.authorization", "*.headers.authorization", "*.token.value", "*.secret"];
 
@@ -14,37 +17,52 @@ const standardError = pino.destination({ dest: 2, sync: true });
 // A log that cannot be written, as on a full disk, must not end the server; the lines are lost.
 standardError.on("error", () => {});
 
-/** Lines that are written when this turn of the event loop ends; empty when there are none. */
-let pendingLines = "";
+/** The lines that are written when this turn of the event loop ends. */
+interface Lines {
+  add(line: string): void;
+  flush(): void;
+}
+
+/** Collects lines: one write for each costs more than making the line, and under load a turn has many. */
+function collect(write: WriteLines): Lines {
+  let pending = "";
+  const flush = () => {
+    if (pending === "") return;
+    const lines = pending;
+    pending = "";
+    write(lines);
+  };
+  return {
+    add(line) {
+      if (pending === "") setImmediate(flush);
+      pending += line;
+    },
+    flush,
+  };
+}
+
+const ofProcess = collect((lines) => void standardError.write(lines));
 
 /** Writes the collected lines; to be called when the process ends, so that its last lines are not lost. */
-export function flushLog(): void {
-  if (pendingLines === "") return;
-  const lines = pendingLines;
-  pendingLines = "";
-  standardError.write(lines);
-}
-
-/** Collects a line: one write for each costs more than making the line, and under load a turn has many. */
-function collect(line: string): void {
-  if (pendingLines === "") setImmediate(flushLog);
-  pendingLines += line;
-}
+export const flushLog = ofProcess.flush;
 
 /**
  * Creates a log of structured lines, one JSON object each, on standard error;
  * standard output belongs to people. A process that is killed may lose the calls
  * of its current turn of the event loop; warnings and errors are written at once.
+ *
+ * @param write takes the lines instead of standard error, of a process that runs several servers
  */
-export function createLog(level: string): Log {
+export function createLog(level: string, write?: WriteLines): Log {
+  const lines = write ? collect(write) : ofProcess;
   const options: LoggerOptions = {
     level,
     base: null,
     timestamp,
     formatters: { level: (label) => ({ level: label }) },
   };
-  const flat = pino(options, { write: collect });
-  const redacting = pino({ ...options, redact: REDACTED }, { write: collect });
+  const flat = pino(options, { write: lines.add });
+  const redacting = pino({ ...options, redact: REDACTED }, { write: lines.add });
   // Every redacted path is inside an object. A line of plain values, such as that of each call, has
   // none, and the search in each value would cost more than writing it.
   const loggerOf = (facts: object) => (Object.values(facts).some(isObject) ? redacting : flat);
@@ -52,11 +70,11 @@ export function createLog(level: string): Log {
     info: (facts, message) => loggerOf(facts).info(facts, message),
     warn(facts, message) {
       loggerOf(facts).warn(facts, message);
-      flushLog();
+      lines.flush();
     },
     error(facts, message) {
       loggerOf(facts).error(facts, message);
-      flushLog();
+      lines.flush();
     },
   };
 }

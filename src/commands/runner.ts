@@ -18,7 +18,7 @@ import { runnerStateDir } from "./state-folder.ts";
  */
 export async function runRunner(config: RunnerConfig, terminal: Terminal): Promise<RunningService> {
   checkSshKey(config);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, terminal.writeLog);
   const folders = resolveFolders(config, terminal, log);
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),

@@ -28,7 +28,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
     throw new StartError(`another server already uses the data folder ${config.dataDir}`);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, terminal.writeLog);
   const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
   const onMigratedRows = (table: string, done: number, total: number) =>

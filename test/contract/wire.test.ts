@@ -155,8 +155,6 @@ const OWN_TYPES = [
   "PullRequest.Origin",
   "PullRequestChecks",
   "PullRequestFollowing",
-  "PushRules",
-  "PushRules.Rule",
   "RedeliverWorkflowTriggerEventRequest",
   "RedeliverWorkflowTriggerEventResponse",
   "RemoveMemberRequest",

@@ -9,7 +9,7 @@ import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { insertEnvironmentToken, insertServiceAccountToken } from "../harness/machine-token.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { runCommand, runHostedCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { bearer } from "./speak/connect.ts";
 
 let server: TestServer;
@@ -35,7 +35,9 @@ const block = (accountId: string, reason = "left the team", token?: string) =>
 const unblock = (accountId: string, token?: string) =>
   post(server, "AccountService/UnblockAccount", { accountId }, token);
 const whoAmI = (token: string) => post(server, "IdentityService/GetAuthenticatedIdentity", {}, token);
-const command = (...args: string[]) => runCommand([...args, "--data-dir", server.dataDir]);
+const command = (...args: string[]) => runHostedCommand([...args, "--data-dir", server.dataDir]);
+/** Runs it as a program: each command once. */
+const program = (...args: string[]) => runCommand([...args, "--data-dir", server.dataDir]);
 const outcome = (answer: Answer) => [answer.status, reasonOf(answer)];
 
 const BLOCKED = [403, "ACCOUNT_BLOCKED"];
@@ -69,7 +71,7 @@ describe("a blocked account", () => {
       const of = { organizationId, creatorAccountId: person.accountId, description: "nightly" };
       serviceAccountToken = await insertServiceAccountToken(store, keys, of);
     });
-    const added = await command("subscription", "add", "--account", person.accountId, "--name", "large");
+    const added = await program("subscription", "add", "--account", person.accountId, "--name", "large");
     expect([added.code, added.stderr]).toEqual([0, ""]);
     for (const token of [person.token, environmentToken, serviceAccountToken.value]) {
       expect((await whoAmI(token)).status).toBe(200);
@@ -249,7 +251,7 @@ describe("the operator", () => {
   test("blocks and unblocks any account beside the running server", async () => {
     const person = await join();
     await command("subscription", "add", "--account", `person${people}@example.org`, "--name", "small");
-    const blocked = await command(
+    const blocked = await program(
       "account",
       "block",
       `person${people}@example.org`,
@@ -265,7 +267,7 @@ describe("the operator", () => {
     expect((await command("account", "block", person.accountId, "--reason", "again")).stdout).toBe(
       blocked.stdout,
     );
-    const unblocked = await command("account", "unblock", person.accountId.toUpperCase());
+    const unblocked = await program("account", "unblock", person.accountId.toUpperCase());
     expect(unblocked.stdout).toBe(`person${people}@example.org has access again\n`);
     expect((await whoAmI(person.token)).status).toBe(200);
   });

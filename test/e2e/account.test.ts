@@ -2,7 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+} from "../harness/server.ts";
 
 let server: ReachableServer;
 let organizationId: string;
@@ -101,7 +107,8 @@ describe("GetAccount", () => {
 });
 
 describe("the command line", () => {
-  const command = (...args: string[]) => runCommand([...args, "--data-dir", server.dataDir]);
+  const command = (...args: string[]) => runHostedCommand([...args, "--data-dir", server.dataDir]);
+  const program = (...args: string[]) => runCommand([...args, "--data-dir", server.dataDir]);
 
   test("adds a member with an account, and prints a first token that works at once", async () => {
     const added = await command(
@@ -137,12 +144,12 @@ describe("the command line", () => {
   });
 
   test("creates organizations that share the server, and lists them", async () => {
-    const made = await command("organization", "create", "--name", "A third", "--email", "third@example.org");
+    const made = await program("organization", "create", "--name", "A third", "--email", "third@example.org");
     expect([made.code, made.stderr]).toEqual([0, ""]);
     const token = /cr_pat_\w+/.exec(made.stdout)?.[0] ?? "";
     const found = await account(token);
     expect(found.memberships.map((each: Answer["body"]) => each.organizationName)).toEqual(["A third"]);
-    const listed = await command("organization", "list");
+    const listed = await program("organization", "list");
     expect(listed.stdout).toMatch(new RegExp(`^${found.organizationId} +[1-9]\\d*  A third$`, "m"));
     expect(listed.stdout).toMatch(new RegExp(`^${organizationId} +[1-9]\\d*  My organization$`, "m"));
     const refused = await command("organization", "create", "--name", "A", "--email", "a@example.org");

@@ -3,7 +3,12 @@ import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
 import { runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -40,7 +45,7 @@ test("an agent of the protocol goes on with its session after its runner was kil
   await conversation.untilOutput("working");
   await kill();
   await expireAllLeases(server);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   await conversation.say("three", "remember");
   await until(conversation.output, (said) => said.at(-1) === "echo the first words");
   await conversation.untilIdle();
@@ -67,7 +72,7 @@ test("an agent is told of the MCP servers that it was registered with", async ()
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("agents of the form acp")]);
   expect((await add("acp")).code).toBe(0);
   await runHostedCommand(["agent", "default", "scripted", ...data]);
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", "show");
   await conversation.untilIdle();

@@ -7,9 +7,20 @@ import { approvals, decide, onlyPending } from "../harness/approvals.ts";
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
 import { ACP_AGENT, call } from "../harness/scripted-acp-agent.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import {
+  type HostedOptions,
+  type ReachableServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
@@ -19,8 +30,10 @@ afterEach(async () => {
 });
 afterAll(stopAll);
 
-async function place(): Promise<TestServer> {
-  const server = await startServer({ args: LONG_LEASES });
+async function place<Server extends ReachableServer>(
+  start: (options: HostedOptions) => Promise<Server>,
+): Promise<Server> {
+  const server = await start({ args: LONG_LEASES });
   const command = [process.execPath, ACP_AGENT, JSON.stringify({ resume: true })];
   await addDefaultAgent(server, "scripted", "acp", command);
   return server;
@@ -52,8 +65,8 @@ const words = ({ blocks }: Conversation) =>
   blocks.map(({ block }) => (block.case === "text" ? block.value.content : "")).join("");
 
 test("an agent asks for tool calls, and goes on by what the policy and people say", async () => {
-  const server = await place();
-  await startRegisteredRunner(server);
+  const server = await place(startHostedServer);
+  await startRegisteredHostedRunner(server);
   const rule = { kinds: ["TOOL_KIND_FETCH"], effect: "EFFECT_DENY", reason: "no network" };
   const { organizationId } = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
   const agentPolicy = { approvals: { rules: [rule] } };
@@ -108,8 +121,8 @@ test("an agent asks for tool calls, and goes on by what the policy and people sa
 });
 
 test("a question is answered by a person, and a command is carried out once somebody approves it", async () => {
-  const server = await place();
-  await startRegisteredRunner(server);
+  const server = await place(startHostedServer);
+  await startRegisteredHostedRunner(server);
   const conversation = await startConversation(server);
   const requestedSchema = { type: "object", properties: { port: { type: "integer" } }, required: ["port"] };
   const file = join(server.dataDir, "made");
@@ -137,8 +150,8 @@ test("a question is answered by a person, and a command is carried out once some
 });
 
 test("a turn that is cancelled while somebody is asked cancels what it has asked for", async () => {
-  const server = await place();
-  await startRegisteredRunner(server);
+  const server = await place(startHostedServer);
+  await startRegisteredHostedRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", asking("make", "execute", "make"));
   const asked = await onlyPending(server);
@@ -165,7 +178,7 @@ test("a turn that is cancelled while somebody is asked cancels what it has asked
 });
 
 test("a runner that is killed while somebody is asked loses nothing, and asks nobody again", async () => {
-  const server = await place();
+  const server = await place(startHostedServer);
   const { kill, stateDir } = await startRegisteredRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", asking("make", "execute", "make"));
@@ -173,7 +186,7 @@ test("a runner that is killed while somebody is asked loses nothing, and asks no
   await kill();
   await expireAllLeases(server);
   expect((await onlyPending(server)).id).toBe(asked.id);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   // The agent goes on with its session, and asks for what it still wants to do.
   await conversation.say("two", asking("make", "execute", "make"));
   await until(
@@ -187,10 +200,10 @@ test("a runner that is killed while somebody is asked loses nothing, and asks no
 });
 
 test("a server that is killed while somebody is asked, and once more after the decision, loses nothing", async () => {
-  const first = await place();
+  const first = await place(startServer);
   const { token } = first;
   const proxy = await startServerProxy(first);
-  await startRegisteredRunner({ ...first, url: proxy.url });
+  await startRegisteredHostedRunner({ ...first, url: proxy.url });
   const conversation = await startConversation({ url: proxy.url, token });
   await conversation.say("one", asking("make", "execute", "make"));
   const asked = await onlyPending(first);
@@ -199,7 +212,7 @@ test("a server that is killed while somebody is asked, and once more after the d
   const second = { ...(await startServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
   await decide(second, await onlyPending(second));
   await second.kill();
-  const third = { ...(await startServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
+  const third = { ...(await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
   proxy.forwardTo(third);
   await conversation.untilIdle();
   expect(words(conversation)).toBe(`${selected("once")}\n`);

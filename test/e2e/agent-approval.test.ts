@@ -3,8 +3,20 @@ import { afterAll, afterEach, expect, test } from "@jest/globals";
 import { addScriptedAgent, closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import { approvals, decide, onlyPending } from "../harness/approvals.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { startServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
+import {
+  type HostedOptions,
+  type ReachableServer,
+  startHostedServer,
+  startServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
 import { until } from "../harness/until.ts";
 
@@ -14,15 +26,17 @@ afterEach(async () => {
 });
 afterAll(stopAll);
 
-async function place() {
-  const server = await startServer({ args: LONG_LEASES });
+async function place<Server extends ReachableServer>(
+  start: (options: HostedOptions) => Promise<Server>,
+): Promise<Server> {
+  const server = await start({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   return server;
 }
 
 test("an agent asks, and is told in its turn what people and the policy have decided", async () => {
-  const server = await place();
-  await startRegisteredRunner(server);
+  const server = await place(startHostedServer);
+  await startRegisteredHostedRunner(server);
   const conversation = await startConversation(server);
   await conversation.say(
     "one",
@@ -58,10 +72,10 @@ test("an agent asks, and is told in its turn what people and the policy have dec
 });
 
 test("a server that is killed while somebody is asked, and once more after the decision, loses nothing", async () => {
-  const first = await place();
+  const first = await place(startServer);
   const { token } = first;
   const proxy = await startServerProxy(first);
-  await startRegisteredRunner({ ...first, url: proxy.url });
+  await startRegisteredHostedRunner({ ...first, url: proxy.url });
   const conversation = await startConversation({ url: proxy.url, token });
   await conversation.say("one", "ask x execute make");
   const asked = await onlyPending(first);
@@ -71,7 +85,7 @@ test("a server that is killed while somebody is asked, and once more after the d
   expect((await onlyPending(second)).id).toBe(asked.id);
   await decide(second, asked);
   await second.kill();
-  const third = { ...(await startServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
+  const third = { ...(await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
   proxy.forwardTo(third);
   await conversation.untilOutput("x: is allowed: yes");
   await conversation.untilIdle();
@@ -80,7 +94,7 @@ test("a server that is killed while somebody is asked, and once more after the d
 });
 
 test("a runner that is lost while somebody is asked does not ask again", async () => {
-  const server = await place();
+  const server = await place(startHostedServer);
   const { kill, stateDir } = await startRegisteredRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", "ask x execute make");
@@ -88,7 +102,7 @@ test("a runner that is lost while somebody is asked does not ask again", async (
   await kill();
   await expireAllLeases(server);
   expect((await onlyPending(server)).id).toBe(asked.id);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   // The new process of the agent knows nothing of the turn; it asks for the same again.
   await conversation.say("two", "ask x execute make");
   await until(
@@ -103,7 +117,7 @@ test("a runner that is lost while somebody is asked does not ask again", async (
 });
 
 test("a decision that comes while no runner holds the run is there for the next", async () => {
-  const server = await place();
+  const server = await place(startHostedServer);
   const { kill, stateDir } = await startRegisteredRunner(server);
   const conversation = await startConversation(server);
   await conversation.say("one", "ask x execute make");
@@ -111,7 +125,7 @@ test("a decision that comes while no runner holds the run is there for the next"
   await kill();
   await expireAllLeases(server);
   await decide(server, asked);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   await conversation.say("two", "ask x execute make");
   await conversation.untilOutput("x: is allowed: yes");
   await conversation.untilIdle();

@@ -12,10 +12,10 @@ import {
   startConversation,
 } from "../harness/agent-conversation.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
-  runCommand,
+  runHostedCommand,
   startHostedServer,
   stopAll,
   temporaryFolder,
@@ -28,7 +28,7 @@ const chats: ChildProcess[] = [];
 beforeAll(async () => {
   server = await startHostedServer();
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+  await startRegisteredHostedRunner(server, { args: ["--agent-slots", "20"] });
 });
 afterAll(async () => {
   for (const { pid } of chats) if (pid !== undefined) process.kill(pid, "SIGKILL");
@@ -186,7 +186,7 @@ describe("a chat on a pipe", () => {
       1,
       expect.stringMatching(/^chartroom: .*there is none, or it is not open to you/),
     ]);
-    const wrong = await runCommand(["agent", "chat", nobody.id, "--server", "nowhere"], {
+    const wrong = await runHostedCommand(["agent", "chat", nobody.id, "--server", "nowhere"], {
       CHARTROOM_TOKEN: "x",
     });
     expect(wrong.stderr).toMatch(/--server must be an http or https URL/);

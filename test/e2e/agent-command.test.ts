@@ -5,7 +5,13 @@ import { AGENT_PRESETS } from "../../src/commands/agent-presets.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { ROOT } from "../harness/program.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+} from "../harness/server.ts";
 
 let server: ReachableServer;
 let organization: { organizationId: string; token: string };
@@ -15,10 +21,17 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-const agent = (...words: string[]) => runCommand(["agent", ...words, "--data-dir", server.dataDir]);
+const line = (words: readonly string[]) => ["agent", ...words, "--data-dir", server.dataDir];
+const agent = (...words: string[]) => runHostedCommand(line(words));
 /** What a command that must succeed printed. */
 const printed = async (...words: string[]): Promise<string> => {
   const { code, stdout, stderr } = await agent(...words);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
+};
+/** What it printed as a program: each command once. */
+const programPrinted = async (...words: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await runCommand(line(words));
   expect([code, stderr]).toEqual([0, ""]);
   return stdout;
 };
@@ -27,7 +40,7 @@ const seen = async (token: string) => (await post(server, "AgentService/ListAgen
 
 describe("npx chartroom agent", () => {
   test("registers agents beside the running server, for everybody or for one organization", async () => {
-    const common = await printed("add", "Coder", "--command", '["sh", "-c", "cat"]', "--default");
+    const common = await programPrinted("add", "Coder", "--command", '["sh", "-c", "cat"]', "--default");
     expect(common).toMatch(/^agent [0-9a-f-]{36}\n$/);
     const more = ["--description", "reads", "--form", "json-lines", "--takes-settings"];
     await printed("add", "Reader", "--command", "cat -u", "--organization", "Harbour", ...more);
@@ -36,7 +49,7 @@ describe("npx chartroom agent", () => {
       { name: "Coder", own: false, default: true, takesSettings: false },
       { name: "Reader", own: true, default: false, takesSettings: true, description: "reads" },
     ]);
-    const lines = (await printed("list")).split("\n");
+    const lines = (await programPrinted("list")).split("\n");
     expect(lines.filter(Boolean).map((line) => line.split("  ").slice(1))).toEqual([
       ["Coder", "all", "text", '["sh","-c","cat"]', "default"],
       ["Reader", organization.organizationId, "json-lines", '["cat","-u"]'],
@@ -44,7 +57,7 @@ describe("npx chartroom agent", () => {
   });
 
   test("says which one is used where none is named, and takes agents off again", async () => {
-    expect(await printed("default", "Reader", "--organization", organization.organizationId)).toBe(
+    expect(await programPrinted("default", "Reader", "--organization", organization.organizationId)).toBe(
       "Reader is the default agent\n",
     );
     const reader = (await seen(organization.token))[1];
@@ -57,7 +70,7 @@ describe("npx chartroom agent", () => {
       organization.token,
     );
     expect(found.body.agentExecution.spec.agentId).toBe(reader.id);
-    expect(await printed("remove", reader.id, "--organization", "Harbour")).toMatch(
+    expect(await programPrinted("remove", reader.id, "--organization", "Harbour")).toMatch(
       /is registered no more\n$/,
     );
     expect(await seen(organization.token)).toMatchObject([{ name: "Coder" }]);

@@ -13,7 +13,7 @@ import {
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type HostedRunner, startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
@@ -25,7 +25,7 @@ const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 let server: ReachableServer;
-let runner: RunnerProcess;
+let runner: HostedRunner;
 let repository: BareRepository;
 let logFile: string;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ beforeAll(async () => {
   logFile = join(temporaryFolder(), "got");
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   await addScriptedAgent(server, logFile);
-  runner = await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+  runner = await startRegisteredHostedRunner(server, { args: ["--agent-slots", "20"] });
 });
 afterAll(async () => {
   closeConversations();

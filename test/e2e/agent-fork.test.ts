@@ -12,8 +12,20 @@ import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
+import {
+  type HostedServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterEach(async () => {
@@ -22,22 +34,22 @@ afterEach(async () => {
 });
 afterAll(stopAll);
 
-async function addAgent(server: TestServer, form: string, ...command: readonly string[]): Promise<void> {
+async function addAgent(server: HostedServer, form: string, ...command: readonly string[]): Promise<void> {
   const words = JSON.stringify([process.execPath, join(ROOT, command[0] ?? ""), ...command.slice(1)]);
   const options = ["--form", form, "--command", words, "--default", "--data-dir", server.dataDir];
-  const { code, stderr } = await runCommand(["agent", "add", form, ...options]);
+  const { code, stderr } = await runHostedCommand(["agent", "add", form, ...options]);
   expect([code, stderr]).toEqual([0, ""]);
 }
-const addAcpAgent = (server: TestServer, options: object) =>
+const addAcpAgent = (server: HostedServer, options: object) =>
   addAgent(server, "acp", "test/harness/acp-agent.ts", JSON.stringify(options));
 const says = (content: string) => ({ userInput: { inputs: [{ text: { content } }] } });
 
-async function fork(server: TestServer, { id }: Conversation, more: object = {}): Promise<Conversation> {
+async function fork(server: HostedServer, { id }: Conversation, more: object = {}): Promise<Conversation> {
   const request = { agentExecutionId: id, ...more };
   const { agentExecutionId } = await succeeded(post(server, "AgentService/ForkAgentExecution", request));
   return conversationOf(server, agentExecutionId);
 }
-async function refusal(server: TestServer, { id }: Conversation, more: object = {}): Promise<string> {
+async function refusal(server: HostedServer, { id }: Conversation, more: object = {}): Promise<string> {
   const { body } = await post(server, "AgentService/ForkAgentExecution", { agentExecutionId: id, ...more });
   return `${body.code}: ${body.message}`;
 }
@@ -46,7 +58,7 @@ const numbered = ({ blocks, output }: Conversation) =>
   blocks.map(({ sequence }, index) => `${sequence} ${output()[index]}`);
 
 test("an agent of JSON lines forks any turn of a conversation, which goes on untouched", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAgent(server, "json-lines", "test/harness/forking-agent.ts");
   const runner = await startRegisteredRunner(server);
   const first = await startConversation(server, { name: "Mend it", holdAfterLostTurn: true });
@@ -73,7 +85,7 @@ test("an agent of JSON lines forks any turn of a conversation, which goes on unt
   // A fork is resumed like any other run, and its runner may be lost.
   await runner.kill();
   await expireAllLeases(server);
-  startRunnerProcess(server, { stateDir: runner.stateDir });
+  await startHostedRunner(server, { stateDir: runner.stateDir });
   await branch.say("again", "again");
   await branch.untilOutput("one, two, other, again");
   await branch.stop();
@@ -86,9 +98,9 @@ test("an agent of JSON lines forks any turn of a conversation, which goes on unt
 });
 
 test("an agent of the protocol forks its session from the end, also of a run that has stopped", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, { fork: true, resume: true });
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server, says("echo one"));
   await first.untilOutput("one");
   await first.untilIdle();
@@ -118,10 +130,10 @@ test("an agent of the protocol forks its session from the end, also of a run tha
 });
 
 test("a fork fails, and says so, where the run has gone on before its agent has forked", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, { fork: true });
   // One slot: the fork waits for it.
-  await startRegisteredRunner(server, { args: ["--agent-slots", "1"] });
+  await startRegisteredHostedRunner(server, { args: ["--agent-slots", "1"] });
   const first = await startConversation(server, says("echo one"));
   await first.untilOutput("one");
   await first.untilIdle();
@@ -137,9 +149,9 @@ test("a fork fails, and says so, where the run has gone on before its agent has 
 });
 
 test("what an agent cannot do is refused with the reason", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, {});
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server);
   expect(await refusal(server, first)).toMatch(/^failed_precondition: .*has not reported that it can fork/);
   await first.untilPhase("WAITING_FOR_INPUT");
@@ -153,9 +165,9 @@ test("what an agent cannot do is refused with the reason", async () => {
 });
 
 test("a run of another kind of agent says nothing of forks, and the command tells why", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server, says("echo one"));
   await first.untilOutput("one");
   const settings = { CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token };
@@ -164,9 +176,9 @@ test("a run of another kind of agent says nothing of forks, and the command tell
 });
 
 test("100 forks under one idempotency key are one, and the command makes another", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addAgent(server, "json-lines", "test/harness/forking-agent.ts");
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server);
   await first.say("one", "one");
   await first.untilIdle();

@@ -9,8 +9,15 @@ import {
 } from "../harness/agent-conversation.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startHostedRunner, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterEach(async () => {
@@ -22,7 +29,7 @@ afterAll(stopAll);
 const LOST = "error: the runner was lost in the middle of a turn";
 
 /** Starts a run that loses a turn with its runner, which comes back; with a message that waits. */
-async function loseTurn(server: TestServer, options: object): Promise<Conversation> {
+async function loseTurn(server: ReachableServer, options: object): Promise<Conversation> {
   const runner = await startRegisteredRunner(server);
   const conversation = await startConversation(server, options);
   await conversation.say("first", "echo before");
@@ -32,15 +39,15 @@ async function loseTurn(server: TestServer, options: object): Promise<Conversati
   await conversation.say("next", "echo next");
   await runner.kill();
   await expireAllLeases(server);
-  startRunnerProcess(server, { stateDir: runner.stateDir });
+  await startHostedRunner(server, { stateDir: runner.stateDir });
   return conversation;
 }
 
-const command = (server: TestServer, ...args: readonly string[]) =>
+const command = (server: ReachableServer, ...args: readonly string[]) =>
   runCommand(["run", ...args], { CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token });
 
 test("a turn that is lost with its runner is asked for again, by the command, and the queue holds until then", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const logFile = join(temporaryFolder(), "got");
   await addScriptedAgent(server, logFile);
   const conversation = await loseTurn(server, { holdAfterLostTurn: true });
@@ -68,14 +75,14 @@ test("a turn that is lost with its runner is asked for again, by the command, an
 });
 
 test("an agent of the protocol is asked again for a lost turn, or goes on without it", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   const program = JSON.stringify([
     process.execPath,
     join(ROOT, "test/harness/acp-agent.ts"),
     JSON.stringify({ resume: true }),
   ]);
   const options = ["--form", "acp", "--command", program, "--default", "--data-dir", server.dataDir];
-  expect((await runCommand(["agent", "add", "acp", ...options])).code).toBe(0);
+  expect((await runHostedCommand(["agent", "add", "acp", ...options])).code).toBe(0);
   const conversation = await loseTurn(server, { holdAfterLostTurn: true });
   await conversation.untilPhase("WAITING_FOR_INPUT");
   await conversation.send({ controlInput: { retryTurn: {} } });
@@ -90,7 +97,7 @@ test("an agent of the protocol is asked again for a lost turn, or goes on withou
 });
 
 test("without the option a run goes on by itself after a lost turn, as ever", async () => {
-  const server = await startServer({ args: LONG_LEASES });
+  const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   const conversation = await loseTurn(server, {});
   await conversation.untilOutput("next");

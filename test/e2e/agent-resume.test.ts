@@ -12,7 +12,12 @@ import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { ROOT } from "../harness/program.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
 import {
   type ReachableServer,
   startHostedServer,
@@ -61,7 +66,7 @@ test.each([["resume"], ["load"]])(
   async (ability) => {
     const server = await startHostedServer({ args: LONG_LEASES });
     await addAcpAgent(server, { [ability]: true });
-    await startRegisteredRunner(server);
+    await startRegisteredHostedRunner(server);
     const first = await startConversation(server, { name: "Mend it", ...says("echo the first words") });
     await first.untilOutput("the first words");
     const second = await resume(server, await stopped(first), says("remember"));
@@ -93,7 +98,7 @@ test.each([["resume"], ["load"]])(
 test("a run whose agent cannot go on with the session fails and says so", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
   await addAcpAgent(server, {});
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server, says("echo words"));
   await first.untilOutput("words");
   const second = await resume(server, await stopped(first), says("echo more"));
@@ -106,7 +111,7 @@ test("a run whose agent cannot go on with the session fails and says so", async 
 test("an agent of JSON lines is told the conversation that it goes on with", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server, says("echo one"));
   await first.untilOutput("one");
   const second = await resume(server, await stopped(first), says("show"));
@@ -127,7 +132,7 @@ test("a program of plain text goes on by the recipe of the page", async () => {
     'if [ "$CHARTROOM_AGENT_STARTS" = 1 ]; then set -- --session; else set -- --resume; fi; ' +
     `exec sh -c '${coder.replaceAll("'", `'\\''`)}' coder --print "$@" "$CHARTROOM_AGENT_CONVERSATION_ID"`;
   await addDefaultAgent(server, "text", "text", ["sh", "-c", recipe]);
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const first = await startConversation(server, says("one\n"));
   await first.untilOutput("one");
   await first.untilIdle();
@@ -145,7 +150,7 @@ test("a run goes on although its runner is killed in the middle of the resumptio
   await second.untilOutput("working");
   await kill();
   await expireAllLeases(server);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   await second.say("again", "remember");
   await second.untilOutput("echo the first words");
   await second.untilIdle();
@@ -172,7 +177,7 @@ test("a run goes on although the server is killed in the middle of the resumptio
   const second = await resume(place, first, says("remember"));
   await server.kill();
   proxy.forwardTo(await startServer({ dataDir: server.dataDir, args: LONG_LEASES }));
-  startRunnerProcess({ url: proxy.url }, { stateDir: runner.stateDir });
+  await startHostedRunner({ url: proxy.url }, { stateDir: runner.stateDir });
   await second.untilOutput("echo the first words");
   await second.untilIdle();
   expect(second.output()).toEqual(["the first words", "echo the first words"]);

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "@jest/globals";
 import { addDefaultAgent } from "../harness/added-agent.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -23,7 +23,7 @@ test(
     const server = await startHostedServer({ args: ["--agent-slot-time", "86400"] });
     // Of the plain form, so that a run that waits has a stream of inputs and no process.
     await addDefaultAgent(server, "echo", "text", ["cat"]);
-    const runner = await startRegisteredRunner(server, {
+    const runner = await startRegisteredHostedRunner(server, {
       args: ["--agent-slots", String(RUNS), "--slots", "8"],
     });
     const call = (operation: string, body: object): Promise<Answer["body"]> =>

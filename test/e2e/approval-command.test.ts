@@ -9,10 +9,11 @@ import {
   startConversation,
 } from "../harness/agent-conversation.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
   runCommand,
+  runHostedCommand,
   startHostedServer,
   stopAll,
   temporaryFolder,
@@ -23,7 +24,7 @@ let server: ReachableServer;
 beforeAll(async () => {
   server = await startHostedServer();
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+  await startRegisteredHostedRunner(server, { args: ["--agent-slots", "20"] });
 });
 afterEach(closeConversations);
 afterAll(async () => {
@@ -32,11 +33,17 @@ afterAll(async () => {
 });
 
 const credentials = () => ({ CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token });
-const chartroom = (...args: readonly string[]) =>
-  runCommand(args, { XDG_CONFIG_HOME: temporaryFolder(), ...credentials() });
+const settings = () => ({ XDG_CONFIG_HOME: temporaryFolder(), ...credentials() });
+const chartroom = (...args: readonly string[]) => runHostedCommand(args, settings());
 /** Runs a command, which succeeds, and returns its output. */
 async function done(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await chartroom(...args);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
+}
+/** Runs it like {@link done}, as a program: each command once. */
+async function programDone(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(args, settings());
   expect([code, stderr]).toEqual([0, ""]);
   return stdout;
 }
@@ -67,18 +74,20 @@ const shown = async (id: string) => JSON.parse(await done("approval", "show", id
 describe("chartroom approval", () => {
   test("lists what waits, shows one, and approves what it shows", async () => {
     const { run, id } = await asking("ask x execute make all");
-    const [head, row, ...others] = (await done("approval", "list", "--run", run.id)).trimEnd().split("\n");
+    const [head, row, ...others] = (await programDone("approval", "list", "--run", run.id))
+      .trimEnd()
+      .split("\n");
     expect(head).toMatch(/^APPROVAL +STATE +ASKED \(UTC\) +UNTIL \(UTC\) +KIND +ASKED BY +TITLE$/);
     const cells = row?.split(/ {2,}/) ?? [];
     expect(cells.toSpliced(2, 2)).toEqual([id, "pending", "tool call", run.id, "make all"]);
     expect(others).toEqual([]);
-    const text = await done("approval", "show", id);
+    const text = await programDone("approval", "show", id);
     const { digest } = await shown(id);
     expect(text).toMatch(/^state +pending$/m);
     expect(text).toMatch(/^who decides +starter and administrators$/m);
     expect(text).toMatch(new RegExp(`^digest +${digest}$`, "m"));
     expect(text).toContain('"title": "make all"');
-    expect(await done("approval", "approve", id, "--digest", digest, "--reason", "a test")).toBe(
+    expect(await programDone("approval", "approve", id, "--digest", digest, "--reason", "a test")).toBe(
       `approved ${id}, digest ${digest}\n`,
     );
     await run.untilOutput("x: is allowed: yes");
@@ -91,7 +100,7 @@ describe("chartroom approval", () => {
 
   test("denies, with the reason that the agent is told", async () => {
     const { run, id } = await asking("ask x delete everything");
-    const answer = JSON.parse(await done("approval", "deny", id, "--reason", "too much", "--json"));
+    const answer = JSON.parse(await programDone("approval", "deny", id, "--reason", "too much", "--json"));
     expect(answer).toMatchObject({ id, state: "APPROVAL_STATE_DENIED" });
     await run.untilOutput("x: is not allowed: no: too much");
   });
@@ -140,7 +149,7 @@ describe("chartroom approval", () => {
       1,
       "give one of --state and --all",
     ]);
-    const env = { XDG_CONFIG_HOME: temporaryFolder(), ...credentials(), CHARTROOM_TOKEN: "cr_pat_wrong" };
+    const env = { ...settings(), CHARTROOM_TOKEN: "cr_pat_wrong" };
     expect((await runCommand(["approval", "list"], env)).code).toBe(4);
   });
 });

@@ -6,7 +6,12 @@ import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
 import {
   runHostedCommand,
   startHostedServer,
@@ -83,7 +88,7 @@ const untilNoWorkspace = (stateDir: string) =>
 
 test("an action waits for people without the runner's slot, and goes on with its files", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
-  const { stateDir } = await startRegisteredRunner(server, { args: ["--slots", "1"] });
+  const { stateDir } = await startRegisteredHostedRunner(server, { args: ["--slots", "1"] });
   const run = await start(server);
   const approval = await waitsFor(server, run);
   const { stdout } = await chartroom(server, "approval", "show", approval.id);
@@ -107,7 +112,7 @@ test("an action waits for people without the runner's slot, and goes on with its
 
 test("files of secrets leave the runner while an action waits, and come back with its next lease", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
-  const { stateDir } = await startRegisteredRunner(server);
+  const { stateDir } = await startRegisteredHostedRunner(server);
   const call = (operation: string, body: object) => succeeded(post(server, operation, body));
   const { organizationId } = await call("IdentityService/GetAuthenticatedIdentity", {});
   const secret = { name: "KEY", value: "a secret value", filePath: "/key", scope: { organizationId } };
@@ -125,7 +130,7 @@ test("files of secrets leave the runner while an action waits, and come back wit
 
 test("a denial, and a stop, leave no files with the runner", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
-  const { stateDir } = await startRegisteredRunner(server);
+  const { stateDir } = await startRegisteredHostedRunner(server);
   const denied = await start(server);
   await decide(server, "deny", await waitsFor(server, denied));
   const { status } = await ended(denied);
@@ -159,10 +164,10 @@ test("server and runner that are killed while an action waits, and after the dec
   expect((await waitsFor(second, run)).id).toBe(asked.id);
   await decide(second, "approve", asked);
   await second.kill();
-  const third = { ...(await startServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
+  const third = { ...(await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES })), token };
   proxy.forwardTo(third);
   const { stateDir } = runner;
-  startRunnerProcess({ ...third, url: proxy.url }, { stateDir });
+  await startHostedRunner({ ...third, url: proxy.url }, { stateDir });
   const done = await ended(run);
   expect(phases(done)).toBe("DONE DONE DONE");
   expect(await readLog(third, done.id, { stepIndex: 2 })).toBe("one\nmade\n");
@@ -176,7 +181,7 @@ test("a server that is killed while the runner lets go of the action asks once i
   const { token } = first;
   const proxy = await startServerProxy(first);
   const gate = join(temporaryFolder(), "gate");
-  const { stateDir } = await startRegisteredRunner({ ...first, url: proxy.url });
+  const { stateDir } = await startRegisteredHostedRunner({ ...first, url: proxy.url });
   const run = await start({ url: proxy.url, token }, [
     task(`echo begun; while ! [ -e ${gate} ]; do sleep 0.1; done; echo made > made.txt`),
     { approval: { message: "Deploy it?" } },
@@ -210,7 +215,7 @@ test("a runner that is lost after the approval begins again, and asks nobody aga
   await readLog(server, id, { stepIndex: 2, until: (text) => text.includes("begun") });
   await kill();
   await expireAllLeases(server);
-  startRunnerProcess(server, { stateDir });
+  await startHostedRunner(server, { stateDir });
   const done = await ended(run);
   expect(phases(done)).toBe("DONE DONE DONE");
   expect([done.status.attempt, done.status.failures]).toEqual([2, []]);

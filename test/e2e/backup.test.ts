@@ -13,7 +13,15 @@ import { afterAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
 import { countOf, type RawData, tablesOf, withRawData, withRawFile } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterAll(stopAll);
@@ -101,10 +109,10 @@ describe("chartroom backup and restore", () => {
     if (!isPostgres) expect(readdirSync(folder)).toEqual(["chartroom.db"]);
     expect(await withRawData(folder, counts)).toEqual(copied);
     copyKey(server.dataDir, folder);
-    const verified = await runCommand(["audit", "verify", "--data-dir", folder]);
+    const verified = await runHostedCommand(["audit", "verify", "--data-dir", folder]);
     expect([verified.code, verified.stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "every chain holds"]);
 
-    const next = await startServer({ dataDir: folder });
+    const next = await startHostedServer({ dataDir: folder });
     const { body } = await post(
       next,
       "ProjectService/ListProjects",
@@ -120,12 +128,12 @@ describe("chartroom backup and restore", () => {
   });
 
   test("overwrite nothing, and take nothing that is no whole backup", async () => {
-    const server = await startServer();
+    const server = await startHostedServer();
     await server.stop();
     const folder = temporaryFolder();
     const backup = join(folder, "chartroom.backup");
-    const backUp = () => runCommand(["backup", backup, "--data-dir", server.dataDir]);
-    const restore = (file: string, to: string) => runCommand(["restore", file, "--data-dir", to]);
+    const backUp = () => runHostedCommand(["backup", backup, "--data-dir", server.dataDir]);
+    const restore = (file: string, to: string) => runHostedCommand(["restore", file, "--data-dir", to]);
     expect((await backUp()).code).toBe(0);
     expect(
       readFileSync(backup).includes(readFileSync(join(server.dataDir, "key.json")).subarray(30, 60)),
@@ -160,12 +168,12 @@ describe("chartroom backup and restore", () => {
   });
 
   test("need the keys of their time: another key file starts nothing", async () => {
-    const server = await startServer();
+    const server = await startHostedServer();
     await server.stop();
     const backup = join(temporaryFolder(), "chartroom.backup");
     const folder = join(temporaryFolder(), "restored");
-    await runCommand(["backup", backup, "--data-dir", server.dataDir]);
-    await runCommand(["restore", backup, "--data-dir", folder]);
-    await expect(startServer({ dataDir: folder })).rejects.toThrow("is not the one that the data in");
+    await runHostedCommand(["backup", backup, "--data-dir", server.dataDir]);
+    await runHostedCommand(["restore", backup, "--data-dir", folder]);
+    await expect(startHostedServer({ dataDir: folder })).rejects.toThrow("is not the one that the data in");
   });
 });

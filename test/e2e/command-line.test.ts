@@ -8,8 +8,8 @@ import { postgresUrl } from "../harness/postgres-database.ts";
 import {
   type ReachableServer,
   runCommand,
+  runHostedCommand,
   startHostedServer,
-  startServer,
   stopAll,
   temporaryFolder,
 } from "../harness/server.ts";
@@ -22,7 +22,7 @@ afterAll(stopAll);
 
 /** A start that must fail: what it said, which is sentences and no stack. */
 async function complaint(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const run = await runCommand(["serve", "--port", "0", ...args], env);
+  const run = await runHostedCommand(["serve", "--port", "0", ...args], env);
   expect([run.code, run.stdout]).toEqual([1, ""]);
   expect(run.stderr).toMatch(/^chartroom: /);
   expect(run.stderr).not.toMatch(/\n\s+at /);
@@ -120,12 +120,12 @@ describe("a start", () => {
   );
 
   test("with another key file than the data were written with says so, and changes neither", async () => {
-    const old = await startServer();
+    const old = await startHostedServer();
     await old.stop();
     const keyFile = join(temporaryFolder(), "other-key.json");
     const said = await complaint(["--data-dir", old.dataDir, "--key-file", keyFile]);
     expect(said).toContain(`the key file ${keyFile} is not the one`);
-    const again = await startServer({ dataDir: old.dataDir });
+    const again = await startHostedServer({ dataDir: old.dataDir });
     expect((await post(again, "ProjectService/ListProjects", {}, old.token)).status).toBe(200);
     await again.stop();
   });
@@ -170,10 +170,14 @@ describe("a start", () => {
 
 describe("token create", () => {
   const create = (...args: string[]) =>
-    runCommand(["token", "create", "--data-dir", server.dataDir, ...args]);
+    runHostedCommand(["token", "create", "--data-dir", server.dataDir, ...args]);
 
   test("beside a running server prints a token that is good at once", async () => {
-    const { code, stdout } = await create("--description", "made beside the server", "--days", "1");
+    const options = ["--description", "made beside the server", "--days", "1"];
+    const { code, stdout } = await runCommand([
+      ...["token", "create", "--data-dir", server.dataDir],
+      ...options,
+    ]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^cr_pat_\w+\n$/)]);
     const token = stdout.trim();
     expect((await post(server, "ProjectService/ListProjects", {}, token)).status).toBe(200);
@@ -201,7 +205,7 @@ describe("token create", () => {
 
   test("makes no installation of a mistyped folder", async () => {
     const folder = temporaryFolder();
-    const run = await runCommand(["token", "create", "--data-dir", join(folder, "dta")]);
+    const run = await runHostedCommand(["token", "create", "--data-dir", join(folder, "dta")]);
     const missing = postgresUrl() === undefined ? "there is no database in" : "there is no key file";
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(missing)]);
     expect(readdirSync(folder)).toEqual([]);

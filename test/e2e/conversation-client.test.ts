@@ -3,11 +3,11 @@ import { ConversationClient } from "../../src/commands/chat/conversation-client.
 import { succeeded } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { createAgentFixture, startLeasedAgentExecution } from "../harness/leased-agent-execution.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 

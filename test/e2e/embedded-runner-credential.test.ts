@@ -3,7 +3,7 @@ import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { type StartedExecution, startExecution } from "../harness/started-execution.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
   member = await addMember(server, { organizationId: body.organizationId, email: "maker@example.org" });
   const args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
-  const { runnerId } = await startRegisteredRunner(server, { args });
+  const { runnerId } = await startRegisteredHostedRunner(server, { args });
   const request = { runnerId, host: host.host, token: TOKEN };
   await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request));
 });

@@ -4,23 +4,22 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
-import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import {
-  type ReachableServer,
-  startHostedServer,
-  startServer,
-  stopAll,
-  temporaryFolder,
-} from "../harness/server.ts";
+  type HostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
+import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 let server: ReachableServer;
-let runner: RunnerProcess & { readonly runnerId: string };
+let runner: HostedRunner & { readonly runnerId: string };
 let repository: BareRepository;
 beforeAll(async () => {
   server = await startHostedServer();
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
-  runner = await startRegisteredRunner(server);
+  runner = await startRegisteredHostedRunner(server);
 });
 afterAll(async () => {
   await stopRunners();
@@ -49,7 +48,7 @@ const phasesOf = async (id: string): Promise<string[]> => {
     .map(({ after }: { after: string }) => JSON.parse(after).replace("ENVIRONMENT_PHASE_", ""))
     .reverse();
 };
-const treeOf = (id: string, { stateDir }: Pick<RunnerProcess, "stateDir"> = runner) =>
+const treeOf = (id: string, { stateDir }: Pick<HostedRunner, "stateDir"> = runner) =>
   join(stateDir, "workspaces", id, "tree");
 
 describe("an environment", () => {
@@ -176,7 +175,7 @@ describe("what the runner cannot keep", () => {
 });
 
 test("while the policy forbids local runners, the one beside the server takes nothing", async () => {
-  const local = await startServer({ args: ["--local-runner", "--allow-file-remotes"] });
+  const local = await startHostedServer({ args: ["--local-runner", "--allow-file-remotes"] });
   const organizationId = (await post(local, "IdentityService/GetAuthenticatedIdentity")).body.organizationId;
   const allow = (allowLocalRunners: boolean) =>
     succeeded(

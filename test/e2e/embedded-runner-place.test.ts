@@ -9,12 +9,11 @@ import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository, runGit } from "../harness/git-repository.ts";
 import { newExchangeToken, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
 import {
+  type HostedServer,
   type ReachableServer,
-  runCommand,
+  runHostedCommand,
   startHostedServer,
-  startServer,
   stopAll,
-  type TestServer,
   temporaryFolder,
 } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
@@ -33,9 +32,9 @@ afterAll(async () => {
 });
 
 const LOCAL = ["--local-runner", "--allow-file-remotes"];
-const messages = (each: Pick<TestServer, "log">) => each.log().map(({ msg }) => String(msg));
+const messages = (each: Pick<HostedServer, "log">) => each.log().map(({ msg }) => String(msg));
 const warned = (lines: readonly string[], pattern: RegExp) => lines.some((line) => pattern.test(line));
-const takesWork = (each: TestServer) =>
+const takesWork = (each: HostedServer) =>
   until(
     () => messages(each),
     (lines) => lines.includes("the runner takes work"),
@@ -53,7 +52,7 @@ describe("what the runner beside the server starts", () => {
   /** A working tree, as Chartroom's own checkout is where the server is started in it. */
   let around: string;
   let stateHome: string;
-  let local: TestServer;
+  let local: HostedServer;
   const seen = () => join(around, "seen");
   beforeAll(async () => {
     around = temporaryFolder();
@@ -61,16 +60,12 @@ describe("what the runner beside the server starts", () => {
     stateHome = join(around, "state");
     const dataDir = join(around, "data");
     const add = ["--form", "text", "--default", "--data-dir", dataDir];
-    local = await startServer({ dataDir, args: LOCAL, env: { XDG_STATE_HOME: stateHome } });
+    local = await startHostedServer({ dataDir, args: LOCAL, env: { XDG_STATE_HOME: stateHome } });
     const command = `cat > /dev/null; (pwd; git rev-parse --show-toplevel || echo none) > ${seen()}.part 2>&1; mv ${seen()}.part ${seen()}`;
     const words = JSON.stringify(["sh", "-c", command]);
-    expect((await runCommand(["agent", "add", "looker", "--command", words, ...add])).code).toBe(0);
-    await until(
-      () => local.output(),
-      (text) => /cr_pat_\w+/.test(text),
-    );
+    expect((await runHostedCommand(["agent", "add", "looker", "--command", words, ...add])).code).toBe(0);
   });
-  const here = () => ({ url: local.url, token: /cr_pat_\w+/.exec(local.output())?.[0] ?? "" });
+  const here = () => ({ url: local.url, token: local.token });
 
   test("is in the user's state folder and in no working tree: an agent in an empty environment", async () => {
     const conversation = await startConversation(here());
@@ -108,15 +103,11 @@ test("workspaces stay where they are until they end, and new ones are made in th
   const stateHome = temporaryFolder();
   // Where earlier releases had them, which recorded nothing.
   const earlier = join(dataDir, "runner");
-  const first = await startServer({ dataDir, args: [...LOCAL, "--local-runner-work-dir", earlier] });
-  await until(
-    () => first.output(),
-    (text) => /cr_pat_\w+/.test(text),
-  );
-  const token = /cr_pat_\w+/.exec(first.output())?.[0] ?? "";
-  const call = ({ url }: TestServer, operation: string, body: object) =>
+  const first = await startHostedServer({ dataDir, args: [...LOCAL, "--local-runner-work-dir", earlier] });
+  const { token } = first;
+  const call = ({ url }: HostedServer, operation: string, body: object) =>
     post({ url, token }, `EnvironmentService/${operation}`, body);
-  const create = async (on: TestServer): Promise<string> => {
+  const create = async (on: HostedServer): Promise<string> => {
     const { id } = (await succeeded(call(on, "CreateEnvironment", {}))).environment;
     await until(
       () => succeeded(call(on, "GetEnvironment", { environmentId: id })),
@@ -126,17 +117,17 @@ test("workspaces stay where they are until they end, and new ones are made in th
   };
   const old = await create(first);
   expect(workspacesIn(earlier)).toEqual([old]);
-  expect(await first.stop()).toBe(0);
+  await first.stop();
   rmSync(join(earlier, "workspaces.json"));
 
   const env = { XDG_STATE_HOME: stateHome };
-  const second = await startServer({ dataDir, args: LOCAL, env });
+  const second = await startHostedServer({ dataDir, args: LOCAL, env });
   const next = await create(second);
   expect([workspacesIn(earlier), workspacesIn(workDirIn(stateHome))]).toEqual([[old], [next]]);
-  expect(await second.stop()).toBe(0);
+  await second.stop();
 
   // What was used in between is recorded as well.
-  const third = await startServer({
+  const third = await startHostedServer({
     dataDir,
     args: [...LOCAL, "--local-runner-work-dir", temporaryFolder()],
   });
@@ -148,12 +139,12 @@ test("workspaces stay where they are until they end, and new ones are made in th
     );
   }
   expect([workspacesIn(earlier), workspacesIn(workDirIn(stateHome))]).toEqual([[], []]);
-  expect(await third.stop()).toBe(0);
+  await third.stop();
 });
 
 test("two servers of one user have folders of their own", async () => {
   const env = { XDG_STATE_HOME: temporaryFolder() };
-  const both = await Promise.all([1, 2].map(() => startServer({ args: LOCAL, env })));
+  const both = await Promise.all([1, 2].map(() => startHostedServer({ args: LOCAL, env })));
   await Promise.all(both.map(takesWork));
   expect(readdirSync(join(stateFolder(env), "servers"))).toHaveLength(2);
   for (const each of both) expect(warned(messages(each), IN_WORKING_TREE)).toBe(false);
@@ -213,7 +204,7 @@ describe("a runner without --state-dir", () => {
 
 test("a runner says at its start when it runs as root, and only then", async () => {
   const isRoot = process.getuid?.() === 0;
-  const local = await startServer({ args: LOCAL });
+  const local = await startHostedServer({ args: LOCAL });
   await takesWork(local);
   expect(warned(messages(local), AS_ROOT)).toBe(isRoot);
   await local.stop();
@@ -225,7 +216,7 @@ test("a runner says at its start when it runs as root, and only then", async () 
   const lines = runner.log().map(({ msg }) => String(msg));
   expect(lines.filter((line) => AS_ROOT.test(line))).toHaveLength(isRoot ? 1 : 0);
   await runner.stop();
-  const plain = await startServer();
+  const plain = await startHostedServer();
   expect(warned(messages(plain), AS_ROOT)).toBe(false);
   await plain.stop();
 });

@@ -3,15 +3,15 @@ import { readLog } from "../harness/action-log.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task, type WorkflowRunOptions } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
 const TOKEN = "token-of-the-executor";
 
-let server: TestServer;
+let server: HostedServer;
 let hosts: Readonly<Record<"github" | "gitlab" | "gitea" | "plain", ScmHost>>;
 let runnerOutput: () => string;
 beforeAll(async () => {
@@ -24,8 +24,8 @@ beforeAll(async () => {
   hosts = { github, gitlab, gitea, plain };
   const names = Object.values(hosts).map(({ host }) => host);
   const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
-  server = await startServer({ args });
-  const { runnerId, output } = await startRegisteredRunner(server, { args });
+  server = await startHostedServer({ args });
+  const { runnerId, output } = await startRegisteredHostedRunner(server, { args });
   runnerOutput = output;
   for (const host of names) {
     const request = { runnerId, host, token: TOKEN, source: "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT" };
@@ -172,34 +172,6 @@ describe("a pull-request step", () => {
     const { status } = await ran(repository.cloneUrl, { steps: [steps[0] ?? {}, pullRequest({ branch })] });
     expect(reasons(status.failures)).toEqual([reason]);
     expect(repository.git("for-each-ref")).toBe(heads);
-  });
-});
-
-describe("the organization's rules about pushes", () => {
-  const setRules = async (rules: readonly object[]) => {
-    const identity = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
-    const request = { organizationId: identity.organizationId, agentPolicy: { pushRules: { rules } } };
-    await succeeded(post(server, "OrganizationService/UpdateOrganizationPolicies", request));
-  };
-  afterAll(() => setRules([]));
-
-  test.each([
-    ["denies", [{ branches: ["add-*"], effect: "EFFECT_DENY" }], ["push_denied"]],
-    [
-      "allows before it denies",
-      [
-        { branches: ["add-b"], effect: "EFFECT_ALLOW" },
-        { branches: ["**"], effect: "EFFECT_DENY" },
-      ],
-      [],
-    ],
-    ["is about other branches", [{ branches: ["add-*/**", "main"], effect: "EFFECT_DENY" }], []],
-  ])("a step whose branch one %s", async (_, rules, expected) => {
-    await setRules(rules);
-    const repository = repositoryAt(hosts.github);
-    const { status } = await ran(repository.cloneUrl);
-    expect(reasons(status.failures)).toEqual(expected);
-    expect(repository.find("add-b") === undefined).toBe(expected.length > 0);
   });
 });
 

@@ -7,7 +7,7 @@ import { startConversation } from "../harness/agent-conversation.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type HostedRunner, startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { filesIn } from "../harness/stored-texts.ts";
@@ -17,7 +17,7 @@ const VARIABLE = "Rumpelstiltskin-7b1e";
 const FILE = "first line of the key\nsecond line of the key\n";
 
 let server: ReachableServer;
-let runner: RunnerProcess;
+let runner: HostedRunner;
 let source: BareRepository;
 let projectId: string;
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
     filePath: "/etc/ship/key.pem",
     scope: { projectId },
   });
-  runner = await startRegisteredRunner(server);
+  runner = await startRegisteredHostedRunner(server);
 });
 afterAll(async () => {
   await stopRunners();

@@ -3,20 +3,31 @@ import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { expireAllLeases } from "../harness/lease.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
-import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  startHostedRunner,
+  startRegisteredHostedRunner,
+  startRegisteredRunner,
+  stopRunners,
+} from "../harness/runner-process.ts";
+import {
+  type HostedServer,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
-let server: TestServer;
+let server: HostedServer;
 let origin: BareRepository;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   origin = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
   // An agent of plain text, which adds what it is told to a file.
   const command = JSON.stringify(["sh", "-c", "cat >> notes.txt; echo >> notes.txt"]);
   const options = ["--command", command, "--form", "text", "--default", "--data-dir", server.dataDir];
-  const { code, stderr } = await runCommand(["agent", "add", "writer", ...options]);
+  const { code, stderr } = await runHostedCommand(["agent", "add", "writer", ...options]);
   if (code !== 0) throw new Error(stderr);
 });
 afterEach(stopRunners);
@@ -29,7 +40,7 @@ const diffOf = async (environmentId: string, base = "DIFF_BASE_ENVIRONMENT") =>
   (await call("EnvironmentService/GetEnvironmentDiff", { environmentId, base })).files;
 
 test("the changes of a run grow with each turn, past the loss of its runner, and outlive its environment", async () => {
-  let runner = await startRegisteredRunner(server);
+  const runner = await startRegisteredRunner(server);
   const { stateDir } = runner;
   const spec = { content: { initializer: repository(origin.url) } };
   const { environment } = await call("EnvironmentService/CreateEnvironment", { name: "Shown", spec });
@@ -58,8 +69,7 @@ test("the changes of a run grow with each turn, past the loss of its runner, and
   });
   await runner.kill();
   await expireAllLeases(server);
-  const again = startRunnerProcess(server, { stateDir });
-  runner = { ...again, runnerId: runner.runnerId };
+  await startHostedRunner(server, { stateDir });
   await say("second");
   const second = await untilLines(2);
   expect(second.digest).not.toBe(first.digest);
@@ -80,7 +90,7 @@ test("the changes of a run grow with each turn, past the loss of its runner, and
 });
 
 test("the changes of an action are those of its steps, and stay when its environment is gone", async () => {
-  await startRegisteredRunner(server);
+  await startRegisteredHostedRunner(server);
   const run = await startExecution(server, {
     repository: () => origin.url,
     steps: [task("echo two > b.txt"), task("git checkout --quiet -b mend; rm a.txt")],

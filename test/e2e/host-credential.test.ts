@@ -3,14 +3,14 @@ import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { auditTrailOf } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
 
-let server: TestServer;
+let server: HostedServer;
 let executor: TestMember;
 let runner: FakeRunner;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const { organizationId } = (await call("IdentityService/GetAuthenticatedIdentity")).body;
   executor = await addMember(server, { organizationId, email: "executor@example.org" });
   runner = await registerRunner(server);

@@ -6,12 +6,12 @@ import { createWorkClient } from "../../src/runner/protocol/connection.ts";
 import { createLeaseCalls } from "../../src/runner/protocol/lease-calls.ts";
 import { type Leased, registerRunner } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer({ args: LONG_LEASES });
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 afterAll(stopAll);
 

@@ -2,7 +2,13 @@ import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+} from "../harness/server.ts";
 
 let server: ReachableServer;
 beforeAll(async () => {
@@ -11,11 +17,17 @@ beforeAll(async () => {
 afterAll(stopAll);
 
 const EMAIL = "ann@example.org";
-const member = (...args: string[]) =>
-  runCommand(["member", ...args, "--data-dir", server.dataDir, "--organization", "My organization"]);
+const line = (args: readonly string[]) => [
+  "member",
+  ...args,
+  ...["--data-dir", server.dataDir, "--organization", "My organization"],
+];
+const member = (...args: string[]) => runHostedCommand(line(args));
+/** Runs it as a program: each command once. */
+const memberProgram = (...args: string[]) => runCommand(line(args));
 
 test("members are added, listed, given a role and removed beside the running server", async () => {
-  const added = await member("add", "--email", EMAIL, "--name", "Ann Example");
+  const added = await memberProgram("add", "--email", EMAIL, "--name", "Ann Example");
   const token = added.stdout.trim();
   const role = async () => {
     const { body } = await post(server, "AccountService/GetAccount", {}, token);
@@ -23,18 +35,18 @@ test("members are added, listed, given a role and removed beside the running ser
   };
   expect(await role()).toBe("ORGANIZATION_ROLE_MEMBER");
   await addOrganization(server, "Another organization");
-  const listed = await member("list");
+  const listed = await memberProgram("list");
   expect(listed.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(1))).toEqual([
     ["administrator", "admin@localhost", "Administrator"],
     ["member", EMAIL, "Ann Example"],
     [],
   ]);
 
-  const raised = await member("role", "--email", EMAIL, "--role", "administrator");
+  const raised = await memberProgram("role", "--email", EMAIL, "--role", "administrator");
   expect([raised.code, raised.stdout]).toEqual([0, `${EMAIL} is an administrator now\n`]);
   expect(await role()).toBe("ORGANIZATION_ROLE_ADMIN");
 
-  const removed = await member("remove", "--email", EMAIL);
+  const removed = await memberProgram("remove", "--email", EMAIL);
   expect([removed.code, removed.stdout]).toEqual([0, `${EMAIL} is no member any more\n`]);
   expect((await post(server, "AccountService/GetAccount", {}, token)).status).toBe(401);
   expect((await member("list")).stdout).not.toContain(EMAIL);

@@ -8,7 +8,13 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { reasonOf } from "../harness/call.ts";
 import { type OrganizationWithPolicies, organizationWithPolicies } from "../harness/policies.ts";
-import { type ReachableServer, runCommand, startHostedServer, stopAll } from "../harness/server.ts";
+import {
+  type ReachableServer,
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+} from "../harness/server.ts";
 
 let server: ReachableServer;
 let own: OrganizationWithPolicies;
@@ -454,8 +460,8 @@ describe("what the server decides by itself", () => {
 });
 
 describe("archival", () => {
-  const mark = (mark: string) =>
-    runCommand(["organization", "enterprise", own.organizationId, mark, "--data-dir", server.dataDir]);
+  const mark = (mark: string, run = runHostedCommand) =>
+    run(["organization", "enterprise", own.organizationId, mark, "--data-dir", server.dataDir]);
 
   test("is only for organizations that the operator marked as enterprise, and ends with the mark", async () => {
     const archival = { archiveEnvironmentsAfter: "86400s" };
@@ -467,7 +473,7 @@ describe("archival", () => {
     ]);
     expect(refused.body.details[0].debug.metadata).toEqual({ field: "archiveEnvironmentsAfter" });
     expect((await own.update({ updateMask: "archiveEnvironmentsAfter" })).status).toBe(200);
-    const on = await mark("on");
+    const on = await mark("on", runCommand);
     expect([on.code, on.stdout]).toEqual([0, `policies-${made} is marked as enterprise\n`]);
     await own.set(archival);
     expect(await own.policies()).toMatchObject(archival);
@@ -481,7 +487,7 @@ describe("archival", () => {
 
   test("the mark is set on an organization that there is, with on or off", async () => {
     expect((await mark("perhaps")).code).toBe(1);
-    const none = await runCommand([
+    const none = await runHostedCommand([
       "organization",
       "enterprise",
       "nobody",

@@ -7,10 +7,11 @@ import { addScriptedAgent, closeConversations, conversationOf } from "../harness
 import { post } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
 import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
-import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
   runCommand,
+  runHostedCommand,
   startHostedServer,
   stopAll,
   temporaryFolder,
@@ -25,7 +26,7 @@ let home: string;
 beforeAll(async () => {
   server = await startHostedServer();
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  await startRegisteredRunner(server, { args: ["--agent-slots", "20"] });
+  await startRegisteredHostedRunner(server, { args: ["--agent-slots", "20"] });
 });
 beforeEach(() => {
   home = temporaryFolder();
@@ -37,13 +38,24 @@ afterAll(async () => {
 });
 
 /** Runs a command as a user whose terminal has a server and a token. */
-const chartroom = (args: readonly string[], env: Record<string, string> = {}, input = "") => {
+const chartroom = (
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = "",
+  command = runHostedCommand,
+) => {
   const settings = { XDG_CONFIG_HOME: home, CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token };
-  return runCommand(args, { ...settings, ...env }, input);
+  return command(args, { ...settings, ...env }, input);
 };
 /** Runs `chartroom run ...`, which succeeds, and returns its output. */
 async function run(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await chartroom(["run", ...args]);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
+}
+/** Runs it like {@link run}, as a program: each of them once. */
+async function runProgram(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await chartroom(["run", ...args], {}, "", runCommand);
   expect([code, stderr]).toEqual([0, ""]);
   return stdout;
 }
@@ -56,10 +68,10 @@ const refused = ({ code, stdout, stderr }: Awaited<ReturnType<typeof chartroom>>
 
 describe("chartroom run", () => {
   test("starts a run with its first message, and prints the answer", async () => {
-    const started = await run("start", "--prompt", "echo hello", "--name", "Try it");
+    const started = await runProgram("start", "--prompt", "echo hello", "--name", "Try it");
     expect(started).toMatch(ID);
     const id = started.trim();
-    const shown = await run("watch", id, "--until-waiting");
+    const shown = await runProgram("watch", id, "--until-waiting");
     expect(shown).toContain("-- echo hello\nhello\n");
     const { body } = await post(server, "AgentService/GetAgentExecution", { agentExecutionId: id });
     expect(body.agentExecution.metadata.name).toBe("Try it");
@@ -70,8 +82,8 @@ describe("chartroom run", () => {
 
   test("sends messages, from the command line and from standard input", async () => {
     const id = await startRun();
-    expect(await run("send", id, "echo one")).toMatch(ID);
-    const fed = await chartroom(["run", "send", id], {}, "echo two\n");
+    expect(await runProgram("send", id, "echo one")).toMatch(ID);
+    const fed = await chartroom(["run", "send", id], {}, "echo two\n", runCommand);
     expect([fed.code, fed.stderr]).toEqual([0, ""]);
     expect(await run("watch", id, "--until-waiting")).toMatch(/one\n.*two\n/s);
   });
@@ -106,7 +118,7 @@ describe("chartroom run", () => {
     await run("watch", waiting, "--until-waiting");
     await run("stop", stopped);
     await run("watch", stopped);
-    const table = await run("list", "--limit", "2");
+    const table = await runProgram("list", "--limit", "2");
     const [head, ...rows] = table.trimEnd().split("\n");
     expect(head).toMatch(/^RUN +PHASE +STARTED \(UTC\) +AGENT +NAME +FAILURE$/);
     expect(rows.map((row) => row.split(/ {2,}/).toSpliced(2, 1))).toEqual([
@@ -125,9 +137,9 @@ describe("chartroom run", () => {
     await run("watch", first, "--until-waiting");
     const early = refused(await chartroom(["run", "resume", first]));
     expect(early).toEqual([1, expect.stringMatching(/has not stopped: send to it, or stop it/)]);
-    await run("stop", first);
+    await runProgram("stop", first);
     await run("watch", first);
-    const resumed = await run("resume", first, "echo two", "--watch", "--until-waiting");
+    const resumed = await runProgram("resume", first, "echo two", "--watch", "--until-waiting");
     expect(resumed.slice(0, 37)).toMatch(ID);
     expect(resumed).toContain("-- echo two\ntwo\n");
     expect(resumed).not.toContain("one");
@@ -147,7 +159,7 @@ describe("chartroom run", () => {
 
   test("ends with a code of its own when the run has failed", async () => {
     const id = await startRun("--prompt", "fail badly");
-    const { code, stdout } = await chartroom(["run", "watch", id]);
+    const { code, stdout } = await chartroom(["run", "watch", id], {}, "", runCommand);
     expect([code, stdout]).toEqual([2, expect.stringContaining("it failed:")]);
     expect(await run("list", "--limit", "1")).toContain("agent_execution:");
   });
@@ -203,9 +215,9 @@ describe("a command that calls a server says what is wrong, and ends with a code
 
 describe("chartroom login", () => {
   const login = (token: string, url = server.url) =>
-    runCommand(["login", "--server", url], { XDG_CONFIG_HOME: home }, `${token}\n`);
+    runHostedCommand(["login", "--server", url], { XDG_CONFIG_HOME: home }, `${token}\n`);
   const file = () => join(home, "chartroom", "credentials.json");
-  const list = () => runCommand(["run", "list"], { XDG_CONFIG_HOME: home });
+  const list = () => runHostedCommand(["run", "list"], { XDG_CONFIG_HOME: home });
 
   test("stores a token that only its owner can read, for later commands", async () => {
     const { code, stdout, stderr } = await login(server.token);

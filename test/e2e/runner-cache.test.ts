@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { stateFolder } from "../../src/commands/state-folder.ts";
 import { bareRepository } from "../harness/git-repository.ts";
-import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { startHostedRunner, startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
@@ -28,7 +28,7 @@ async function phaseOfStep(at: Pick<ReachableServer, "url" | "token">): Promise<
 }
 
 test("a runner keeps what it clones, under its own id, until its cache is switched off", async () => {
-  const runner = await startRegisteredRunner(server);
+  const runner = await startRegisteredHostedRunner(server);
   expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
   const cache = join(runner.stateDir, "repository-cache");
   expect(readdirSync(cache)).toEqual([runner.runnerId]);
@@ -41,7 +41,7 @@ test("a runner keeps what it clones, under its own id, until its cache is switch
   expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
   await runner.stop();
   const { stateDir } = runner;
-  const again = startRunnerProcess(server, { stateDir, args: ["--repository-cache", "off"] });
+  const again = await startHostedRunner(server, { stateDir, args: ["--repository-cache", "off"] });
   await again.untilLogged("the runner takes work");
   expect(await phaseOfStep(server)).toBe("STEP_PHASE_DONE");
   expect(existsSync(cache)).toBe(false);

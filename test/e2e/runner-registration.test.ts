@@ -6,11 +6,11 @@ import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { auditTrailOf } from "../harness/host-token.ts";
 import { insertEnvironmentToken } from "../harness/machine-token.ts";
 import { withServerData } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -17,7 +17,7 @@ import { expireLease, LONG_LEASES } from "../harness/lease.ts";
 import { leaseAgentExecution } from "../harness/leased-agent-execution.ts";
 import { withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { storedTexts } from "../harness/stored-texts.ts";
 import { until } from "../harness/until.ts";
 import { deliver } from "../harness/webhook.ts";
@@ -34,11 +34,11 @@ import { hubSignature } from "../harness/webhook-signing.ts";
 /** Every value has it, so that it can be looked for. */
 const MARK = "Rumpelstiltskin-7b1e";
 
-let server: TestServer;
+let server: HostedServer;
 let world: CredentialFixture;
 let projectId: string;
 beforeAll(async () => {
-  server = await startServer({ args: [...LONG_LEASES, "--log-level", "debug"] });
+  server = await startHostedServer({ args: [...LONG_LEASES, "--log-level", "debug"] });
   world = await createCredentialFixture(server);
   const { admin, member, other, robot } = world;
   projectId = await world.project(admin);

@@ -3,19 +3,19 @@ import { v7 } from "uuid";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { auditTrailOf, expectRefused, ok } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { storedTexts } from "../harness/stored-texts.ts";
 
 const VALUE = "Rumpelstiltskin-9f3a7c5be1";
 
-let server: TestServer;
+let server: HostedServer;
 let organizationId: string;
 let administrator: string;
 let member: TestMember;
 let serviceAccountId: string;
 let serviceToken: string;
 beforeAll(async () => {
-  server = await startServer({ args: ["--log-level", "debug"] });
+  server = await startHostedServer({ args: ["--log-level", "debug"] });
   const identity = await ok(call("IdentityService/GetAuthenticatedIdentity", {}));
   organizationId = identity.organizationId;
   administrator = identity.subject.id;

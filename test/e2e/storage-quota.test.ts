@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { untilForgotten, withRawData } from "../harness/raw-data.ts";
-import { runCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { runHostedCommand, startServer, stopAll, type TestServer } from "../harness/server.ts";
 import { countedBytes, storageProblems } from "../harness/stored-bytes.ts";
 import { until } from "../harness/until.ts";
 import { addWorkflow, deliver, ledgerOf, MANUAL, ONE_COMMAND, verdictsOf } from "../harness/webhook.ts";
@@ -78,7 +78,7 @@ test("the count holds over a kill, and the operator reads it", async () => {
   expect(await withRawData(dataDir, storageProblems)).toEqual([]);
   server = { ...(await startServer({ dataDir, args: ARGS })), token };
   expect(reasonOf(await create(10))).toBe("STORAGE_QUOTA_EXCEEDED");
-  const listed = await runCommand(["organization", "list", "--data-dir", dataDir]);
+  const listed = await runHostedCommand(["organization", "list", "--data-dir", dataDir]);
   const lines = listed.stdout.trimEnd().split("\n");
   const counted = await withRawData(dataDir, countedBytes);
   expect(new Map(lines.map((line) => [line.split(/ +/)[0], Number(line.split(/ +/)[1])]))).toEqual(counted);

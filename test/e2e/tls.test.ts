@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { selfSigned } from "../http/certificate.ts";
 import { bearer, speakConnect } from "./speak/connect.ts";
 import { loadService } from "./speak/grpc-js.ts";
@@ -17,12 +17,12 @@ const { key, cert } = selfSigned();
 /** The certificate is its own authority, and names no host. */
 const trust = { ca: cert, checkServerIdentity: () => undefined };
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "key.pem"), key);
   writeFileSync(join(folder, "cert.pem"), cert);
-  server = await startServer({
+  server = await startHostedServer({
     args: ["--tls-cert", join(folder, "cert.pem"), "--removal-interval", "86400"],
     env: { CHARTROOM_TLS_KEY: join(folder, "key.pem") },
   });

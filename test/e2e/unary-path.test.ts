@@ -20,14 +20,7 @@ import { createExchanger, type Exchange, type Exchanged, type Exchanger } from "
 import { addMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { printedRandom, type Random } from "../harness/random.ts";
-import {
-  type HostedServer,
-  startHostedServer,
-  startServer,
-  stopAll,
-  type TestServer,
-  temporaryFolder,
-} from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "../rpc/expected-error.ts";
@@ -62,7 +55,7 @@ let world: World;
 let strangers: Strangers;
 let readOnly: string;
 let first: HostedServer;
-let both: readonly TestServer[];
+let both: readonly HostedServer[];
 let exchangers: readonly Exchanger[];
 beforeAll(async () => {
   first = await startHostedServer({ args: QUIET });
@@ -99,8 +92,8 @@ beforeAll(async () => {
   copyData(first.dataDir, copy);
   const args = [...QUIET, "--fast-path"];
   both = await Promise.all([
-    startServer({ dataDir: first.dataDir, args: [...args, "on"] }),
-    startServer({ dataDir: copy, args: [...args, "off"] }),
+    startHostedServer({ dataDir: first.dataDir, args: [...args, "on"] }),
+    startHostedServer({ dataDir: copy, args: [...args, "off"] }),
   ]);
   exchangers = both.map(({ port }) => createExchanger(port));
 });
@@ -311,7 +304,7 @@ describe.each([
   ["with the path of our own", 0],
   ["without it", 1],
 ] as const)("%s", (_, index) => {
-  const server = () => ({ ...(both[index] as TestServer), token: first.token });
+  const server = () => ({ ...(both[index] as HostedServer), token: first.token });
   const LEASE = "WorkService/LeaseWork";
   const lease = (wait: string, headers = {}) =>
     post(server(), LEASE, { maxLeases: 32, wait }, world.runnerToken, headers);

@@ -5,15 +5,15 @@ import { LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
 let host: ScmHost;
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
   host = await startScmHost({ kind: "gitlab" });
-  server = await startServer({
+  server = await startHostedServer({
     args: [
       "--allow-organization-creation",
       ...LONG_LEASES,

@@ -5,7 +5,7 @@ import { maxConcurrent, recordedTransitions } from "../harness/action-transition
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { createGate, type Gate } from "../harness/gate.ts";
-import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type HostedRunner, startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type ServedRepository, serveRepositories } from "../harness/served-repository.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
@@ -138,11 +138,11 @@ const edited = (repository: ServedRepository) =>
 describe("a workflow over twelve repositories at a source-control host", () => {
   let server: ReachableServer;
   let host: ScmHost;
-  let runner: RunnerProcess;
+  let runner: HostedRunner;
   beforeAll(async () => {
     [server, host] = await Promise.all([startHostedServer(), startScmHost({ kind: "github" })]);
     const args = ["--allow-private-remotes", "--plain-http-hosts", host.host, "--slots", "8"];
-    const { runnerId, ...started } = await startRegisteredRunner(server, { args });
+    const { runnerId, ...started } = await startRegisteredHostedRunner(server, { args });
     runner = started;
     const source = "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT";
     const token = { runnerId, host: host.host, token: host.token, source };

@@ -10,6 +10,8 @@ export type HostRequest =
       readonly args: readonly string[];
       readonly env: Environment;
       readonly input: string;
+      /** The file to which a service appends its log; left out where nobody reads it. */
+      readonly logFile?: string;
     }
   | { readonly id: number; readonly stop: number };
 
@@ -36,21 +38,34 @@ let host: Host | undefined;
 let asked = 0;
 
 /** Runs a command in the process of the host, which loads modules once for all of them. */
-export function hostCommand(args: readonly string[], env: Environment, input = ""): Promise<HostAnswer> {
+export function hostCommand(
+  args: readonly string[],
+  env: Environment,
+  more: { readonly input?: string; readonly logFile?: string } = {},
+): Promise<HostAnswer> {
   host ??= startHost(env);
-  return host.ask((id) => ({ id, args, env, input }));
+  return host.ask((id) => ({ id, args, env, input: "", ...more }));
+}
+
+/** A server or a runner in the process of the host. */
+export interface HostedService {
+  /** What it printed before it was ready. */
+  readonly output: string;
+  stop(): Promise<void>;
 }
 
 /**
- * Starts a server among others in the process of the host.
+ * Starts a service among others in the process of the host.
  *
- * @param args of the command serve
+ * @param args the command, serve or runner, and its arguments
+ * @param logFile the file to which it appends its log
  */
-export async function hostServer(
+export async function hostService(
   args: readonly string[],
   env: Environment,
-): Promise<{ readonly output: string; stop(): Promise<void> }> {
-  const started = await hostCommand(["serve", ...args], env);
+  logFile: string,
+): Promise<HostedService> {
+  const started = await hostCommand(args, env, { logFile });
   if (started.code !== 0) throw new Error(started.stderr);
   return {
     output: started.stdout,

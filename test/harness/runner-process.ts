@@ -1,28 +1,40 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
-import { type ReachableServer, temporaryFolder } from "./server.ts";
+import { hostService } from "./hosted-server.ts";
+import { parseLog, type ReachableServer, temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
-/** The runner's program in its own process, started as an operator would. */
-export interface RunnerProcess {
+/** A runner that a test has started, with what it has said so far. */
+export interface ObservedRunner {
   /** Folder of its token and workspaces. */
   readonly stateDir: string;
-  readonly process: ChildProcess;
   /** Returns its log so far, one parsed line each. */
   log(): Record<string, unknown>[];
   /** Returns its complete output so far. */
   output(): string;
   /** Waits for a log line with this message and these fields, and returns it. */
   untilLogged(message: string, facts?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
+}
+
+/** The runner's program in its own process, started as an operator would. */
+export interface RunnerProcess extends ObservedRunner {
+  readonly process: ChildProcess;
   /** Resolves with the exit code when it ends. */
   readonly ended: Promise<number | null>;
   /** Sends SIGTERM, waits for its end and returns the exit code. */
   stop(): Promise<number | null>;
   /** Sends SIGKILL and waits for its end; processes that it started keep running. */
   kill(): Promise<void>;
+}
+
+/** A runner in the process that runs hosted servers for all files of a worker. */
+export interface HostedRunner extends ObservedRunner {
+  /** Lets its work end or gives it back, and waits until it has stopped. */
+  stop(): Promise<void>;
 }
 
 export interface RunnerProcessOptions {
@@ -34,8 +46,11 @@ export interface RunnerProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+export type HostedRunnerOptions = Omit<RunnerProcessOptions, "cwd">;
+
 const root = join(import.meta.dirname, "../..");
 const running = new Set<ChildProcess>();
+const hosted = new Set<HostedRunner>();
 
 /** Creates a runner in the server's first organization, for its program to register with. */
 export async function newExchangeToken(server: ReachableServer, name = "In the attic") {
@@ -53,9 +68,8 @@ export function startRunnerProcess(
     env = {},
   }: RunnerProcessOptions = {},
 ): RunnerProcess {
-  const state = stateDir === "" ? [] : ["--state-dir", stateDir];
-  const settings = ["--server", server.url, ...state, "--allow-file-remotes", ...args];
-  const child = spawn(process.execPath, [join(root, "bin/chartroom.js"), "runner", ...settings], {
+  const settings = runnerArguments(server, stateDir, args);
+  const child = spawn(process.execPath, [join(root, "bin/chartroom.js"), ...settings], {
     cwd,
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -70,23 +84,9 @@ export function startRunnerProcess(
       output += text;
     });
   }
-  const log = () =>
-    output
-      .split("\n")
-      .slice(0, -1)
-      .filter((line) => line.startsWith("{"))
-      .map((line): Record<string, unknown> => JSON.parse(line));
   return {
-    stateDir,
+    ...observed(stateDir, () => output),
     process: child,
-    log,
-    output: () => output,
-    async untilLogged(message, facts = {}) {
-      const fits = (line: Record<string, unknown>) =>
-        line.msg === message && Object.entries(facts).every(([name, value]) => line[name] === value);
-      const lines = await until(log, (lines) => lines.some(fits));
-      return lines.find(fits) ?? {};
-    },
     ended,
     stop() {
       child.kill("SIGTERM");
@@ -95,6 +95,45 @@ export function startRunnerProcess(
     async kill() {
       child.kill("SIGKILL");
       await ended;
+    },
+  };
+}
+
+/** Starts the program like {@link startRunnerProcess}, beside hosted servers. */
+export async function startHostedRunner(
+  server: Pick<ReachableServer, "url">,
+  { stateDir = join(temporaryFolder(), "runner"), args = [], env = {} }: HostedRunnerOptions = {},
+): Promise<HostedRunner> {
+  const logFile = join(temporaryFolder(), "log");
+  const variables = { PATH: process.env.PATH, ...env };
+  const service = await hostService(runnerArguments(server, stateDir, args), variables, logFile);
+  const runner: HostedRunner = {
+    ...observed(stateDir, () => service.output + readFileSync(logFile, "utf8")),
+    async stop() {
+      hosted.delete(runner);
+      await service.stop();
+    },
+  };
+  hosted.add(runner);
+  return runner;
+}
+
+function runnerArguments({ url }: Pick<ReachableServer, "url">, stateDir: string, args: readonly string[]) {
+  const state = stateDir === "" ? [] : ["--state-dir", stateDir];
+  return ["runner", "--server", url, ...state, "--allow-file-remotes", ...args];
+}
+
+function observed(stateDir: string, output: () => string): ObservedRunner {
+  const log = () => parseLog(output());
+  return {
+    stateDir,
+    log,
+    output,
+    async untilLogged(message, facts = {}) {
+      const fits = (line: Record<string, unknown>) =>
+        line.msg === message && Object.entries(facts).every(([name, value]) => line[name] === value);
+      const lines = await until(log, (lines) => lines.some(fits));
+      return lines.find(fits) ?? {};
     },
   };
 }
@@ -111,12 +150,45 @@ export async function startRegisteredRunner(
   return { ...runner, runnerId };
 }
 
-/** Ends every runner that a file started; call it in afterAll, before the servers are stopped. */
+/** Creates a runner, starts its program beside hosted servers, and waits until it takes work. */
+export async function startRegisteredHostedRunner(
+  server: ReachableServer,
+  options: HostedRunnerOptions = {},
+): Promise<HostedRunner & { readonly runnerId: string }> {
+  const { runnerId, exchangeToken } = await newExchangeToken(server);
+  const env = { ...options.env, CHARTROOM_EXCHANGE_TOKEN: exchangeToken };
+  const runner = await startHostedRunner(server, { ...options, env });
+  await runner.untilLogged("the runner takes work");
+  return { ...runner, runnerId };
+}
+
+/** Ends every runner that a file started, with its commands; call it in afterAll, before the servers are stopped. */
 export async function stopRunners(): Promise<void> {
-  await Promise.all(
-    [...running].map(async (child) => {
+  await Promise.all([
+    ...[...running].map(async (child) => {
       child.kill("SIGKILL");
       await once(child, "exit");
     }),
-  );
+    ...[...hosted].map(async (runner) => {
+      const stopped = runner.stop();
+      // An agent that waits for input would be waited for.
+      for (const groupId of commandsOf(runner)) endGroup(groupId);
+      await stopped;
+    }),
+  ]);
+}
+
+/** Returns the process groups of the commands that a runner runs, as it records them for the next. */
+function commandsOf({ stateDir }: ObservedRunner): number[] {
+  const folder = join(stateDir, "commands");
+  const files = existsSync(folder) ? readdirSync(folder) : [];
+  return files.filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+function endGroup(groupId: number): void {
+  try {
+    process.kill(-groupId, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }

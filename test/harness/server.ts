@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { dataEnvironmentOf, dropAllData } from "./data-config.ts";
-import { hostCommand, hostServer, STRICT } from "./hosted-server.ts";
+import { hostCommand, hostService, STRICT } from "./hosted-server.ts";
 import { copyTemplate } from "./sqlite-template.ts";
 
 /** What clients of a server, and commands on its data, have to know. */
@@ -18,21 +18,25 @@ export interface ReachableServer {
   readonly token: string;
 }
 
-/** A server in the process that runs such servers for all files of a worker. */
-export interface HostedServer extends ReachableServer {
-  /** Lets accepted requests finish, and closes its data. */
-  stop(): Promise<void>;
-}
-
-/** A server in its own process on a free port, started as the README describes. */
-export interface TestServer extends ReachableServer {
-  readonly process: ChildProcess;
+/** A server that a test has started, with what it has said so far. */
+export interface ObservedServer extends ReachableServer {
   /** Returns its standard output. */
   output(): string;
   /** Returns its log so far, one parsed line each. */
   log(): Record<string, unknown>[];
   /** Returns the raw log, to check what must not be in it. */
   logText(): string;
+}
+
+/** A server in the process that runs such servers for all files of a worker. */
+export interface HostedServer extends ObservedServer {
+  /** Lets accepted requests finish, and closes its data. */
+  stop(): Promise<void>;
+}
+
+/** A server in its own process on a free port, started as the README describes. */
+export interface TestServer extends ObservedServer {
+  readonly process: ChildProcess;
   /** Sends SIGTERM, waits for its end and returns the exit code. */
   stop(): Promise<number | null>;
   /** Sends SIGKILL and waits for its end. */
@@ -114,11 +118,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     token: TOKEN.exec(output)?.[0] ?? "",
     process: child,
     output: () => output,
-    log: () =>
-      logText
-        .split("\n")
-        .filter((line) => line.startsWith("{"))
-        .map((line) => JSON.parse(line)),
+    log: () => parseLog(logText),
     logText: () => logText,
     async stop() {
       child.kill("SIGTERM");
@@ -134,20 +134,26 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
 
 /**
  * Starts a server whose process is not the test's concern: it runs beside other servers in one process, which saves the
- * processor time that a process of its own takes to load its modules. A test that looks at the process, its output or
- * its log, or that kills it, needs {@link startServer}.
+ * processor time that a process of its own takes to load its modules. A test that looks at the process, or that kills it,
+ * needs {@link startServer}.
  */
 export async function startHostedServer(options: HostedOptions = {}): Promise<HostedServer> {
   const dataDir = options.dataDir ?? temporaryFolder();
   if (options.dataDir === undefined) copyTemplate(dataDir);
   const args = ["--port", "0", "--data-dir", dataDir, ...(options.args ?? [])];
-  const { output, stop } = await hostServer(args, { ...environmentFor(dataDir), ...options.env });
+  const logFile = join(temporaryFolder(), "log");
+  const env = { ...environmentFor(dataDir), ...options.env };
+  const { output, stop } = await hostService(["serve", ...args], env, logFile);
+  const logText = () => readFileSync(logFile, "utf8");
   const url = URL_LINE.exec(output)?.[1] ?? "";
   const server: HostedServer = {
     url,
     port: Number(new URL(url).port),
     dataDir,
     token: TOKEN.exec(output)?.[0] ?? "",
+    output: () => output,
+    log: () => parseLog(logText()),
+    logText,
     async stop() {
       hosted.delete(server);
       await stop();
@@ -155,6 +161,15 @@ export async function startHostedServer(options: HostedOptions = {}): Promise<Ho
   };
   hosted.add(server);
   return server;
+}
+
+/** Returns the whole lines of a log, parsed. */
+export function parseLog(text: string): Record<string, unknown>[] {
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
 }
 
 /** The result of a command. */
@@ -199,7 +214,7 @@ export async function runHostedCommand(
   env: Readonly<Record<string, string>> = {},
   input = "",
 ): Promise<CommandResult> {
-  const { code, stdout, stderr } = await hostCommand(args, commandEnvironment(args, env), input);
+  const { code, stdout, stderr } = await hostCommand(args, commandEnvironment(args, env), { input });
   return { code, stdout, stderr };
 }
 

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { freePort } from "../harness/free-port.ts";
 import { testUnless } from "../harness/program.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
 import { connectRaw } from "./raw-client.ts";
@@ -10,13 +10,13 @@ import { connectRaw } from "./raw-client.ts";
 const PATH = "/api/service.v1.IdentityService/GetAuthenticatedIdentity";
 
 /** Returns the client that the access log has for a request. */
-async function clientOf(server: TestServer, requestId: unknown): Promise<unknown> {
+async function clientOf(server: HostedServer, requestId: unknown): Promise<unknown> {
   const find = () => server.log().find((line) => line.requestId === requestId);
   return (await until(find, (line) => line !== undefined))?.client;
 }
 
 /** Sends a request of HTTP/1.1 with these headers; resolves with the client in the log. */
-async function overHttp1(server: TestServer, headers: readonly string[]): Promise<unknown> {
+async function overHttp1(server: HostedServer, headers: readonly string[]): Promise<unknown> {
   const client = await connectRaw(server.port);
   const lines = [`POST ${PATH} HTTP/1.1`, "Host: a", "Content-Length: 0", "Connection: close", ...headers];
   client.send(`${lines.join("\r\n")}\r\n\r\n`);
@@ -25,7 +25,7 @@ async function overHttp1(server: TestServer, headers: readonly string[]): Promis
 }
 
 /** Sends a request of HTTP/2 with these values of X-Forwarded-For; resolves with the client in the log. */
-async function overHttp2(server: TestServer, values: string[]): Promise<unknown> {
+async function overHttp2(server: HostedServer, values: string[]): Promise<unknown> {
   const session = await connectHttp2(server.port);
   const stream = open(session, PATH, { "x-forwarded-for": values });
   stream.end();
@@ -39,9 +39,9 @@ const header = (value: string) => `X-Forwarded-For: ${value}`;
 afterAll(stopAll);
 
 describe("a server with trusted proxies", () => {
-  let server: TestServer;
+  let server: HostedServer;
   beforeAll(async () => {
-    server = await startServer({
+    server = await startHostedServer({
       args: ["--trusted-proxies", "127.0.0.1,10.0.0.0/8"],
     });
   });
@@ -85,7 +85,7 @@ testOfIpv6("a server that listens on both families writes the addresses of IPv4 
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const trusted = ["--trusted-proxies", "127.0.0.1"];
-  const server = await startServer({
+  const server = await startHostedServer({
     args: ["--host", "::", "--port", String(port), "--base-url", url, ...trusted],
   });
   expect(await overHttp1(server, [])).toBe("127.0.0.1");
@@ -96,9 +96,9 @@ describe.each([
   ["without trusted proxies", []],
   ["with trusted proxies elsewhere", ["--trusted-proxies", "10.0.0.0/8"]],
 ])("a server %s", (_, args) => {
-  let server: TestServer;
+  let server: HostedServer;
   beforeAll(async () => {
-    server = await startServer({ dataDir: temporaryFolder(), args });
+    server = await startHostedServer({ dataDir: temporaryFolder(), args });
   });
 
   test("logs the address of the connection, whatever a header says", async () => {

@@ -4,7 +4,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { callConnect, callGrpc, callGrpcHttp1, callGrpcWeb, envelope } from "./raw-call.ts";
 
 const OPERATION = "ProjectService/GetProject";
@@ -13,9 +13,9 @@ const NOWHERE = toBinary(
   create(GetProjectRequestSchema, { projectId: "0190c0de-0000-7000-8000-000000000000" }),
 );
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

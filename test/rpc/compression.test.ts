@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 afterAll(stopAll);
 
 const MIN_BYTES = 4_096;
 
 /** Lists so many projects. @returns the size of the answer, and its encoding */
-async function list({ url, token }: TestServer, pageSize: number, accepted: string) {
+async function list({ url, token }: HostedServer, pageSize: number, accepted: string) {
   const res = await fetch(`${url}/api/service.v1.ProjectService/ListProjects`, {
     method: "POST",
     headers: {
@@ -22,7 +22,7 @@ async function list({ url, token }: TestServer, pageSize: number, accepted: stri
 
 describe.each(["on", "off"])("with the path of our own %s", (path) => {
   test("answers are compressed from 4 KiB on, for clients that accept it", async () => {
-    const server = await startServer({ args: ["--fast-path", path] });
+    const server = await startHostedServer({ args: ["--fast-path", path] });
     for (let index = 0; index < 12; index++) {
       const initializer = repository(`https://git.example.org/team/r${index}.git`);
       expect((await post(server, "ProjectService/CreateProject", { initializer })).status).toBe(200);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
   const projects = ["a", "b", "c"].map((name) => ({
     name,
     initializer: repository(`https://git.example.org/${name}.git`),

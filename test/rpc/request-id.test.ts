@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { post, repository } from "../harness/call.ts";
-import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { envelope } from "./raw-call.ts";
 
-let server: TestServer;
+let server: HostedServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await startHostedServer();
 });
 afterAll(stopAll);
 

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { type Config, DATA_SETTINGS, readConfig, SETTINGS } from "../../config/config.ts";
 import { integer } from "../../config/setting-values.ts";
 import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/settings.ts";
+import type { WriteLines } from "../../log.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
 import { StartError } from "../start-error.ts";
 
@@ -19,6 +20,8 @@ export interface Terminal {
   readonly signalGroup: SignalGroup;
   /** True if the process may do anything on the machine. */
   readonly isRoot: boolean;
+  /** Takes the log of a server or a runner; absent where it goes to standard error. */
+  readonly writeLog?: WriteLines;
   /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;
 }
