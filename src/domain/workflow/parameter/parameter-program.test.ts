@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { replay } from "../../../../test/harness/seed.ts";
-import { runShell, SHELLS } from "../../../../test/harness/shell.ts";
+import { runShells, SHELLS } from "../../../../test/harness/shell.ts";
 import { brokenShellProgram, HOLE, shellProgram } from "../../../../test/harness/shell-program.ts";
 import { DomainError } from "../../error.ts";
 import { parameterVariable, withReferences } from "./parameter-reference.ts";
@@ -45,18 +45,25 @@ function judge(program: string, value: string): boolean {
     if (thrown instanceof DomainError) return false;
     throw thrown;
   }
+  const environment = { PATH: folder, [parameterVariable("p")]: value };
+  const marked = written.replaceAll(HOLE, MARK);
+  const runs = runShells(
+    SHELLS.flatMap((shell) =>
+      [marked, command].map((each) => ({ shell, command: each, environment, cwd: folder })),
+    ),
+  );
   let judged = false;
-  for (const shell of SHELLS) {
-    const environment = { PATH: folder, [parameterVariable("p")]: value };
-    const marked = runShell(shell, written.replaceAll(HOLE, MARK), environment, folder);
-    if (SYNTAX.test(marked.errors)) continue;
+  for (const [position, shell] of SHELLS.entries()) {
+    const [plain, referring] = runs.slice(2 * position);
+    if (!plain || !referring) throw new Error("a program did not run");
+    if (SYNTAX.test(plain.errors)) continue;
     judged = true;
-    const { status, output } = runShell(shell, command, environment, folder);
-    const expected = marked.output.replaceAll(MARK, () => value);
+    const { status, output } = referring;
+    const expected = plain.output.replaceAll(MARK, () => value);
     expect({ shell, command, status, output }).toEqual({
       shell,
       command,
-      status: marked.status,
+      status: plain.status,
       output: expected,
     });
   }

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { runShell, SHELLS } from "../../../../test/harness/shell.ts";
+import { runShells, SHELLS } from "../../../../test/harness/shell.ts";
 import { parameterVariable, withReferences } from "./parameter-reference.ts";
 
 const VALUES: Readonly<Record<string, string>> = {
@@ -66,22 +66,35 @@ const PLACES: Readonly<Record<string, string>> = {
 
 describe.each(SHELLS.map((shell) => [shell.join(" "), shell] as const))("%s", (_, shell) => {
   let folder: string;
+  /** A folder for each value. */
+  const folderOf = (position: number) => join(folder, String(position));
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "chartroom-parameter-"));
-    mkdirSync(join(folder, "x"));
-    writeFileSync(join(folder, "f1"), "");
+    for (const position of Object.keys(VALUES).keys()) {
+      mkdirSync(join(folderOf(position), "x"), { recursive: true });
+      writeFileSync(join(folderOf(position), "f1"), "");
+    }
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test.each(Object.entries(PLACES))("reads every value literally %s", (_place, written) => {
     const { command, keys } = withReferences(written.replaceAll("@", "{{ .Parameters.p }}"), "place");
     expect(keys).toEqual(["p"]);
-    for (const [name, value] of Object.entries(VALUES)) {
-      rmSync(join(folder, "out"), { force: true });
-      const run = runShell(shell, command, { [parameterVariable("p")]: value }, folder);
-      const out = run.status === 0 ? readFileSync(join(folder, "out"), "utf8") : undefined;
-      expect({ name, errors: run.errors, out }).toEqual({ name, errors: "", out: value });
-      expect(readdirSync(folder).sort()).toEqual(["f1", "out", "x"]);
+    const values = [...Object.entries(VALUES).entries()];
+    for (const [position] of values) rmSync(join(folderOf(position), "out"), { force: true });
+    const runs = runShells(
+      values.map(([position, [, value]]) => ({
+        shell,
+        command,
+        environment: { [parameterVariable("p")]: value },
+        cwd: folderOf(position),
+      })),
+    );
+    for (const [position, [name, value]] of values) {
+      const run = runs[position];
+      const out = run?.status === 0 ? readFileSync(join(folderOf(position), "out"), "utf8") : undefined;
+      expect({ name, errors: run?.errors, out }).toEqual({ name, errors: "", out: value });
+      expect(readdirSync(folderOf(position)).sort()).toEqual(["f1", "out", "x"]);
     }
   });
 });
