@@ -33,6 +33,7 @@ export const UNSCOPED: readonly Group[] = [
       findDuePullRequests: "pull requests whose time to be read has come",
       findDueSchedules: "time triggers that are due",
       findDueTimers: "timers of agents that are due",
+      findEndedQuestions: "questions about environments whose askers are gone",
       findExpiredApprovals: "approvals that nobody decided in time",
       findExpiredActions: "actions past their time",
       findExpiredLeases: "leases that ran out",

@@ -61,6 +61,17 @@ export class SecretIndex {
   /** The beginnings of forms that are shorter than the key. */
   readonly #starts = new Set<number>();
 
+  #longestForm = 0;
+
+  /** The most bytes of a text that one form matches. */
+  get longestBytes(): number {
+    return (1 + MAX_BREAK_BYTES) * this.#longestForm;
+  }
+
+  forms(): IterableIterator<Buffer> {
+    return [...this.#forms.values()].flat().values();
+  }
+
   get isEmpty(): boolean {
     return this.#forms.size === 0;
   }
@@ -71,6 +82,7 @@ export class SecretIndex {
     const text = form.toString("latin1");
     if (this.#known.has(text)) return;
     this.#known.add(text);
+    this.#longestForm = Math.max(this.#longestForm, form.length);
     const alike = this.#forms.get(key);
     if (alike) alike.push(form);
     else this.#forms.set(key, [form]);

@@ -21,6 +21,37 @@ export class Secrets {
     return Buffer.concat([stream.write(bytes), stream.end()]);
   }
 
+  /** Masks from now on whatever other secrets mask by now. */
+  addAll(others: Secrets): void {
+    for (const form of others.#index.forms()) this.#index.add(form);
+  }
+
+  /**
+   * Returns the part of a text from `start` to `end` masked, where a secret that reaches beyond the part is masked,
+   * too. Those of which the text has only a piece are not recognized: it must begin and end
+   * {@link Secrets.longestBytes} before and after the part, or where the whole text does.
+   */
+  maskPart(text: Buffer, start: number, end: number): Buffer {
+    const pieces: Buffer[] = [];
+    let from = start;
+    let at = this.#index.nextCandidate(text, 0);
+    while (at < end) {
+      const secretEnd = endOfSecrets(this.#index, text, at, true);
+      if (secretEnd > at && secretEnd > start) {
+        pieces.push(text.subarray(from, Math.max(at, from)), MASK);
+        from = Math.min(secretEnd, end);
+      }
+      at = this.#index.nextCandidate(text, Math.max(secretEnd, at + 1));
+    }
+    pieces.push(text.subarray(from, end));
+    return Buffer.concat(pieces);
+  }
+
+  /** The most bytes that a secret has in a text, where line breaks may be between all of its bytes. */
+  get longestBytes(): number {
+    return this.#index.longestBytes;
+  }
+
   maskText(text: string): string {
     return this.#index.isEmpty ? text : this.mask(Buffer.from(text)).toString();
   }
@@ -85,7 +116,7 @@ export class SecretMask {
     let from = 0;
     let at = index.nextCandidate(text, 0);
     while (at < text.length) {
-      const end = this.#endOfSecrets(text, at, isEnd);
+      const end = endOfSecrets(index, text, at, isEnd);
       if (end === HELD) break;
       if (end > at) {
         masked.push(text.subarray(from, at), MASK);
@@ -97,21 +128,21 @@ export class SecretMask {
     this.#pending = text.subarray(at);
     return Buffer.concat(masked);
   }
+}
 
-  /**
-   * Returns the end of the secret that begins at a place, and of those that overlap it: what one of
-   * them leaves over is part of another. The place itself where none begins; HELD where the text
-   * ends too early to tell.
-   */
-  #endOfSecrets(text: Buffer, at: number, isEnd: boolean): number {
-    let end = at;
-    for (let start = at; start === at || start < end; start++) {
-      const found = this.#index.longestAt(text, start);
-      if (found.isOpen && !isEnd) return HELD;
-      end = Math.max(end, found.end);
-    }
-    return end;
+/**
+ * Returns the end of the secret that begins at a place, and of those that overlap it: what one of
+ * them leaves over is part of another. The place itself where none begins; HELD where the text
+ * ends too early to tell, unless it is the end.
+ */
+function endOfSecrets(index: SecretIndex, text: Buffer, at: number, isEnd: boolean): number {
+  let end = at;
+  for (let start = at; start === at || start < end; start++) {
+    const found = index.longestAt(text, start);
+    if (found.isOpen && !isEnd) return HELD;
+    end = Math.max(end, found.end);
   }
+  return end;
 }
 
 const HELD = -1;

@@ -12,6 +12,7 @@ import { revokedStreamsJob, slowReadersJob } from "./open-responses.ts";
 import { popularityJob } from "./popularity.ts";
 import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
+import { questionExpiryJob } from "./question-expiry.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
@@ -39,6 +40,7 @@ const JOBS: readonly JobFactory[] = [
   prebuildsJob,
   projectRemovalJob,
   pullRequestsJob,
+  questionExpiryJob,
   revokedStreamsJob,
   runnerInactivityJob,
   slowReadersJob,

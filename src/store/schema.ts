@@ -11,6 +11,7 @@ import type { ApprovalDeciderTable, ApprovalTable } from "./approval/approval-sc
 import type {
   EnvironmentChangesTable,
   EnvironmentFileDiffTable,
+  EnvironmentQuestionTable,
   EnvironmentTable,
 } from "./environment/environment-schema.ts";
 import type {
@@ -82,6 +83,7 @@ export interface Schema {
   environment: EnvironmentTable;
   environment_changes: EnvironmentChangesTable;
   environment_file_diff: EnvironmentFileDiffTable;
+  environment_question: EnvironmentQuestionTable;
   service_account: ServiceAccountTable;
   organization_policies: OrganizationPoliciesTable;
   security_policy: SecurityPolicyTable;

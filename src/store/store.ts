@@ -264,7 +264,7 @@ export interface BookkeepingColumns {
   token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
   environment: "counted";
-  runner: "seen_at" | "instance_seen_at" | "agent_slots";
+  runner: "seen_at" | "instance_seen_at" | "agent_slots" | "requests_until";
 }
 
 export const BOOKKEEPING_COLUMNS: {
@@ -273,7 +273,7 @@ export const BOOKKEEPING_COLUMNS: {
   token: ["last_used_at", "hash", "hmac_key_id"],
   project: ["popularity"],
   environment: ["counted"],
-  runner: ["seen_at", "instance_seen_at", "agent_slots"],
+  runner: ["seen_at", "instance_seen_at", "agent_slots", "requests_until"],
 };
 
 export interface BookkeepingUpdate {

@@ -152,7 +152,9 @@ const WORK = [
   "AgentWorkService/StartStepAgent",
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",
+  "EnvironmentWorkService/AnswerRequest",
   "EnvironmentWorkService/ReportEnvironmentChanges",
+  "EnvironmentWorkService/WatchRequests",
   "WorkService/BeginInstance",
   "WorkService/FinishWork",
   "WorkService/GetHostCredential",
@@ -238,8 +240,13 @@ describe("the operations of the contract", () => {
     const named = methods.filter(
       ({ name, output }) => /^(Get|List|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
-    // A credential that a runner gets is told in the audit trail, and inputs that it gets have been delivered.
-    const told = ["WorkService/GetHostCredential", "AgentWorkService/StreamInputs"];
+    // A credential that a runner gets is told in the audit trail, inputs that it gets have been delivered, and the stream
+    // of its questions ends the one before.
+    const told = [
+      "WorkService/GetHostCredential",
+      "AgentWorkService/StreamInputs",
+      "EnvironmentWorkService/WatchRequests",
+    ];
     expect(readers.map(operation)).toEqual(named.map(operation).filter((name) => !told.includes(name)));
   });
 

@@ -1,6 +1,6 @@
 import { built, type Ids, type Operation } from "./operation.ts";
 import type { World } from "./world.ts";
-import { changesOf } from "./world-work.ts";
+import { changesOf, INSTANCE } from "./world-work.ts";
 
 const leased = (world: World) => ({ leaseId: world.lease, fence: "1" });
 const LEASED: Ids = { leaseId: "lease" };
@@ -22,7 +22,7 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
     token: (world) => world.exchangeToken,
   },
   "WorkService/Heartbeat": asRunner(() => ({ version: "1.2.4", degradedReason: "the disk is nearly full" })),
-  "WorkService/BeginInstance": asRunner(() => ({ instanceId: "01900000-0000-7000-8000-000000000001" })),
+  "WorkService/BeginInstance": asRunner(() => ({ instanceId: INSTANCE })),
   "WorkService/LeaseWork": asRunner(
     (world) => ({
       maxLeases: 1,
@@ -62,4 +62,9 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "EnvironmentWorkService/ReportEnvironmentChanges": asRunner((world) => changesOf(world.heldEnvironment), {
     environmentId: "heldEnvironment",
   }),
+  "EnvironmentWorkService/WatchRequests": asRunner(() => ({ instanceId: INSTANCE })),
+  "EnvironmentWorkService/AnswerRequest": asRunner(
+    (world) => ({ questionId: world.question, instanceId: INSTANCE, changesRefreshed: {} }),
+    { questionId: "question" },
+  ),
 };

@@ -1,5 +1,8 @@
 import type { Answer } from "../harness/call.ts";
 
+/** The instance of the runner of every world. */
+export const INSTANCE = "01900000-0000-7000-8000-000000000001";
+
 /** Calls an operation, which must succeed; by default as the administrator. */
 export type Call = (operation: string, body: unknown, token?: string) => Promise<Answer["body"]>;
 

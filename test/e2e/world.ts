@@ -1,5 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { v7 } from "uuid";
+import {
+  EnvironmentQuestion_RefreshChangesSchema,
+  EnvironmentQuestionSchema,
+} from "#gen/runner/v1/environment_question_pb.js";
 import { AgentForm, WorkKind } from "#gen/runner/v1/work_pb.js";
 import {
   ApprovalOptionSchema,
@@ -26,6 +30,7 @@ import {
   finishAction,
 } from "../../src/services/workflow/action/action-progress.ts";
 import { findAgents } from "../../src/store/agent/agent.ts";
+import { insertQuestion } from "../../src/store/environment/environment-question.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { stopWork } from "../../src/store/runner/work.ts";
 import { OPERATOR, type Scope, type WriteTransaction } from "../../src/store/store.ts";
@@ -35,7 +40,14 @@ import { findAction } from "../../src/store/workflow/workflow-action.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { addMember, withServerData } from "../harness/member.ts";
 import type { ReachableServer } from "../harness/server.ts";
-import { agentAtWork, changesOf, environmentAtWork, sayTwoThings, stepAtWork } from "./world-work.ts";
+import {
+  agentAtWork,
+  changesOf,
+  environmentAtWork,
+  INSTANCE,
+  sayTwoThings,
+  stepAtWork,
+} from "./world-work.ts";
 
 /** An id of one resource of every kind that requests name, all of one organization. */
 export interface World {
@@ -68,6 +80,8 @@ export interface World {
   readonly member: string;
   readonly organization: string;
   readonly project: string;
+  /** A question about `heldEnvironment` that `runner` has not answered. */
+  readonly question: string;
   readonly runner: string;
   readonly secret: string;
   readonly securityPolicy: string;
@@ -112,6 +126,7 @@ export function nowhere(): World {
     member: v7(),
     organization: v7(),
     project: v7(),
+    question: v7(),
     runner: v7(),
     secret: v7(),
     securityPolicy: v7(),
@@ -176,6 +191,8 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
   const held = await agentAtWork(call, registered.token, { agentId, environmentId });
   await call("EnvironmentWorkService/ReportEnvironmentChanges", changesOf(environmentId), registered.token);
   const { runnerId } = runner;
+  await call("WorkService/BeginInstance", { instanceId: INSTANCE }, registered.token);
+  const question = await askRefresh(server, identity, { runnerId, environmentId });
   const session = v7();
   const environments: string[] = [];
   for (const name of ["First", "Second"]) {
@@ -299,6 +316,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     project,
     token: personalAccessTokens.at(-1).id,
     lease: works[0].leaseId,
+    question,
     runnerToken: registered.token,
     exchangeToken: (await call("RunnerService/CreateRunnerToken", { runnerId })).exchangeToken,
   };
@@ -367,6 +385,27 @@ function askTwice(
         ids.push((await askApproval(tx, { organizationId }, ask)).id);
       }
       return ids[0] ?? "";
+    }),
+  );
+}
+
+/** Asks a runner to look at an environment, for longer than a test takes; the id of the question. */
+function askRefresh(
+  server: Pick<ReachableServer, "dataDir">,
+  { organizationId, subject }: Answer["body"],
+  { runnerId, environmentId }: { readonly runnerId: string; readonly environmentId: string },
+): Promise<string> {
+  return withServerData(server, (store) =>
+    store.write(OPERATOR, "test", async (tx) => {
+      const id = tx.newId();
+      const asked = {
+        case: "refreshChanges",
+        value: create(EnvironmentQuestion_RefreshChangesSchema),
+      } as const;
+      const question = create(EnvironmentQuestionSchema, { id, environmentId, question: asked });
+      const endsAt = tx.now + 3_600_000;
+      await insertQuestion(tx, { organizationId }, question, { runnerId, askerId: subject.id, endsAt });
+      return id;
     }),
   );
 }

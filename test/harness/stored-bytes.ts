@@ -47,6 +47,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   approval_decider: "repeats the body",
   audit_log: "nobody can remove it",
   block_receipt: "of an account",
+  environment_question: "goes with who waits for the answer, within a minute",
   event: "nobody can remove it; it goes with its age",
   fact: "the installation's",
   installation: "the installation's",

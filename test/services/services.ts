@@ -18,7 +18,12 @@ import { operationsOf, type TestStore } from "../harness/test-store.ts";
 /** Everything a caller can do, and what the tests often need done. */
 export function servicesOf({ deps }: TestStore, caller: Caller) {
   const projects = operationsOf(ProjectContract, new ProjectService({ ...deps, findEnvironment }), caller);
-  const environments = operationsOf(EnvironmentContract, new EnvironmentService({ ...deps, runs }), caller);
+  const draining = new AbortController().signal;
+  const environments = operationsOf(
+    EnvironmentContract,
+    new EnvironmentService({ ...deps, draining, runs }),
+    caller,
+  );
   const runners = operationsOf(RunnerContract, new RunnerService(deps), caller);
   const configuration = operationsOf(
     RunnerConfigurationContract,

@@ -371,6 +371,23 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 CREATE TRIGGER environment_is_counted_out after delete on environment
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
+CREATE TABLE environment_question (
+  id text primary key,
+  organization_id text not null references organization (id),
+  runner_id text not null references runner (id) on delete cascade,
+  environment_id text not null,
+  asker_id text not null,
+  ends_at integer not null,
+  body text not null,
+  answer blob
+) strict;
+
+CREATE INDEX environment_question_by_end on environment_question (ends_at);
+
+CREATE INDEX environment_question_by_organization on environment_question (organization_id);
+
+CREATE INDEX environment_question_by_runner on environment_question (runner_id, id);
+
 CREATE INDEX environment_uncounted on environment (project_id, created_at) where counted = 0;
 
 CREATE TABLE event (
@@ -693,7 +710,7 @@ CREATE TABLE runner (
   creator_id text not null,
   kind integer not null,
   body text not null
-, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer) strict;
+, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer, requests_stream text, requests_until integer) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
 

@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { DiffBase, EnvironmentFileDiff, RepositoryChanges } from "../../service/v1/environment_changes_pb.js";
+import type { AnswerRequestRequestSchema, AnswerRequestResponseSchema, WatchRequestsRequestSchema, WatchRequestsResponseSchema } from "./environment_question_pb.js";
 
 /**
  * Describes the file runner/v1/environment_work_service.proto.
@@ -115,6 +116,35 @@ export declare const EnvironmentWorkService: GenService<{
     methodKind: "unary";
     input: typeof ReportEnvironmentChangesRequestSchema;
     output: typeof ReportEnvironmentChangesResponseSchema;
+  },
+  /**
+   * Streams what people ask about the environments on the runner, beside leases and
+   * independent of them. Each question is delivered at least once, and again with
+   * each new stream until it is answered or nobody waits for it any more. A runner
+   * has one stream: it ends without an error when a newer one opens, at whatever
+   * server, and with one when the server drains. Callable by runners, for
+   * themselves. Errors: unavailable; failed_precondition (IN_USE) for an instance
+   * that is not the one which began last.
+   *
+   * @generated from rpc runner.v1.EnvironmentWorkService.WatchRequests
+   */
+  watchRequests: {
+    methodKind: "server_streaming";
+    input: typeof WatchRequestsRequestSchema;
+    output: typeof WatchRequestsResponseSchema;
+  },
+  /**
+   * Answers a question. To repeat it is harmless: the first answer counts. Callable
+   * by the runner that was asked. Errors: not_found for a question that nobody
+   * waits for any more, or of another runner; failed_precondition (IN_USE) as
+   * WatchRequests.
+   *
+   * @generated from rpc runner.v1.EnvironmentWorkService.AnswerRequest
+   */
+  answerRequest: {
+    methodKind: "unary";
+    input: typeof AnswerRequestRequestSchema;
+    output: typeof AnswerRequestResponseSchema;
   },
 }>;
 

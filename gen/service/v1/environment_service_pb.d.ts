@@ -525,6 +525,14 @@ export declare type GetEnvironmentChangesRequest = Message<"service.v1.GetEnviro
    * @generated from field: string environment_id = 1;
    */
   environmentId: string;
+
+  /**
+   * Whether the runner looks at the working trees first. False: what it has
+   * reported last.
+   *
+   * @generated from field: bool refresh = 2;
+   */
+  refresh: boolean;
 };
 
 /**
@@ -759,12 +767,15 @@ export declare const EnvironmentService: GenService<{
   },
   /**
    * Returns what has changed in an environment's repositories, as its runner has
-   * reported it last: after each turn of an agent and each step of an action. It
-   * stays readable after the environment is gone, as long as an agent run or an
-   * action of a workflow belongs to it. Callable by those who may read an agent
-   * run in the environment, by the environment's creator and by administrators of
-   * the organization. Errors: permission_denied for everybody else in it;
-   * not_found, also when nothing was reported yet.
+   * reported it last: after each turn of an agent and each step of an action, and
+   * on demand (`refresh`). It stays readable after the environment is gone, as long
+   * as an agent run or an action of a workflow belongs to it. Callable by those who
+   * may read an agent run in the environment, by the environment's creator and by
+   * administrators of the organization. Errors: permission_denied for everybody
+   * else in it; not_found, also when nothing was reported yet; with `refresh`
+   * failed_precondition (ENVIRONMENT_UNREACHABLE) when the runner cannot be asked,
+   * or does not answer within 30 seconds, and resource_exhausted for too many
+   * questions at the same time.
    *
    * @generated from rpc service.v1.EnvironmentService.GetEnvironmentChanges
    */

@@ -432,6 +432,25 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_SECRETS_WITHHELD = 62;
    */
   SECRETS_WITHHELD = 62,
+
+  /**
+   * The files of the environment cannot be looked at now; what was reported of it
+   * last stays readable. Code failed_precondition. Metadata: `cause`, which is
+   * `environment_gone` when there is no such environment any more, or none yet,
+   * `runner_silent` when its runner does not listen to questions, `no_answer` when
+   * it did not answer in time, or a word of the runner's.
+   *
+   * @generated from enum value: ERROR_REASON_ENVIRONMENT_UNREACHABLE = 70;
+   */
+  ENVIRONMENT_UNREACHABLE = 70,
+
+  /**
+   * As many questions are open as may be at the same time. Code resource_exhausted.
+   * Metadata: `scope`, whose questions they are: `caller` or `runner`; `limit`.
+   *
+   * @generated from enum value: ERROR_REASON_TOO_MANY_QUESTIONS = 71;
+   */
+  TOO_MANY_QUESTIONS = 71,
 }
 
 /**

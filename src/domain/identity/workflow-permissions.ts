@@ -120,4 +120,14 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: EVERY_RUNNER,
     own: "environments on the runner",
   },
+  "EnvironmentWorkService/WatchRequests": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "questions for the runner",
+  },
+  "EnvironmentWorkService/AnswerRequest": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "questions for the runner",
+  },
 };

@@ -57,6 +57,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.VALUE_TAKEN]: Code.AlreadyExists,
   [ErrorReason.LIMIT_REACHED]: Code.FailedPrecondition,
   [ErrorReason.SECRETS_WITHHELD]: Code.FailedPrecondition,
+  [ErrorReason.ENVIRONMENT_UNREACHABLE]: Code.FailedPrecondition,
+  [ErrorReason.TOO_MANY_QUESTIONS]: Code.ResourceExhausted,
 };
 
 /** The names of a call for the log and for an internal error. */

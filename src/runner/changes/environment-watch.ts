@@ -2,6 +2,7 @@ import type { Log } from "../../log.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
 import { beginTurn, type ChangesReport, reportChanges, type WatchedWorkspace } from "./environment-report.ts";
 
 /** Time in which a report is repeated while the server is unreachable. */
@@ -19,6 +20,8 @@ export class EnvironmentWatch {
   readonly #tasks = new Map<string, Tasks>();
   /** The secrets of the work that goes on in each environment. */
   readonly #atWork = new Map<string, Set<WatchedWorkspace["secrets"]>>();
+  /** The refreshes that have not begun, by their environments. */
+  readonly #refreshes = new Map<string, Promise<void>>();
   /** False once the server has turned out to be of an earlier release. */
   #isKnown = true;
 
@@ -49,10 +52,14 @@ export class EnvironmentWatch {
     };
   }
 
-  /** Does something with what the runner keeps of a workspace, between two looks. */
+  /**
+   * Does something with what the runner keeps of a workspace, between two looks.
+   * @throws WorkFailure environment_absent when the workspace goes before
+   */
   exclusively<T>(watched: WatchedWorkspace, use: (git: GitTools) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    void this.#add(watched, () => use(this.#git).then(resolve, reject));
+    const gone = new WorkFailure("environment_absent", "the environment is being removed");
+    void this.#add(watched, () => use(this.#git).then(resolve, reject)).then(() => reject(gone));
     return promise;
   }
 
@@ -74,6 +81,27 @@ export class EnvironmentWatch {
     });
     this.#tasksOf(watched).waitingLook = true;
     void task;
+  }
+
+  /**
+   * Reports what has changed in a workspace now. Who asks while a look waits for others gets that one.
+   *
+   * @throws WorkFailure environment_absent; Error when the report was not taken
+   */
+  refresh(watched: WatchedWorkspace): Promise<void> {
+    const known = this.#refreshes.get(watched.environmentId);
+    if (known) return known;
+    const refreshed = this.exclusively(watched, async (git) => {
+      this.#refreshes.delete(watched.environmentId);
+      const { abandoned } = this.#tasksOf(watched);
+      const report = await reportChanges(git, watched, { isEnd: false });
+      await this.#client.reportEnvironmentChanges(report, {
+        timeoutMs: CALL_MS,
+        signal: abandoned.signal,
+      });
+    }).finally(() => this.#refreshes.delete(watched.environmentId));
+    this.#refreshes.set(watched.environmentId, refreshed);
+    return refreshed;
   }
 
   /** Resolves when everything of an environment so far has been reported, or given up. */

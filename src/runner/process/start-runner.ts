@@ -20,6 +20,8 @@ import { beginInstance, register } from "../protocol/registration.ts";
 import { RunnerError } from "../protocol/runner-error.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
+import { environmentAnswers } from "../questions/environment-answers.ts";
+import { answerQuestions } from "../questions/question-loop.ts";
 import { findWorkingTree, prepareWorkDir } from "../steps/work-dirs.ts";
 import { createCommandRunner } from "./command.ts";
 import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
@@ -159,6 +161,13 @@ async function work(
     const tools = { ...toolsWithoutCache, watch, repositoryCache: await openRunnerCache(cacheOptions) };
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
+    const questions = answerQuestions({
+      client,
+      instanceId,
+      answer: environmentAnswers(tools),
+      log,
+      signal: AbortSignal.any([draining, over.signal]),
+    });
     log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");
     const loop = {
       client,
@@ -177,7 +186,7 @@ async function work(
     } finally {
       // When one loop cannot go on, the other cannot either.
       over.abort();
-      await Promise.allSettled([...loops, heartbeats]);
+      await Promise.allSettled([...loops, heartbeats, questions]);
     }
     log.info({ runner: runnerId }, "the runner has stopped");
   } catch (error) {

@@ -1,5 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
+import { EnvironmentQuestion_RefreshChangesSchema } from "#gen/runner/v1/environment_question_pb.js";
 import type {
   GetEnvironmentChangesRequest,
   GetEnvironmentDiffRequest,
@@ -15,8 +17,8 @@ import {
 } from "../../store/environment/environment-changes.ts";
 import type { Reader } from "../../store/store.ts";
 import { callerOf } from "../call/call.ts";
-import type { ServiceDependencies } from "../call/dependencies.ts";
 import { type ListDependencies, listPage } from "../call/page.ts";
+import { askerOf, askRunner, type QuestionDependencies } from "./environment-question.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
 
 /** The dependencies of operations that show what is in environments. */
@@ -24,13 +26,30 @@ export interface ChangesDependencies extends ListDependencies {
   readonly runs: EnvironmentRuns;
 }
 
-/** Returns what has changed in an environment, as it was reported last. */
+/** Time that a look at the working trees may take. */
+const LOOK_MS = 30_000;
+
+/** Returns what has changed in an environment, as it was reported last, or as its runner finds it now. */
 export async function getEnvironmentChanges(
-  deps: Pick<ServiceDependencies, "store"> & { readonly runs: EnvironmentRuns },
-  { environmentId }: GetEnvironmentChangesRequest,
+  deps: QuestionDependencies & { readonly runs: EnvironmentRuns },
+  { environmentId, refresh }: GetEnvironmentChangesRequest,
   ctx: HandlerContext,
 ) {
-  const { changes } = await getReadableChanges(deps, callerOf(ctx), environmentId);
+  const caller = callerOf(ctx);
+  if (refresh) {
+    await requireReadableContent(deps, caller, environmentId);
+    const question = {
+      case: "refreshChanges",
+      value: create(EnvironmentQuestion_RefreshChangesSchema),
+    } as const;
+    await askRunner(deps, askerOf(deps, ctx), {
+      environmentId,
+      question,
+      answer: "changesRefreshed",
+      waitMs: LOOK_MS,
+    });
+  }
+  const { changes } = await getReadableChanges(deps, caller, environmentId);
   return { changes };
 }
 
@@ -61,17 +80,34 @@ export async function getEnvironmentDiff(
   };
 }
 
+type ReadDependencies = Pick<ChangesDependencies, "store" | "runs">;
+
 async function getReadableChanges(
-  { store, runs }: Pick<ChangesDependencies, "store" | "runs">,
+  deps: ReadDependencies,
   caller: Caller,
   environmentId: string,
 ): Promise<StoredChanges> {
+  const stored = await requireReadableContent(deps, caller, environmentId);
+  if (!stored) throw notFound("report of the environment");
+  return stored;
+}
+
+/**
+ * Requires that the caller may read what is in an environment.
+ *
+ * @returns what was reported of it last; undefined when nothing was
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
+async function requireReadableContent(
+  { store, runs }: ReadDependencies,
+  caller: Caller,
+  environmentId: string,
+): Promise<StoredChanges | undefined> {
   const stored = await findChanges(store.reader, caller, environmentId);
   const creator = stored?.creator ?? (await findCreator(store.reader, caller, environmentId));
   if (!creator) throw notFound("environment");
   const mayRead = isOpenTo(caller, creator) || (await runs.mayReadAny(store.reader, caller, environmentId));
   requireReadable(mayRead);
-  if (!stored) throw notFound("report of the environment");
   return stored;
 }
 

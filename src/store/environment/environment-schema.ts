@@ -59,3 +59,20 @@ export interface EnvironmentFileDiffTable {
   /** EnvironmentFileDiff. */
   body: string;
 }
+
+/** A question about an environment, which its runner answers; the row goes with whoever waits for the answer. */
+export interface EnvironmentQuestionTable {
+  id: string;
+  organization_id: string;
+  /** Id of the runner that is asked. */
+  runner_id: string;
+  environment_id: string;
+  /** Id of the subject that waits for the answer. */
+  asker_id: string;
+  /** Time from which nobody waits any more. */
+  ends_at: number;
+  /** runner.v1.EnvironmentQuestion, without what no row may hold. */
+  body: string;
+  /** runner.v1.AnswerRequestRequest in binary; null until it is answered. */
+  answer: Uint8Array | null;
+}

@@ -1,10 +1,11 @@
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import type { RunnerInstance } from "../../domain/runner/runner-heartbeat.ts";
+import type { RunnerQuestions } from "../../domain/runner/runner-questions.ts";
 import { sharedFromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { BookkeepingUpdate, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { RunnerTable } from "./runner-schema.ts";
 
 /** A runner with the values that not everybody sees. */
@@ -23,16 +24,25 @@ export interface RunnerSlots {
   readonly agentSlots: number | null;
 }
 
-/** A runner with its instance and slots. */
-export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots;
+/** A runner with its instance, slots and stream of questions. */
+export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots & RunnerQuestions;
 
 const selectStoredRunner = prepared<
   { id: string; organizationId: string },
-  Pick<RunnerTable, "body" | "local" | "seen_at" | "instance_id" | "instance_seen_at" | "agent_slots">
+  Omit<RunnerTable, "id" | "organization_id" | "creator_id" | "kind">
 >((db, { id, organizationId }) =>
   db
     .selectFrom("runner")
-    .select(["body", "local", "seen_at", "instance_id", "instance_seen_at", "agent_slots"])
+    .select([
+      "body",
+      "local",
+      "seen_at",
+      "instance_id",
+      "instance_seen_at",
+      "agent_slots",
+      "requests_stream",
+      "requests_until",
+    ])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
 );
@@ -54,6 +64,8 @@ export async function findStoredRunner(
       instanceId: row.instance_id,
       instanceSeenAt: row.instance_seen_at,
       agentSlots: row.agent_slots,
+      questionsStream: row.requests_stream,
+      questionsUntil: row.requests_until,
     }
   );
 }
@@ -77,6 +89,50 @@ export async function beginRunnerInstance(
   instanceId: string,
 ): Promise<void> {
   await setInstance(tx.db, { id: runnerId, organizationId, instanceId, now: tx.now });
+}
+
+const setStream = prepared<{ id: string; organizationId: string; streamId: string; until: number }, unknown>(
+  (db, { id, organizationId, streamId, until }) =>
+    db
+      .updateTable("runner")
+      .set({ requests_stream: streamId, requests_until: until })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Makes a new stream of questions that of a runner. @param until time until which it counts as open @returns its id */
+export async function openQuestionStream(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  runnerId: string,
+  until: number,
+): Promise<string> {
+  const streamId = tx.newId();
+  await setStream(tx.db, { id: runnerId, organizationId, streamId, until });
+  return streamId;
+}
+
+const selectStream = prepared<{ id: string; organizationId: string }, Pick<RunnerTable, "requests_stream">>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("runner")
+      .select("requests_stream")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/**
+ * Returns the bookkeeping update that says until when a stream of questions counts as open; none once a newer one has
+ * opened.
+ */
+export async function streamUpdate(
+  db: Reader,
+  { organizationId }: Scope,
+  { id, streamId, until }: { readonly id: string; readonly streamId: string; readonly until: number },
+): Promise<BookkeepingUpdate[]> {
+  const [row] = await selectStream(db, { id, organizationId });
+  if (row?.requests_stream !== streamId) return [];
+  return [{ table: "runner", id, values: { requests_until: until } }];
 }
 
 /** Returns whether a runner is on the server's or a member's own machine, by its kind or by its own report. */

@@ -21,6 +21,10 @@ export interface RunnerTable {
   instance_seen_at: number | null;
   /** The number of agent executions that it holds at most; null while it has not said. */
   agent_slots: number | null;
+  /** Id of the stream that opened last for questions about its environments; null before the first. */
+  requests_stream: string | null;
+  /** Time until which that stream counts as open; null before the first, 0 once it has ended. */
+  requests_until: number | null;
 }
 
 export interface EnvironmentClassTable {

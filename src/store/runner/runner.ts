@@ -52,6 +52,8 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       instance_id: null,
       instance_seen_at: null,
       agent_slots: null,
+      requests_stream: null,
+      requests_until: null,
     })
     .execute();
   tx.record({

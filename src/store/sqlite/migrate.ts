@@ -34,6 +34,7 @@ import * as thirtyFirst from "./migrations/0031-agent-mcp-servers.ts";
 import * as thirtyThird from "./migrations/0033-agent-conversation.ts";
 import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import * as thirtySixth from "./migrations/0036-environment-changes.ts";
+import * as thirtySeventh from "./migrations/0037-environment-question.ts";
 import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
@@ -95,6 +96,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtyThird,
   thirtyFourth,
   thirtySixth,
+  thirtySeventh,
   thirtyEighth,
 ];
 

@@ -1,0 +1,83 @@
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { DomainError } from "../error.ts";
+import { INACTIVE_AFTER_MS } from "./runner-heartbeat.ts";
+
+/** Interval at which the server says on a stream of questions that it is there (contract, WatchRequestsResponse). */
+export const STREAM_SIGN_MS = 15_000;
+
+/** Time for which a stream counts as open after its server has said so last. */
+export const STREAM_LIVES_MS = 3 * STREAM_SIGN_MS;
+
+/** The most questions of one caller that a runner has open: a page that shows an environment asks a few at once. */
+export const MAX_QUESTIONS_OF_CALLER = 8;
+
+/** The most questions that a runner has open: as many of each of several callers. */
+export const MAX_QUESTIONS_OF_RUNNER = 8 * MAX_QUESTIONS_OF_CALLER;
+
+/** The stream by which a runner gets questions. */
+export interface RunnerQuestions {
+  /** Id of the stream that opened last; null before the first. */
+  readonly questionsStream: string | null;
+  /** Time until which it counts as open, in milliseconds since 1970 UTC; 0 once it has ended. */
+  readonly questionsUntil: number | null;
+}
+
+/** Returns whether a runner listens to questions now. */
+export function listensToQuestions(
+  { questionsUntil, seenAt }: RunnerQuestions & { readonly seenAt: number | null },
+  now: number,
+): boolean {
+  return (questionsUntil ?? 0) > now && now - (seenAt ?? 0) < INACTIVE_AFTER_MS;
+}
+
+/**
+ * Requires that one more question may be asked.
+ * @param askers who waits for answers of the runner, an id for each question
+ * @throws DomainError TOO_MANY_QUESTIONS
+ */
+export function requireRoomForQuestion(askers: readonly string[], askerId: string): void {
+  // The narrower limit first, since the caller can do most about it.
+  if (askers.filter((id) => id === askerId).length >= MAX_QUESTIONS_OF_CALLER)
+    throw tooManyQuestions("caller", MAX_QUESTIONS_OF_CALLER);
+  if (askers.length >= MAX_QUESTIONS_OF_RUNNER) throw tooManyQuestions("runner", MAX_QUESTIONS_OF_RUNNER);
+}
+
+function tooManyQuestions(scope: "caller" | "runner", limit: number): DomainError {
+  return new DomainError(
+    ErrorReason.TOO_MANY_QUESTIONS,
+    scope === "caller"
+      ? `the caller has ${limit} questions open at this runner, which is the most: wait for an answer`
+      : `the runner has ${limit} questions open, which is the most: call again later`,
+    { scope, limit: String(limit) },
+  );
+}
+
+/** What holds while an environment cannot be looked at. */
+const STILL_THERE =
+  "What was reported of it last stays readable with GetEnvironmentChanges and GetEnvironmentDiff";
+
+/** The causes that the server itself finds, in words for people. */
+const CAUSES = {
+  environment_gone: "the environment is not there",
+  runner_silent:
+    "its runner does not listen to questions now: it is stopped, out of reach, or of an earlier release",
+  no_answer: "its runner did not answer in time",
+} as const;
+
+/** Returns the error for an environment that cannot be looked at. */
+export function environmentUnreachable(cause: keyof typeof CAUSES): DomainError {
+  return new DomainError(
+    ErrorReason.ENVIRONMENT_UNREACHABLE,
+    `the environment cannot be looked at: ${CAUSES[cause]}. ${STILL_THERE}`,
+    { cause },
+  );
+}
+
+/** Returns the error for what a runner gave as the reason for no answer. */
+export function questionFailed({ reason, message }: { reason: string; message: string }): DomainError {
+  return new DomainError(
+    ErrorReason.ENVIRONMENT_UNREACHABLE,
+    `the environment cannot be looked at: ${message || "its runner gave no reason"}. ${STILL_THERE}`,
+    { cause: reason || "failed" },
+  );
+}

@@ -1,0 +1,163 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type AnswerRequestRequest,
+  AnswerRequestResponseSchema,
+  type EnvironmentQuestion,
+  EnvironmentQuestionSchema,
+} from "#gen/runner/v1/environment_question_pb.js";
+import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
+import { notFound, shuttingDown, unauthenticated } from "../../domain/error.ts";
+import { requireCurrentInstance } from "../../domain/runner/runner-heartbeat.ts";
+import {
+  environmentUnreachable,
+  listensToQuestions,
+  questionFailed,
+  requireRoomForQuestion,
+} from "../../domain/runner/runner-questions.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import {
+  answerQuestion,
+  findAskers,
+  findQuestion,
+  insertQuestion,
+  removeQuestion,
+} from "../../store/environment/environment-question.ts";
+import { findStoredRunner } from "../../store/runner/runner-life.ts";
+import { type Scope, SYSTEM, type WriteTransaction, within } from "../../store/store.ts";
+import { callerOf, writeAsCaller, writePartAsCaller } from "../call/call.ts";
+import { createNotifier } from "../call/notifier.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
+
+/** What a question needs to be asked and answered. */
+export type QuestionDependencies = Pick<StreamDependencies, "store" | "now" | "draining">;
+
+/** Who asks, and waits for the answer. */
+export interface Asker {
+  readonly scope: Scope;
+  /** Id of the subject for which questions are counted. */
+  readonly id: string;
+  /** Aborted when nobody waits any more. */
+  readonly signal: AbortSignal;
+  /** Milliseconds that are left to wait; undefined without a limit. */
+  readonly timeoutMs: number | undefined;
+  /** Runs the write that asks. */
+  write<T>(fn: (tx: WriteTransaction) => Promise<T>): Promise<T>;
+}
+
+/** Returns the caller of an operation as an asker; it must not have lost its access when it asks. */
+export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: HandlerContext): Asker {
+  const caller = callerOf(ctx);
+  return {
+    scope: caller,
+    id: caller.subject.id,
+    signal: ctx.signal,
+    timeoutMs: ctx.timeoutMs(),
+    write: (fn) => writePartAsCaller(store, ctx, fn),
+  };
+}
+
+type Answer = AnswerRequestRequest["answer"];
+type AnswerCase = Exclude<Answer["case"], undefined | "failure">;
+type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
+
+/** What is asked about which environment, and which answer belongs to it. */
+export interface Asked<Case extends AnswerCase> {
+  readonly environmentId: string;
+  readonly question: EnvironmentQuestion["question"];
+  readonly answer: Case;
+  /** Longest time to wait for the answer, in milliseconds. */
+  readonly waitMs: number;
+}
+
+/**
+ * Asks the runner of an environment, whichever server holds its stream, and waits for the answer.
+ *
+ * @throws DomainError ENVIRONMENT_UNREACHABLE, at once where the runner does not listen; TOO_MANY_QUESTIONS;
+ *   UNAVAILABLE when the server drains
+ */
+export async function askRunner<Case extends AnswerCase>(
+  { store, now, draining }: QuestionDependencies,
+  asker: Asker,
+  { environmentId, question, answer: expected, waitMs }: Asked<Case>,
+): Promise<AnswerOf<Case>> {
+  const { scope, signal } = asker;
+  const endsAt = now() + Math.min(waitMs, asker.timeoutMs ?? waitMs);
+  const id = await asker.write(async (tx) => {
+    const runnerId = await findListeningRunner(tx, scope, environmentId);
+    requireRoomForQuestion(await findAskers(tx.db, scope, runnerId, tx.now), asker.id);
+    const id = tx.newId();
+    const expiresAt = timestampFromMs(endsAt);
+    const body = create(EnvironmentQuestionSchema, { id, environmentId, expiresAt, question });
+    await insertQuestion(tx, scope, body, { runnerId, askerId: asker.id, endsAt });
+    return id;
+  });
+  const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);
+  try {
+    for (;;) {
+      const changed = notifier.next(Math.max(0, endsAt - now()));
+      signal.throwIfAborted();
+      if (draining.aborted) throw shuttingDown();
+      const asked = await findQuestion(store.reader, scope, id);
+      // Its runner was removed.
+      if (!asked) throw environmentUnreachable("runner_silent");
+      if (asked.answer) return answerIn(asked.answer, expected);
+      if (now() >= endsAt) throw environmentUnreachable("no_answer");
+      await changed;
+    }
+  } finally {
+    notifier.close();
+    // Where this fails, the job removes it.
+    const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
+    await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
+  }
+}
+
+/** Returns the runner that an environment is on. @throws DomainError ENVIRONMENT_UNREACHABLE unless it listens */
+async function findListeningRunner(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<string> {
+  const environment = await findEnvironment(tx.db, scope, environmentId);
+  const runnerId = environment && isThere(environment) ? environment.metadata?.runnerId : undefined;
+  if (!runnerId) throw environmentUnreachable("environment_gone");
+  const runner = await findStoredRunner(tx.db, scope, runnerId);
+  if (!runner || !listensToQuestions(runner, tx.now)) throw environmentUnreachable("runner_silent");
+  return runnerId;
+}
+
+function isThere({ spec, status }: Environment): boolean {
+  const phases = [spec?.desiredPhase, status?.phase];
+  return !phases.some((phase) => phase === Phase.DELETING || phase === Phase.DELETED);
+}
+
+function answerIn<Case extends AnswerCase>({ answer }: AnswerRequestRequest, expected: Case): AnswerOf<Case> {
+  if (answer.case === "failure") {
+    if (answer.value.reason === "environment_absent") throw environmentUnreachable("environment_gone");
+    throw questionFailed(answer.value);
+  }
+  if (answer.case === expected) return answer.value as AnswerOf<Case>;
+  throw questionFailed({ reason: "answer_unfit", message: "its runner gave an answer to another question" });
+}
+
+/**
+ * Takes the answer of a runner. The first one counts.
+ * @throws DomainError NOT_FOUND when nobody waits for it any more; IN_USE for an instance that was replaced
+ */
+export function answerRequest(
+  { store }: QuestionDependencies,
+  req: AnswerRequestRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const runner = await findStoredRunner(tx.db, caller, caller.subject.id);
+    if (!runner) throw unauthenticated();
+    requireCurrentInstance(runner, req.instanceId);
+    const asked = await findQuestion(tx.db, caller, req.questionId);
+    if (asked?.runnerId !== caller.subject.id || asked.endsAt <= tx.now) throw notFound("question");
+    if (!asked.answer) await answerQuestion(tx, caller, req);
+    return create(AnswerRequestResponseSchema);
+  });
+}

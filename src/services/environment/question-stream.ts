@@ -1,0 +1,93 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type WatchRequestsRequest,
+  type WatchRequestsResponse,
+  WatchRequestsResponseSchema,
+} from "#gen/runner/v1/environment_question_pb.js";
+import { shuttingDown, unauthenticated } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { requireCurrentInstance } from "../../domain/runner/runner-heartbeat.ts";
+import { STREAM_LIVES_MS, STREAM_SIGN_MS } from "../../domain/runner/runner-questions.ts";
+import { findUnansweredQuestions, questionsFor } from "../../store/environment/environment-question.ts";
+import { findStoredRunner, openQuestionStream, streamUpdate } from "../../store/runner/runner-life.ts";
+import { type Reader, type Store, within } from "../../store/store.ts";
+import { callerOf, streamBegunKey, writePartAsCaller } from "../call/call.ts";
+import { createNotifier } from "../call/notifier.ts";
+import { streamSignalOf } from "../call/revocation-monitor.ts";
+import { recordHeartbeat } from "../runner/heartbeat.ts";
+import type { LeaseStreams } from "../runner/lease-streams.ts";
+import type { QuestionDependencies } from "./environment-question.ts";
+
+/**
+ * Streams the questions about the environments of a runner to it: first those that it has not answered, then each as
+ * it is asked. The runner's row names its newest stream and says until when that counts as open, so that any server
+ * knows whether the runner listens, and every other stream of it ends.
+ *
+ * @param streams the streams of runners at this server
+ * @throws DomainError IN_USE for an instance that was replaced; UNAUTHENTICATED; UNAVAILABLE
+ */
+export async function* watchRequests(
+  deps: QuestionDependencies,
+  streams: LeaseStreams,
+  { instanceId }: WatchRequestsRequest,
+  ctx: HandlerContext,
+): AsyncGenerator<WatchRequestsResponse> {
+  const { store, now, draining } = deps;
+  const caller = callerOf(ctx);
+  const runnerId = caller.subject.id;
+  const readRunner = async (db: Reader) => {
+    const runner = await findStoredRunner(db, caller, runnerId);
+    // It was deleted meanwhile, and its token with it.
+    if (!runner) throw unauthenticated();
+    requireCurrentInstance(runner, instanceId);
+    return runner;
+  };
+  await recordHeartbeat(deps, ctx);
+  const streamId = await writePartAsCaller(store, ctx, async (tx) => {
+    await readRunner(tx.db);
+    // The stream before it ends, at whatever server.
+    tx.touch(questionsFor(runnerId));
+    return openQuestionStream(tx, caller, runnerId, tx.now + STREAM_LIVES_MS);
+  });
+  const ended = streamSignalOf(ctx);
+  const { replaced, close } = streams(runnerId);
+  const wakers = [ended, draining, replaced];
+  const notifier = createNotifier((wake) => store.onChange(questionsFor(runnerId), wake), wakers);
+  const sent = new Set<string>();
+  let signAt = now() + STREAM_SIGN_MS;
+  try {
+    for (;;) {
+      const changed = notifier.next(Math.max(0, signAt - now()));
+      ended.throwIfAborted();
+      if (draining.aborted) throw shuttingDown();
+      if (replaced.aborted || (await readRunner(store.reader)).questionsStream !== streamId) return;
+      ctx.values.get(streamBegunKey)();
+      const questions = await findUnansweredQuestions(store.reader, caller, runnerId, now());
+      for (const question of questions) {
+        if (sent.has(question.id)) continue;
+        sent.add(question.id);
+        yield create(WatchRequestsResponseSchema, { question });
+      }
+      const open = new Set(questions.map(({ id }) => id));
+      for (const id of sent) if (!open.has(id)) sent.delete(id);
+      if (now() >= signAt) {
+        signAt = now() + STREAM_SIGN_MS;
+        await setOpenUntil(store, caller, streamId, now() + STREAM_LIVES_MS);
+        yield create(WatchRequestsResponseSchema);
+      }
+      await changed;
+    }
+  } finally {
+    notifier.close();
+    close();
+    // Where this fails, the stream counts as open for a little longer.
+    await setOpenUntil(store, caller, streamId, 0).catch(() => undefined);
+  }
+}
+
+/** Says until when a stream counts as open, unless a newer one has opened. */
+function setOpenUntil(store: Store, caller: Caller, streamId: string, until: number): Promise<void> {
+  const id = caller.subject.id;
+  return store.touchAll((db) => streamUpdate(db, caller, { id, streamId, until }), within(caller));
+}
