@@ -23,6 +23,7 @@ const terminal: Terminal = {
   print: (text) => void printed.push(text),
   input: process.stdin,
   output: process.stderr,
+  figures: process,
   isRoot: process.getuid?.() === 0,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: () => undefined,

@@ -37,6 +37,7 @@ const terminal: Terminal = {
     return process.stdout;
   },
   isRoot: process.getuid?.() === 0,
+  figures: process,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: (code) => {
     process.exitCode = code;

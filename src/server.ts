@@ -15,6 +15,9 @@ import { createJobs } from "./jobs/jobs.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
 import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
+import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
+import type { MetricSource } from "./metrics/metric.ts";
+import { standingMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
@@ -43,6 +46,8 @@ export interface Server {
   listen(): Promise<string>;
   /** The transport for clients in this process; it works as long as the server does. */
   readonly transport: Transport;
+  /** What the server measures. */
+  readonly metrics: readonly MetricSource[];
   /**
    * Stops the server: readiness fails, accepted requests finish (10 s at most),
    * streams end, jobs stop. The store stays open.
@@ -118,6 +123,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });
   const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
+  const calls = new CallMeasures();
   const output = new OutputBudget(outputLimits(config), onCut);
   const listener = createListener({
     host: config.host,
@@ -131,6 +137,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       clientAddress: createClientAddress(config.trustedProxies),
       newId,
       budget: output,
+      measures: calls,
       log: (line) => log.info(line, "call"),
     }),
   });
@@ -152,6 +159,12 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   let running: RunningJobs | undefined;
   return {
     transport: createInMemoryTransport({ routes, admission, newId }),
+    metrics: [
+      calls.metrics,
+      () => serverMetrics(streamSlots.taken(), readiness.unreadiness() === undefined),
+      () => writeMetrics(store),
+      standingMetrics(store, deps.now),
+    ],
     async listen() {
       const { url } = await listener.listen();
       baseUrl ||= url;

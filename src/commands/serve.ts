@@ -1,8 +1,11 @@
+import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
+import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
-import { buildServer } from "../server.ts";
+import type { Telemetry } from "../metrics/telemetry.ts";
+import { buildServer, type Server } from "../server.ts";
 import { createFirstOrganization } from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
@@ -57,6 +60,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
+    const telemetry = await serveTelemetry(config, server, { log, terminal });
     log.info({ url, dataDir: config.dataDir }, "listening");
     if (!isLoopback(config.host) && config.tlsCert === "") {
       log.warn(
@@ -90,6 +94,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
         // First, while the server still accepts reports about its work.
         await localRunner?.stop();
         await server.close();
+        await telemetry?.close();
         await stopStore();
         log.info({}, "stopped");
       },
@@ -97,6 +102,42 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   } catch (error) {
     await stopStore();
     throw error;
+  }
+}
+
+/**
+ * Serves and exports the metrics as the settings say; undefined where they say neither.
+ * @throws ConfigError when the address was chosen and cannot be used
+ */
+async function serveTelemetry(
+  { metricsAddress: address, otlpEndpoint }: Config,
+  server: Server,
+  { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
+): Promise<Telemetry | undefined> {
+  if (!address && otlpEndpoint === "") return undefined;
+  // Loaded on demand, with the packages that it brings.
+  const [{ startTelemetry }, { ProcessMeasures }] = await Promise.all([
+    import("../metrics/telemetry.ts"),
+    import("../metrics/process-metrics.ts"),
+  ]);
+  const figures = new ProcessMeasures(terminal.figures);
+  const sources = [...server.metrics, figures.metrics];
+  const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
+  const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
+  const start = (at: typeof address) =>
+    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined }, options);
+  const problemOf = (error: NodeJS.ErrnoException) =>
+    `--metrics-address ${address?.host}:${address?.port} cannot be used (${error.code}): choose another, or none`;
+  try {
+    const telemetry = await start(address);
+    if (telemetry.url) log.info({ url: telemetry.url }, "serving metrics");
+    return telemetry;
+  } catch (error) {
+    const isChosen = `${address?.host}:${address?.port}` !== METRICS_ADDRESS;
+    if (isChosen) throw new ConfigError([problemOf(error as NodeJS.ErrnoException)]);
+    // Of several servers on one machine, the first has the address that nobody chose.
+    log.warn({}, problemOf(error as NodeJS.ErrnoException));
+    return start(undefined);
   }
 }
 

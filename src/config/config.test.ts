@@ -33,6 +33,11 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   ],
   tlsCert: two(["cert.pem", "cert.pem"], ["/etc/cert.pem", "/etc/cert.pem"]),
   tlsKey: two(["key.pem", "key.pem"], ["/etc/key.pem", "/etc/key.pem"]),
+  metricsAddress: two(["none", undefined], ["[::1]:0", { host: "::1", port: 0 }]),
+  otlpEndpoint: two(
+    ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
+    ["https://telemetry.example.org/", "https://telemetry.example.org"],
+  ),
   trustedProxies: two(
     ["10.0.0.7", [{ address: "10.0.0.7", prefix: 32, family: "ipv4" }]],
     [

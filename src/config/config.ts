@@ -5,6 +5,7 @@ import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
+import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";
@@ -153,6 +154,7 @@ export const SETTINGS = {
     read: oneOf(["on", "off"]),
   }),
   ...INTERVAL_SETTINGS,
+  ...TELEMETRY_SETTINGS,
   localRunner: setting({
     flag: "--local-runner",
     env: "CHARTROOM_LOCAL_RUNNER",

@@ -10,6 +10,23 @@ export function nonEmpty(text: string): string {
   return text;
 }
 
+/** An address to listen on. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Reads an address with its port, such as `127.0.0.1:9464` or `[::1]:9464`; undefined for `none`. */
+export function listenAddress(text: string): ListenAddress | undefined {
+  if (text === "none") return undefined;
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+  const [host, port] = [bracketed ?? plain ?? "", Number(digits)];
+  if (host === "" || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6)) {
+    throw new Error(`must be an address with its port, such as 127.0.0.1:9464, or none, not "${text}"`);
+  }
+  return { host, port };
+}
+
 export function integer(least: number, most: number): (text: string) => number {
   return (text) => {
     const number = Number(text);

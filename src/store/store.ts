@@ -1,5 +1,6 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
+import type { StoreMeasures, Tally } from "../domain/measures.ts";
 import type { Schema } from "./schema.ts";
 import type { ProjectSearch } from "./search-index.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
@@ -120,6 +121,8 @@ export interface WriteTransaction {
    * recorded; a recorded change wakes them anyway.
    */
   touch(id: string): void;
+  /** Counts what the write did to a resource, for metrics, when the write is committed. */
+  tally(tally: Tally): void;
   /**
    * Adds the text of a project to the index of projectSearch, when the write is committed.
    * @returns the number by which the project's row names its text in the index
@@ -220,13 +223,12 @@ export interface Store {
     notes: readonly BookkeepingUpdate[] | ((db: Reader) => Promise<readonly BookkeepingUpdate[]>),
     options?: BookkeepingOptions,
   ): Promise<void>;
-  /**
-   * Returns why the database rejected the last change, in words for the operator; undefined after
-   * it has accepted one.
-   */
+  /** Returns why the database rejected the last change, in words for the operator; undefined after it took one. */
   problem(): string | undefined;
   /** Tries an empty change, while there is a problem; never rejects. */
   probe(): Promise<void>;
+  /** What this process has counted since it opened the store. */
+  readonly measures: StoreMeasures;
   /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
   leads(): boolean;
   /** Raises the feature level by one where no older server has run for some seconds. @returns the new level, if any */

@@ -55,6 +55,7 @@ async function run({
       },
     }),
     isRoot: process.getuid?.() === 0,
+    figures: process,
     signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
     setExitCode: (exitCode) => {
       code = exitCode;

@@ -253,6 +253,8 @@ function environmentFor(dataDir: string) {
   return {
     ...plainEnvironment(),
     XDG_STATE_HOME: join(dataDir, "state-home"),
+    // Servers of tests run beside each other; one address serves one.
+    CHARTROOM_METRICS_ADDRESS: "none",
     ...dataEnvironmentOf(dataDir),
   };
 }

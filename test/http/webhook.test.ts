@@ -63,6 +63,7 @@ beforeAll(async () => {
       clientAddress: (peer) => peer,
       newId,
       budget: new OutputBudget(WIDE, () => {}),
+      measures: { begin() {}, end() {} },
       log: (line) => void lines.push(line),
     }),
   });

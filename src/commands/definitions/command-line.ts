@@ -4,6 +4,7 @@ import { type Config, DATA_SETTINGS, readConfig, SETTINGS } from "../../config/c
 import { integer } from "../../config/setting-values.ts";
 import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/settings.ts";
 import type { WriteLines } from "../../log.ts";
+import type { ProcessFigures } from "../../metrics/process-metrics.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
 import { StartError } from "../start-error.ts";
 
@@ -22,6 +23,8 @@ export interface Terminal {
   readonly isRoot: boolean;
   /** Takes the log of a server or a runner; absent where it goes to standard error. */
   readonly writeLog?: WriteLines;
+  /** What the process tells of itself, for its metrics. */
+  readonly figures: ProcessFigures;
   /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;
 }

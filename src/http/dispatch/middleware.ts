@@ -37,6 +37,11 @@ export interface MiddlewareOptions {
   /** Counts the bytes of responses that wait for their clients. */
   readonly budget: OutputBudget;
   readonly log: (line: AccessLine) => void;
+  /** Counts the requests that are logged. */
+  readonly measures: {
+    begin(): void;
+    end(call: AccessLine & { readonly method: string }): void;
+  };
 }
 
 /**
@@ -50,13 +55,14 @@ export function createMiddleware(
     if (handleProbe(req, res, options.readiness)) return;
     if (handleCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
+    options.measures.begin();
     const output = openOutput(options.budget, req, res);
     const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION, output };
     res.setHeader("x-request-id", record.requestId);
     res.once("close", () => {
       output.end();
       const { caller } = record;
-      options.log({
+      const line: AccessLine = {
         requestId: record.requestId,
         operation: record.operation,
         code: codeOf(record, res),
@@ -68,7 +74,9 @@ export function createMiddleware(
           caller: caller.subject.id,
           token: caller.tokenId,
         }),
-      });
+      };
+      options.measures.end({ ...line, method: req.method ?? "" });
+      options.log(line);
     });
     void (isWebhook(req) ? options.webhook : options.dispatch)(req, res, record);
   };

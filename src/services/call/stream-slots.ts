@@ -17,6 +17,8 @@ export interface StreamSlots {
    * @throws DomainError TOO_MANY_STREAMS
    */
   take(caller: Pick<Caller, "tokenId" | "organizationId">): () => void;
+  /** Returns the number of slots that are taken. */
+  taken(): number;
 }
 
 /** Creates the slots, all of them free. */
@@ -25,6 +27,7 @@ export function createStreamSlots(limits: StreamLimits): StreamSlots {
   const ofOrganization = new Map<string, number>();
   let all = 0;
   return {
+    taken: () => all,
     take({ tokenId, organizationId }) {
       // The narrowest limit first, since the caller can do most about it.
       if (countOf(ofToken, tokenId) >= limits.perToken) throw tooManyStreams("token", limits.perToken);

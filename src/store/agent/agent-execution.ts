@@ -235,6 +235,8 @@ export async function updateAgentExecution(
   await updateRow(tx.db, { ...columns, id: before.id, organization_id, changed_at: tx.now });
   if (hasStopped(after) && !hasStopped(before)) {
     await setStopped(tx.db, { id: before.id, stoppedAt: tx.now });
+    const hasFailed = after.status?.failureReason || after.status?.failureMessage;
+    tx.tally({ of: "agent execution", as: hasFailed ? "failed" : "stopped" });
   }
   touchParent(tx, after);
   tx.record({

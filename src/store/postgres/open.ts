@@ -1,5 +1,6 @@
 import pg from "pg";
 import { SearchTooLong } from "../../domain/error.ts";
+import { StoreMeasures } from "../../domain/measures.ts";
 import { Listeners } from "../listeners.ts";
 import type { AuditSeal } from "../record/record.ts";
 import {
@@ -112,12 +113,14 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     readFrom(reading, () => new StoreUnavailable("the database is too slow"), deadline),
   );
   const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs), deadline));
+  const measures = new StoreMeasures(async () => ({ data: await databaseSize(listing) }));
   const writer = new Writer({
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
     ...options,
     deadline,
     pool: writing,
+    measures,
     reader,
     listeners,
     onCommitted: (topics) => session.send(topics),
@@ -152,6 +155,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     touchAll,
     problem: () => writer.problem ?? session.problem,
     probe: () => writer.probe(),
+    measures,
     leads: () => session.leader !== undefined,
     raiseFeatureLevel: () => levels.raise(),
     onCommit: (listener) => listeners.add(listener),
@@ -164,4 +168,11 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     },
   };
   return { store, session };
+}
+
+async function databaseSize(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ size: string }>(
+    "select pg_database_size(current_database())::text as size",
+  );
+  return Number(rows[0]?.size);
 }

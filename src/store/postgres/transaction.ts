@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
+import type { StoreMeasures } from "../../domain/measures.ts";
 import { Group } from "../group.ts";
 import { type AuditSeal, readHeadAhead } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
@@ -58,6 +60,9 @@ export class Transaction {
   #lockMs = LOCK_WAIT_MS;
   #statementMs = 0;
   #featureLevel = 0;
+  readonly #startedAt = performance.now();
+  /** The time at which it had its locks; undefined for bookkeeping, which waits for none. */
+  #lockedAt: number | undefined;
 
   constructor(client: WriteClient, fail: Fail, hasSavepoints: boolean) {
     this.client = client;
@@ -77,10 +82,18 @@ export class Transaction {
     this.client.sendAhead({ name: "begin", text: "begin isolation level read committed" });
     this.#limit(waitMs, 0);
     this.#featureLevel = await lockForWrite(this.client, locks ?? []);
+    if (locks) this.#lockedAt = performance.now();
     // It goes with the first read of the first write; one that is not there fails the change that names it.
     if (typeof locks === "object" && locks.length === 1 && locks[0])
       readHeadAhead(this.group, locks[0]).catch(() => {});
     return this.#featureLevel;
+  }
+
+  /** Counts the transaction, which is committed, with its writes. */
+  measure(measures: StoreMeasures, writes: number): void {
+    const [startedAt, lockedAt] = [this.#startedAt, this.#lockedAt];
+    if (lockedAt !== undefined) measures.lockWaitSeconds.record((lockedAt - startedAt) / 1000);
+    measures.commit(writes, performance.now() - startedAt, this.group.tallies);
   }
 
   /** The feature level of the data. */

@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
+import type { StoreMeasures } from "../../domain/measures.ts";
 import { HeldLocks } from "../held-locks.ts";
 import type { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
@@ -46,6 +47,7 @@ export interface WriterOptions extends WriteSettings {
   /** Reads what is committed, without locks. */
   readonly reader: Reader;
   readonly groupMs: number;
+  readonly measures: StoreMeasures;
   readonly listeners: Listeners;
   /** Called with the topics of a commit, after it. */
   readonly onCommitted: (topics: ReadonlySet<string>) => void;
@@ -145,8 +147,7 @@ export class Writer {
   /** Tries a change while there is a problem, takes it back, and forgets the problem when both are taken. */
   async probe(): Promise<void> {
     if (this.problem === undefined) return;
-    const probed = this.enqueue(({ client }) => tryChange(client), {});
-    const isTaken = await probed.then(
+    const isTaken = await this.enqueue(({ client }) => tryChange(client), {}).then(
       () => true,
       () => false,
     );
@@ -246,6 +247,7 @@ export class Writer {
         this.#level.require(await transaction.begin(lane.locks, lane.longestWaitMs(performance.now())));
         const settled = await this.#attemptGroup(transaction, lane, members);
         await transaction.commit(this.#options.audit);
+        transaction.measure(this.#options.measures, members.length);
         for (const settle of settled) settle();
         this.#options.listeners.expect(transaction.topics);
         this.#options.listeners.call();

@@ -1,6 +1,7 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
+import { StoreMeasures } from "../../domain/measures.ts";
 import { FEATURE_LEVEL, levelProblem, NewerData } from "../feature-level.ts";
 import type { AuditSeal } from "../record/record.ts";
 import {
@@ -84,12 +85,14 @@ export function openStore(options: StoreOptions): SqliteStore {
   const upkeep = new Maintenance(file);
   const checkpoints = new Checkpoints(upkeep, writing.raw);
   const textIndex = new TextIndex(upkeep);
+  const measures = new StoreMeasures(async () => ({ data: sizeOf(file), log: sizeOf(`${file}-wal`) }));
   const writer = new Writer(writing, {
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
     grouping: true,
     ...options,
     featureLevel,
+    measures,
     snapshot,
     checkpoints,
     textIndex,
@@ -132,6 +135,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     touchAll: touchAll,
     problem: () => writer.problem,
     probe: () => writer.probe(),
+    measures,
     leads: () => true,
     raiseFeatureLevel: async () => undefined,
     onCommit: (listener) => writer.onCommit(listener),
@@ -194,4 +198,9 @@ function settleLevel(raw: Database.Database, raises: boolean): number {
   if (!raises || level === FEATURE_LEVEL) return level;
   raw.prepare("update installation set feature_level = ?").run(FEATURE_LEVEL);
   return FEATURE_LEVEL;
+}
+
+/** Returns the size of a file in bytes; 0 when there is none. */
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }

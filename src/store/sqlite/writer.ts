@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
+import type { StoreMeasures } from "../../domain/measures.ts";
 import { HeldLocks } from "../held-locks.ts";
 import { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
@@ -51,6 +52,7 @@ export interface WriterOptions extends WriteSettings {
   readonly grouping: boolean;
   readonly groupMs: number;
   readonly featureLevel: number;
+  readonly measures: StoreMeasures;
 }
 
 /**
@@ -182,6 +184,7 @@ export class Writer {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
     const waiting = this.#queue.length;
+    const startedAt = performance.now();
     let beganAt = 0;
     try {
       await this.#attemptGroup(members, settled);
@@ -192,6 +195,8 @@ export class Writer {
       this.#options.snapshot.renew();
       beganAt = performance.now();
       this.#connection.raw.exec("commit");
+      const { tallies } = this.#transaction.group;
+      this.#options.measures.commit(members.length, performance.now() - startedAt, tallies);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);

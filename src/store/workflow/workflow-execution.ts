@@ -1,5 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import { type WorkflowExecution, WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import { type WorkflowPlan, withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -213,6 +213,8 @@ export async function updateExecution(
   const columns = changingColumns(after);
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   if ((after.status?.failures.length ?? 0) > 0) await setFailed(tx.db, { id: after.id });
+  if (after.metadata?.finishedAt && !before.metadata?.finishedAt)
+    tx.tally({ of: "workflow execution", as: endOf(after) });
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_execution",
@@ -221,6 +223,13 @@ export async function updateExecution(
     before: recordedBody(withoutPlan(before)),
     after: recordedBody(withoutPlan(after)),
   });
+}
+
+/** Returns how an execution that is over ended. */
+function endOf({ status }: WorkflowExecution): "failed" | "stopped" | "done" {
+  if (status?.phase === WorkflowExecutionPhase.STOPPED) return "stopped";
+  const hasFailed = (status?.failedActionCount ?? 0) > 0 || (status?.failures.length ?? 0) > 0;
+  return hasFailed ? "failed" : "done";
 }
 
 const markExpanded = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>

@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto";
-import { type WorkflowTriggerEvent, WorkflowTriggerEventSchema } from "#gen/service/v1/workflow_pb.js";
+import {
+  TriggerVerdict,
+  type WorkflowTriggerEvent,
+  WorkflowTriggerEventSchema,
+} from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
@@ -64,6 +68,7 @@ export async function insertTriggerEvent(
     payload,
     body: toBody(WorkflowTriggerEventSchema, event),
   });
+  tx.tally({ of: "trigger event", as: TriggerVerdict[event.verdict].toLowerCase() });
 }
 
 const selectEvent = prepared<{ id: string; organizationId: string }, { body: string; payload: string }>(

@@ -1,0 +1,83 @@
+/** Upper bounds for durations of calls and commits, in seconds. */
+export const DURATION_BOUNDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+] as const;
+
+/** Counts values by buckets. To record one changes two numbers and nothing else. */
+export class Histogram {
+  /** Upper bounds of the buckets, ascending; what is above the last has a bucket of its own. */
+  readonly bounds: readonly number[];
+  readonly #counts: number[];
+  #sum = 0;
+
+  constructor(bounds: readonly number[] = DURATION_BOUNDS) {
+    this.bounds = bounds;
+    this.#counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  record(value: number): void {
+    const { bounds } = this;
+    let bucket = 0;
+    while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
+    (this.#counts[bucket] as number)++;
+    this.#sum += value;
+  }
+
+  /** Returns the number of values in each bucket, one more than there are bounds. */
+  get counts(): readonly number[] {
+    return this.#counts;
+  }
+
+  get sum(): number {
+    return this.#sum;
+  }
+
+  get count(): number {
+    return this.#counts.reduce((all, count) => all + count, 0);
+  }
+}
+
+/** What happened to a resource, to be counted when the write that did it is committed. */
+export interface Tally {
+  readonly of: "action" | "workflow execution" | "agent execution" | "trigger event";
+  /** The phase in which it ended, or the verdict: the name of a value of an enum of the contract. */
+  readonly as: string;
+}
+
+/** The size of a store, in bytes. */
+export interface StoreSize {
+  readonly data: number;
+  /** Of the log of changes that are not in the data yet; absent where the engine keeps it for many databases. */
+  readonly log?: number;
+}
+
+/** What a store has counted since it was opened, for the metrics of its process. */
+export class StoreMeasures {
+  /** Returns the size of the whole database. */
+  readonly size: () => Promise<StoreSize>;
+  /** Time from the begin of a group of writes to its commit, in seconds. */
+  readonly commitSeconds = new Histogram();
+  /** Writes in a commit. */
+  readonly commitWrites = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256]);
+  /** Time for which a group of writes waited for its locks, in seconds; nothing where there is one writer. */
+  readonly lockWaitSeconds = new Histogram();
+  readonly #tallies = new Map<Tally["of"], Map<string, number>>();
+
+  constructor(size: () => Promise<StoreSize>) {
+    this.size = size;
+  }
+
+  commit(writes: number, milliseconds: number, tallies: readonly Tally[]): void {
+    this.commitSeconds.record(milliseconds / 1000);
+    this.commitWrites.record(writes);
+    for (const { of, as } of tallies) {
+      const counts = this.#tallies.get(of) ?? new Map<string, number>();
+      this.#tallies.set(of, counts.set(as, (counts.get(as) ?? 0) + 1));
+    }
+  }
+
+  /** Returns how often each thing happened to such resources. */
+  tally(of: Tally["of"]): ReadonlyMap<string, number> {
+    return this.#tallies.get(of) ?? new Map();
+  }
+}

@@ -1,0 +1,201 @@
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { AgentExecution_Phase } from "#gen/service/v1/agent_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
+import type { StoreSize } from "../domain/measures.ts";
+import { countStanding, type Standing } from "../store/access/standing.ts";
+import type { Store } from "../store/store.ts";
+import type { Metric } from "./metric.ts";
+
+/** What a store is asked for metrics. */
+export type MeasuredStore = Pick<Store, "measures" | "searcher">;
+
+/** A token is near its end for as long before it. */
+const NEAR_END_MS = 7 * 24 * 3_600_000;
+
+/** The queries of one collection serve those that follow within this time. */
+const FRESH_MS = 10_000;
+
+/** Searches take turns by organization; those for metrics have a turn of their own. */
+const SCOPE = { organizationId: "metrics" };
+
+/** @returns the metrics of what the process has written to the store. */
+export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => [
+  {
+    name: "chartroom.commit.duration",
+    help: "Time from the begin of a group of writes to its commit.",
+    unit: "s",
+    kind: "histogram",
+    values: [[{}, measures.commitSeconds]],
+  },
+  {
+    name: "chartroom.commit.writes",
+    help: "Writes that share a commit.",
+    unit: "{write}",
+    kind: "histogram",
+    values: [[{}, measures.commitWrites]],
+  },
+  {
+    name: "chartroom.lock.wait.duration",
+    help: "Time for which a group of writes waited for its locks; nothing on SQLite, which has one writer.",
+    unit: "s",
+    kind: "histogram",
+    values: [[{}, measures.lockWaitSeconds]],
+  },
+  ...(
+    [
+      ["action", "chartroom.actions.ended", "Actions that ended, by how.", "chartroom.end"],
+      [
+        "workflow execution",
+        "chartroom.executions.ended",
+        "Workflow executions that ended, by how.",
+        "chartroom.end",
+      ],
+      [
+        "agent execution",
+        "chartroom.agent_executions.ended",
+        "Agent executions that ended, by how.",
+        "chartroom.end",
+      ],
+      [
+        "trigger event",
+        "chartroom.trigger.events",
+        "Entries of the trigger ledger, by their verdict.",
+        "chartroom.verdict",
+      ],
+    ] as const
+  ).map(
+    ([of, name, help, label]): Metric => ({
+      name,
+      help: `${help} Counted by the process that wrote it.`,
+      unit: of === "trigger event" ? "{event}" : "{item}",
+      kind: "counter",
+      values: [...measures.tally(of)].map(([as, count]) => [{ [label]: as }, count]),
+    }),
+  ),
+];
+
+/**
+ * Returns the source of the metrics of what an installation holds, which every server of it tells alike. Its queries are
+ * those of searches, so that no call waits for them.
+ *
+ * @param now milliseconds since 1970 UTC
+ */
+export function standingMetrics(store: MeasuredStore, now: () => number): () => Promise<readonly Metric[]> {
+  let known: { readonly at: number; readonly metrics: Promise<readonly Metric[]> } | undefined;
+  const read = async () => {
+    const at = now();
+    const [standing, size] = await Promise.all([
+      countStanding(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
+      store.measures.size(),
+    ]);
+    return [...metricsOf(standing, at), sizeMetric(size)];
+  };
+  return () => {
+    if (!known || now() - known.at >= FRESH_MS) {
+      const reading = { at: now(), metrics: read() };
+      known = reading;
+      // What failed is asked anew; the caller gets the error.
+      reading.metrics.catch(() => {
+        if (known === reading) known = undefined;
+      });
+    }
+    return known.metrics;
+  };
+}
+
+function metricsOf(standing: Standing, now: number): Metric[] {
+  const { work, runners } = standing;
+  const gauge = (name: string, help: string, unit: string, values: Metric["values"]) =>
+    ({ name, help, unit, kind: "gauge", values }) as Metric;
+  const waiting = work.filter(({ isLeased }) => !isLeased);
+  return [
+    gauge(
+      "chartroom.work.items",
+      "Work of runners, by kind and whether a runner holds it.",
+      "{item}",
+      work.map(({ of, isLeased, count }) => [
+        {
+          "chartroom.work.kind": nameOf(WorkKind, of),
+          "chartroom.work.state": isLeased ? "leased" : "queued",
+        },
+        count,
+      ]),
+    ),
+    gauge(
+      "chartroom.work.oldest.age",
+      "Age of the oldest work of each kind that waits for a runner.",
+      "s",
+      waiting.map(({ of, oldestId }) => [
+        { "chartroom.work.kind": nameOf(WorkKind, of) },
+        Math.max(0, (now - timeOfId(oldestId)) / 1000),
+      ]),
+    ),
+    gauge(
+      "chartroom.executions.open",
+      "Workflow executions that are not over, by phase.",
+      "{execution}",
+      byPhase(standing.workflowExecutions, WorkflowExecutionPhase),
+    ),
+    gauge(
+      "chartroom.agent_executions.open",
+      "Agent executions that are not over, by phase.",
+      "{execution}",
+      byPhase(standing.agentExecutions, AgentExecution_Phase),
+    ),
+    gauge(
+      "chartroom.environments",
+      "Environments, by phase.",
+      "{environment}",
+      byPhase(standing.environments, EnvironmentPhase),
+    ),
+    gauge("chartroom.approvals.open", "Approvals that wait for a decision.", "{approval}", [
+      [{}, standing.openApprovals],
+    ]),
+    gauge("chartroom.runners", "Runners, by whether they are connected.", "{runner}", [
+      [{ "chartroom.runner.state": "connected" }, runners.connected],
+      [{ "chartroom.runner.state": "disconnected" }, runners.disconnected],
+    ]),
+    gauge(
+      "chartroom.runner.silence.max",
+      "Longest time for which a connected runner has shown no sign of life.",
+      "s",
+      runners.oldestSign === undefined ? [] : [[{}, Math.max(0, (now - runners.oldestSign) / 1000)]],
+    ),
+    gauge(
+      "chartroom.tokens.ending",
+      "Tokens of people and service accounts that end within seven days.",
+      "{token}",
+      [[{}, standing.endingTokens]],
+    ),
+  ];
+}
+
+function sizeMetric({ data, log }: StoreSize): Metric {
+  return {
+    name: "chartroom.database.size",
+    help: "Size of the database, and of the log of changes that are not in its file yet (SQLite).",
+    unit: "By",
+    kind: "gauge",
+    values: [
+      [{ "chartroom.database.part": "data" }, data],
+      ...(log === undefined ? [] : [[{ "chartroom.database.part": "log" }, log] as const]),
+    ],
+  };
+}
+
+function byPhase(
+  counts: Standing["environments"],
+  phases: Readonly<Record<number, string>>,
+): readonly (readonly [Readonly<Record<string, string>>, number])[] {
+  return counts.map(({ of, count }) => [{ "chartroom.phase": nameOf(phases, of) }, count]);
+}
+
+function nameOf(values: Readonly<Record<number, string>>, number: number): string {
+  return values[number]?.toLowerCase() ?? "unknown";
+}
+
+/** Returns the time at which a UUID v7 was made, in milliseconds since 1970 UTC. */
+function timeOfId(id: string): number {
+  return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+}

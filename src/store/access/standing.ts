@@ -1,0 +1,111 @@
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
+
+/** Rows of the same kind. */
+interface Counted {
+  /** The number of a value of an enum of the contract. */
+  readonly of: number;
+  readonly count: number;
+}
+
+/** What waits and what goes on in an installation at one moment. */
+export interface Standing {
+  /** The work of runners by WorkKind. */
+  readonly work: readonly (Counted & {
+    readonly isLeased: boolean;
+    /** Id of the oldest. */
+    readonly oldestId: string;
+  })[];
+  /** Workflow executions that are not over, by WorkflowExecutionPhase. */
+  readonly workflowExecutions: readonly Counted[];
+  /** Agent executions that are not over, by AgentExecution.Phase. */
+  readonly agentExecutions: readonly Counted[];
+  /** Environments by EnvironmentPhase. */
+  readonly environments: readonly Counted[];
+  readonly openApprovals: number;
+  readonly runners: {
+    readonly connected: number;
+    readonly disconnected: number;
+    /** Earliest last sign of life of the connected ones, in milliseconds since 1970 UTC; undefined without any. */
+    readonly oldestSign: number | undefined;
+  };
+  /** Tokens of people and service accounts that end within the time that counts. */
+  readonly endingTokens: number;
+}
+
+/**
+ * Counts what waits and goes on in all organizations. Each query reads an index of what is open, or all of a covering one.
+ *
+ * @param db with queries that may take long
+ * @param now milliseconds since 1970 UTC
+ * @param until end of the time in which a token that ends is near its end
+ */
+export async function countStanding(
+  db: Reader,
+  { now, until }: { readonly now: number; readonly until: number },
+): Promise<Standing> {
+  const builder = builderOf(db);
+  const work = builder
+    .selectFrom("work")
+    .select((eb) => ["kind as of", eb("leased_by", "is not", null).as("isLeased")])
+    .select(({ fn }) => [fn.countAll<number>().as("count"), fn.min("id").as("oldestId")])
+    .groupBy((eb) => ["kind", eb("leased_by", "is not", null)])
+    .execute();
+  const workflowExecutions = builder
+    .selectFrom("workflow_execution")
+    .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
+    .where("finished_at", "is", null)
+    .groupBy("phase")
+    .execute();
+  const agentExecutions = builder
+    .selectFrom("agent_execution")
+    .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
+    .where("stopped_at", "is", null)
+    .groupBy("phase")
+    .execute();
+  const environments = builder
+    .selectFrom("environment")
+    .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
+    .groupBy("phase")
+    .execute();
+  const approvals = builder
+    .selectFrom("approval")
+    .select(({ fn }) => fn.countAll<number>().as("count"))
+    .where("phase", "=", ApprovalState.PENDING)
+    .execute();
+  const runners = builder
+    .selectFrom("runner")
+    .select(({ fn }) => [fn.countAll<number>().as("all"), fn.count<number>("seen_at").as("connected")])
+    .select(({ fn }) => fn.min("seen_at").as("oldestSign"))
+    .executeTakeFirst();
+  const tokens = builder
+    .selectFrom("token")
+    .select(({ fn }) => fn.countAll<number>().as("count"))
+    .where("kind", "in", ["personal", "service_account"])
+    .where("expires_at", ">", now)
+    .where("expires_at", "<=", until)
+    .where("disabled_at", "is", null)
+    .execute();
+  const counted = async (rows: Promise<readonly { of: number; count: number }[]>) =>
+    (await rows).map(({ of, count }) => ({ of: Number(of), count: Number(count) }));
+  const { all = 0, connected = 0, oldestSign = null } = (await runners) ?? {};
+  return {
+    work: (await work).map(({ of, isLeased, count, oldestId }) => ({
+      of: Number(of),
+      isLeased: Boolean(isLeased),
+      count: Number(count),
+      oldestId: oldestId ?? "",
+    })),
+    workflowExecutions: await counted(workflowExecutions),
+    agentExecutions: await counted(agentExecutions),
+    environments: await counted(environments),
+    openApprovals: Number((await approvals)[0]?.count ?? 0),
+    runners: {
+      connected: Number(connected),
+      disconnected: Number(all) - Number(connected),
+      oldestSign: oldestSign === null ? undefined : Number(oldestSign),
+    },
+    endingTokens: Number((await tokens)[0]?.count ?? 0),
+  };
+}
