@@ -130,6 +130,8 @@ describe("without flags and variables", () => {
     expect(readConfig({}, {})).toEqual({
       host: "127.0.0.1",
       port: 8080,
+      metricsAddress: { host: "127.0.0.1", port: 9464 },
+      otlpEndpoint: "",
       dataDir: "./data",
       databaseUrl: "",
       databasePasswordFile: "",

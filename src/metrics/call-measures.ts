@@ -3,7 +3,7 @@ import type { Metric } from "./metric.ts";
 
 /** A finished request, in words of fixed sets. */
 export interface MeasuredCall {
-  /** The full name of the operation, `webhook`, or `none`. */
+  /** The full name of the operation, or one of the two below. */
   readonly operation: string;
   /** The code of the protocol: `ok`, `not_found` and so on. */
   readonly code: string;
@@ -12,12 +12,21 @@ export interface MeasuredCall {
   readonly method: string;
 }
 
+/** The names in the access log of deliveries to webhooks, and of paths that name no operation. */
+const [WEBHOOK, NO_OPERATION] = ["webhook", "none"];
+
 const METHODS = new Set(["GET", "POST", "OPTIONS", "HEAD", "PUT", "DELETE", "PATCH"]);
 
-/** Counts requests and calls. To record one costs three look-ups and two numbers. */
+/** The durations of the requests to one route, by method and status. */
+type RouteMeasures = Map<string, Map<number, Histogram>>;
+
+/** Counts requests and calls. To record one costs four look-ups and five numbers. */
 export class CallMeasures {
+  /** By operation, and by code. */
   readonly #calls = new Map<string, Map<string, Histogram>>();
-  readonly #requests = new Map<string, Map<number, Histogram>>();
+  readonly #ofOperations: RouteMeasures = new Map();
+  readonly #ofWebhooks: RouteMeasures = new Map();
+  readonly #ofOthers: RouteMeasures = new Map();
   #active = 0;
 
   begin(): void {
@@ -27,9 +36,11 @@ export class CallMeasures {
   end({ operation, code, status, durationMs, method }: MeasuredCall): void {
     this.#active--;
     const seconds = durationMs / 1000;
-    if (operation.includes("/")) histogramOf(this.#calls, operation, code).record(seconds);
-    const known = METHODS.has(method) ? method : "_OTHER";
-    histogramOf(this.#requests, `${known} ${routeOf(operation)}`, status).record(seconds);
+    const isOperation = operation !== WEBHOOK && operation !== NO_OPERATION;
+    if (isOperation) histogramOf(this.#calls, operation, code).record(seconds);
+    const others = operation === WEBHOOK ? this.#ofWebhooks : this.#ofOthers;
+    const route = isOperation ? this.#ofOperations : others;
+    histogramOf(route, METHODS.has(method) ? method : "_OTHER", status).record(seconds);
   }
 
   readonly metrics = (): readonly Metric[] => [
@@ -50,17 +61,11 @@ export class CallMeasures {
       help: "Duration of HTTP requests, without probes and preflights.",
       unit: "s",
       kind: "histogram",
-      values: [...this.#requests].flatMap(([key, byStatus]) => {
-        const [method = "", route = ""] = key.split(" ");
-        return [...byStatus].map(([status, histogram]) => {
-          const labels = {
-            "http.request.method": method,
-            ...(route && { "http.route": route }),
-            "http.response.status_code": String(status),
-          };
-          return [labels, histogram] as const;
-        });
-      }),
+      values: [
+        ...requestsTo("/api/{service}/{operation}", this.#ofOperations),
+        ...requestsTo("/workflows/{workflow}/webhooks", this.#ofWebhooks),
+        ...requestsTo(undefined, this.#ofOthers),
+      ],
     },
     {
       name: "http.server.active_requests",
@@ -90,10 +95,18 @@ export const serverMetrics = (openStreams: number, isReady: boolean): readonly M
   },
 ];
 
-/** Returns the template of the path of an operation; empty for a path that names none. */
-function routeOf(operation: string): string {
-  if (operation === "webhook") return "/workflows/{workflow}/webhooks";
-  return operation.includes("/") ? "/api/{service}/{operation}" : "";
+/** @param route the template of the path; undefined for paths that name nothing */
+function requestsTo(route: string | undefined, measures: RouteMeasures) {
+  return [...measures].flatMap(([method, byStatus]) =>
+    [...byStatus].map(([status, histogram]) => {
+      const labels = {
+        "http.request.method": method,
+        ...(route && { "http.route": route }),
+        "http.response.status_code": String(status),
+      };
+      return [labels, histogram] as const;
+    }),
+  );
 }
 
 function histogramOf<K>(all: Map<string, Map<K, Histogram>>, name: string, key: K): Histogram {

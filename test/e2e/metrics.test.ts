@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post, repository } from "../harness/call.ts";
+import { bareRepository } from "../harness/git-repository.ts";
+import { ROOT } from "../harness/program.ts";
+import { type ParsedMetric, parsePrometheus } from "../harness/prometheus-text.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
+import { until } from "../harness/until.ts";
+
+const PROJECT = {
+  name: "secret-name-of-a-project",
+  initializer: repository("https://git.example.org/a.git"),
+};
+const FREE = "127.0.0.1:0";
+
+let server: TestServer;
+let url: string;
+let scraped: ReadonlyMap<string, ParsedMetric>;
+let text: string;
+
+const urlOf = ({ log }: TestServer) => log().find(({ msg }) => msg === "serving metrics")?.url as string;
+const scrape = async () => (await fetch(url)).text();
+/** Returns the value with these labels, among others; undefined without one. */
+const sampleOf = (metrics: typeof scraped, name: string, labels: object = {}) =>
+  [...metrics.values()]
+    .flatMap(({ samples }) => samples)
+    .find(
+      (each) =>
+        each.name === name && Object.entries(labels).every(([key, value]) => each.labels[key] === value),
+    )?.value;
+
+beforeAll(async () => {
+  server = await startServer({ args: ["--metrics-address", FREE] });
+  url = urlOf(server);
+  await post(server, "ProjectService/CreateProject", PROJECT);
+  await post(server, "ProjectService/GetProject", { projectId: "019a0000-0000-7000-8000-000000000000" });
+  await fetch(`${server.url}/a/path/of/nobody`, { method: "PUT" });
+  await startRegisteredRunner(server);
+  const { url: cloned } = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+  const run = await startExecution(server, { steps: [task("true")], repository: () => cloned });
+  await until(run.execution, ({ status }) => /COMPLETED/.test(status.phase));
+  // What is counted in the database is fresh for some seconds.
+  text = await until(scrape, (found) =>
+    found.includes('chartroom_runners{chartroom_runner_state="connected"} 1'),
+  );
+  scraped = parsePrometheus(text);
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+describe("the metrics of a server", () => {
+  test("count calls by operation and code, and requests by route and status", () => {
+    const calls = (method: string, code: string) =>
+      sampleOf(scraped, "rpc_server_call_duration_count", {
+        rpc_method: `service.v1.ProjectService/${method}`,
+        rpc_response_status_code: code,
+      });
+    expect([calls("CreateProject", "ok"), calls("GetProject", "not_found")]).toEqual([1, 1]);
+    expect(calls("GetProject", "ok")).toBeUndefined();
+    const requests = (labels: object) => sampleOf(scraped, "http_server_request_duration_count", labels);
+    expect(requests({ http_request_method: "PUT" })).toBe(1);
+    expect(
+      requests({ http_route: "/api/{service}/{operation}", http_response_status_code: "404" }),
+    ).toBeGreaterThan(0);
+  });
+
+  test("count what ended, what waits, and the writes of the store", () => {
+    expect(sampleOf(scraped, "chartroom_actions_ended_total", { chartroom_end: "done" })).toBe(1);
+    expect(sampleOf(scraped, "chartroom_executions_ended_total", { chartroom_end: "done" })).toBe(1);
+    expect(sampleOf(scraped, "chartroom_ready")).toBe(1);
+    expect(sampleOf(scraped, "chartroom_commit_writes_count")).toBeGreaterThan(3);
+    expect(sampleOf(scraped, "chartroom_commit_writes_sum")).toBeGreaterThanOrEqual(
+      sampleOf(scraped, "chartroom_commit_writes_count") as number,
+    );
+    expect(sampleOf(scraped, "chartroom_database_size", { chartroom_database_part: "data" })).toBeGreaterThan(
+      100_000,
+    );
+  });
+
+  test("name nothing that an organization or a client chose", () => {
+    expect(text).not.toContain(PROJECT.name);
+    expect(text).not.toContain("path/of/nobody");
+    expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
+    expect(text).not.toContain(server.token);
+  });
+
+  test("are those of the page, with its words", () => {
+    const page = readFileSync(join(ROOT, "docs/metrics.md"), "utf8");
+    const named = [...page.matchAll(/^\| `(\w+)` \| (\w+) \| (.+?) \|/gm)].map(([, name, type, help]) => [
+      name,
+      type,
+      help,
+    ]);
+    const served = [...scraped]
+      .filter(([name]) => name !== "target_info")
+      .map(([name, { type, help }]) => [name, type, help.replaceAll("`", "")]);
+    expect(named.map(([name, type, help]) => [name, type, help?.replaceAll("`", "")]).toSorted()).toEqual(
+      served.toSorted(),
+    );
+  });
+
+  test("are served at one path, to GET", async () => {
+    expect((await fetch(new URL("/", url))).status).toBe(404);
+    expect((await fetch(url, { method: "POST" })).status).toBe(405);
+    expect((await fetch(url)).headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect((await fetch(`${server.url}/metrics`)).status).not.toBe(200);
+  });
+
+  test("are the same for all who ask at once", async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, scrape));
+    for (const each of all) expect(parsePrometheus(each).size).toBe(scraped.size);
+  });
+});
+
+test("a chosen address that is in use stops the start, with what to do", async () => {
+  const address = new URL(url).host;
+  const args = ["serve", "--port", "0", "--data-dir", temporaryFolder(), "--metrics-address", address];
+  const { code, stderr } = await runCommand(args);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain(
+    `--metrics-address ${address} cannot be used (EADDRINUSE): choose another, or none`,
+  );
+});
+
+test("a collector gets them by OTLP", async () => {
+  const bodies: { readonly path: string; readonly type: string; readonly body: string }[] = [];
+  const collector = createServer(async (req, res) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of req) chunks.push(chunk);
+    const type = req.headers["content-type"] ?? "";
+    bodies.push({ path: req.url ?? "", type, body: Buffer.concat(chunks).toString("latin1") });
+    res.end();
+  });
+  await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve));
+  const { port } = collector.address() as AddressInfo;
+  const other = await startServer({ args: ["--otlp-endpoint", `http://127.0.0.1:${port}`] });
+  // The last ones are sent when the server stops.
+  expect(await other.stop()).toBe(0);
+  collector.close();
+  expect(bodies.length).toBeGreaterThan(0);
+  const [{ path, type, body } = { path: "", type: "", body: "" }] = bodies;
+  expect([path, type]).toEqual(["/v1/metrics", "application/x-protobuf"]);
+  for (const name of ["chartroom.ready", "rpc.server.call.duration", "service.name"])
+    expect(body).toContain(name);
+});
