@@ -16,6 +16,7 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "A credential or an address that was presented decides the scope.",
     functions: {
+      findInviteByHash: "the invite that an account joins with, by its id, which is a secret",
       findWebhookSecrets: "what the signature of such a delivery is verified with",
       findTokenByHash: "authenticates a request",
       findTokenById: "authenticates again, for a stream that stays open, by the id of its token",
@@ -48,6 +49,7 @@ export const UNSCOPED: readonly Group[] = [
       findProjectsToCount: "projects with uses to count",
       findRemovableProjects: "projects that nothing refers to any more",
       findSilentRunners: "runners that fell silent",
+      findTokensToWarnOf: "tokens of people whose end is to be announced",
       findUncountedEnvironments: "uses of such a project",
       findUnexpandedExecutions: "executions without actions yet",
       removeResponses:
@@ -103,7 +105,6 @@ export const UNSCOPED: readonly Group[] = [
     reason: "An account belongs to no organization: its rows, and what is its own in several.",
     functions: {
       cancelSubscriptions: "of a blocked account",
-      disableTokensOfCreator: "of a blocked account",
       findAccount: "an account by id",
       findAccountByEmail: "an account by address",
       findBlockReceipt: "what a block stopped",

@@ -8,6 +8,7 @@ import {
   type KeyObject,
   randomBytes,
   randomInt,
+  randomUUID,
   timingSafeEqual,
 } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -50,11 +51,12 @@ export interface Keys {
   /** The id of every secret of the file, newest first; rows name the one they were made with. */
   readonly ids: readonly string[];
   mintToken(kind: TokenKind): TokenValue;
-  /**
-   * Returns kind and hash of a well-formed token; undefined for any other text,
-   * without a query of the database.
-   */
+  /** Returns kind and hash of a well-formed token; undefined for any other text. */
   readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
+  /** Returns the id of a new invite, a random UUID (version 4), and its SHA-256. */
+  mintInvite(): TokenValue;
+  /** Returns the SHA-256 under which a secret of random bits is stored. */
+  hashOf(value: string): Uint8Array;
   /** Returns the HMACs under which releases before SHA-256 stored a token, one for each secret, newest first. */
   tokenMacs(value: string): readonly Uint8Array[];
   /** Returns 32 random bytes, for a secret that others sign with. */
@@ -134,6 +136,11 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       if (!value.endsWith(checksum(value.slice(0, -CHECKSUM_CHARACTERS)))) return undefined;
       return { kind, hash: digest("sha256", value, "buffer") };
     },
+    mintInvite() {
+      const value = randomUUID();
+      return { value, hash: digest("sha256", value, "buffer") };
+    },
+    hashOf: (value) => digest("sha256", value, "buffer"),
     tokenMacs: (value) => rings.map(({ token }) => token(value)),
     randomSecret: () => randomBytes(SECRET_BYTES),
     pageMac: (bytes) => newest.page(bytes),

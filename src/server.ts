@@ -111,6 +111,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     admission,
     unaryPath: config.fastPath === "on" ? createUnaryPath(report, bodyReader.parseElsewhere) : undefined,
     ...bodyReader,
+    now: deps.now,
     maxTimeoutMs: config.maxTimeout * 1000,
     report,
   });

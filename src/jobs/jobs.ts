@@ -18,7 +18,7 @@ import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
 import { featureLevelJob, storageCheckJob } from "./storage-check.ts";
 import { timeTriggersJob } from "./time-triggers.ts";
-import { tokenExpiryJob } from "./token-expiry.ts";
+import { tokenEndJob, tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
 import { workflowRemovalJob } from "./workflow-removal.ts";
 
@@ -47,6 +47,7 @@ const JOBS: readonly JobFactory[] = [
   timeTriggersJob,
   stopsJob,
   storageCheckJob,
+  tokenEndJob,
   tokenExpiryJob,
   triggerPruningJob,
   workflowRemovalJob,

@@ -1,4 +1,5 @@
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
+import { findTokensToWarnOf, recordTokenWarning } from "../store/identity/token-end.ts";
 import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 import { writeInEach } from "./job-writes.ts";
@@ -24,6 +25,31 @@ export async function removeExpiredTokens(store: Store, now: number): Promise<nu
     return expired.length;
   });
 }
+
+/**
+ * Announces the end of tokens of people and service accounts 7 days before it, with an event and an audit row each, at
+ * most 100 per call.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns the number of tokens announced
+ */
+export async function announceTokenEnds(store: Store, now: number): Promise<number> {
+  const found = (await findTokensToWarnOf(store.reader, now, TOKENS_PER_RUN)).map((token) => ({
+    organizationId: token.organization_id,
+  }));
+  return writeInEach(store, "job/token-end", found, async (tx, scope) => {
+    const ending = await findTokensToWarnOf(tx.db, now, TOKENS_PER_RUN, scope.organizationId);
+    for (const token of ending) await recordTokenWarning(tx, scope, token);
+    return ending.length;
+  });
+}
+
+/** Announces the end of tokens of people and service accounts. */
+export const tokenEndJob: JobFactory = ({ store, settings, now }) => ({
+  name: "token-end",
+  everyMs: settings.removalInterval * 1000,
+  run: () => announceTokenEnds(store, now()),
+});
 
 /** Removes expired tokens of runners and environments. */
 export const tokenExpiryJob: JobFactory = ({ store, settings, now }) => ({

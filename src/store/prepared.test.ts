@@ -25,6 +25,7 @@ const token = (id: string, hash: Uint8Array): TokenTable => ({
   last_used_at: null,
   creator_account_id: null,
   disabled_at: null,
+  warned_at: null,
   body: "{}",
 });
 
@@ -45,6 +46,7 @@ beforeAll(async () => {
       enterprise: 0,
       chain_hash: null,
       pruned_sequence: 0,
+      invite_domains: "[]",
     })
     .execute();
 });

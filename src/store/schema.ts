@@ -18,6 +18,7 @@ import type {
   AccountTable,
   BlockReceiptTable,
   MemberTable,
+  OrganizationInviteTable,
   OrganizationStorageTable,
   OrganizationTable,
   ServiceAccountTable,
@@ -70,6 +71,7 @@ import type {
 export interface Schema {
   organization: OrganizationTable;
   organization_storage: OrganizationStorageTable;
+  organization_invite: OrganizationInviteTable;
   account: AccountTable;
   member: MemberTable;
   token: TokenTable;

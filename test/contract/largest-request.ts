@@ -86,7 +86,11 @@ function largestValue(field: DescField): JsonValue {
   const rules = rulesOf(field);
   if (field.fieldKind === "list") {
     const length = bounded(field, boundOf(rules, "list"));
-    const element = elementOf(field, typed(rules, "repeated")?.items, 0);
+    const items = typed(rules, "repeated")?.items;
+    if (typed(rules, "repeated")?.unique && field.scalar === ScalarType.STRING) {
+      return Array.from({ length }, (_, index) => text(field, items, index));
+    }
+    const element = elementOf(field, items, 0);
     const unique = UNIQUE_FIELDS.get(field.message?.typeName ?? "");
     if (unique === undefined) return Array<JsonValue>(length).fill(element);
     return Array.from({ length }, (_, index) => withLastLetter(element as JsonObject, unique, index));
@@ -141,6 +145,7 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   if (standard?.pattern.startsWith("^$|^[0-9a-fA-F]")) return UUID;
   const length = bounded(field, boundOf(rules, "text"));
   if (standard?.wellKnown.case === "uri") return "https://git.example.com/".padEnd(length, "a");
+  if (standard?.pattern.includes("\\.)+[a-zA-Z]{2,}$")) return domain(length, index);
   const last = String.fromCodePoint(0x20000 + index);
   if (rules?.cel.some(({ id }) => REMOTE_RULES.has(id))) return `a://${"😀".repeat(length - 5)}${last}`;
   if (rules?.cel.some(({ id }) => id === "absolute_path")) return `/${"😀".repeat(length - 2)}${last}`;
@@ -148,6 +153,12 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   const isAscii = standard?.pattern || rules?.cel.some(({ id }) => ASCII_RULES.has(id));
   if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(0x61 + index);
   return "😀".repeat(length - 1) + last;
+}
+
+/** Returns a mail domain of labels of 63 characters at most. */
+function domain(length: number, index: number): string {
+  const end = `.${String.fromCharCode(0x61 + (index % 26))}${String.fromCharCode(0x61 + Math.floor(index / 26))}`;
+  return `${`${"a".repeat(63)}.`.repeat(3)}${"a".repeat(length - 3 * 64 - end.length)}${end}`;
 }
 
 function wellKnown(message: DescMessage, rules: FieldRules | undefined): JsonValue {

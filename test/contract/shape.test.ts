@@ -72,6 +72,12 @@ const GOVERNING = [
   "EventService/ListAuditLogs",
   "EventService/WatchEvents",
   "OrganizationService/CreateOrganization",
+  "OrganizationService/CreateOrganizationInvite",
+  "OrganizationService/GetOrganizationInvite",
+  "OrganizationService/GetOrganizationInviteSummary",
+  "OrganizationService/JoinOrganization",
+  "OrganizationService/LeaveOrganization",
+  "OrganizationService/UpdateOrganization",
   "OrganizationService/GetOrganization",
   "OrganizationService/ListMembers",
   "OrganizationService/RemoveMember",
@@ -95,6 +101,10 @@ const GOVERNING = [
   "ServiceAccountService/DeleteServiceAccountToken",
   "ServiceAccountService/ListServiceAccountTokens",
   "ServiceAccountService/ListServiceAccounts",
+  "UserService/GetAuthenticatedUser",
+  "UserService/GetUser",
+  "UserService/RenewPersonalAccessToken",
+  "UserService/SetSuspended",
 ];
 
 // What workflows need around them.
@@ -269,7 +279,8 @@ describe("the operations of the contract", () => {
 function answersSecret(output: DescMessage): boolean {
   return reachFrom(output).some(
     ({ field }) =>
-      field.scalar === ScalarType.STRING && ["token", "exchange_token", "secret"].includes(field.name),
+      field.scalar === ScalarType.STRING &&
+      ["token", "exchange_token", "secret", "invite_id"].includes(field.name),
   );
 }
 

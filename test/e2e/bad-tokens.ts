@@ -25,7 +25,8 @@ export async function badAuthorizations(
     "a well-formed token that was never issued": `Bearer ${keysFrom(randomBytes(32)).mintToken("personal").value}`,
     "an exchange token that was used": `Bearer ${exchangeToken}`,
     "a revoked token": `Bearer ${revoked}`,
-    "an expired token": `Bearer ${await expiredToken(server)}`,
+    "a disabled token": `Bearer ${await storedToken(server, { expiresInMs: 60_000, isDisabled: true })}`,
+    "a disabled token that has expired": `Bearer ${await storedToken(server, { expiresInMs: -1, isDisabled: true })}`,
   };
 }
 
@@ -45,33 +46,42 @@ async function revokedToken(server: ReachableServer): Promise<string> {
   return token;
 }
 
-/** No operation makes a token that has expired: the row is written beside the server, as time would leave it. */
-async function expiredToken(server: ReachableServer): Promise<string> {
+/** Returns a token with which nothing is wrong but its end, which was a moment ago. */
+export function expiredToken(server: ReachableServer): Promise<string> {
+  return storedToken(server, { expiresInMs: -1, isDisabled: false });
+}
+
+/** No operation makes such tokens: the row is written beside the server, as time or a block would leave it. */
+async function storedToken(
+  server: ReachableServer,
+  { expiresInMs, isDisabled }: { readonly expiresInMs: number; readonly isDisabled: boolean },
+): Promise<string> {
   const { subject, organizationId } = await called(server, "IdentityService/GetAuthenticatedIdentity", {});
   const { dataDir } = server;
   const { store, keys } = await openData(dataConfigOf(dataDir));
   const { value, hash } = keys.mintToken("personal");
   try {
-    await store.write(OPERATOR, "test", (tx) =>
-      insertToken(
+    await store.write(OPERATOR, "test", (tx) => {
+      const id = tx.newId();
+      return insertToken(
         tx,
         { organizationId },
         {
-          id: tx.newId(),
+          id,
           organization_id: organizationId,
           kind: "personal",
           subject_id: subject.id,
           hash,
           hmac_key_id: null,
           read_only: 0,
-          expires_at: tx.now - 1,
+          expires_at: tx.now + expiresInMs,
           last_used_at: null,
           creator_account_id: null,
-          disabled_at: null,
-          body: "{}",
+          disabled_at: isDisabled ? tx.now : null,
+          body: JSON.stringify({ id }),
         },
-      ),
-    );
+      );
+    });
   } finally {
     await store.close();
   }

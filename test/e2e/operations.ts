@@ -149,6 +149,37 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ organizationId: world.organization, userId: world.member }),
     { organizationId: "organization", userId: "member" },
   ),
+  "OrganizationService/UpdateOrganization": built(
+    (world) => ({
+      organizationId: world.organization,
+      name: "Renamed",
+      inviteDomains: { domains: ["Example.org"] },
+    }),
+    { organizationId: "organization" },
+  ),
+  "OrganizationService/CreateOrganizationInvite": built(
+    (world) => ({
+      organizationId: world.organization,
+      validFor: "86400s",
+      maxUses: 3,
+      role: "ORGANIZATION_ROLE_ADMIN",
+    }),
+    { organizationId: "organization" },
+  ),
+  "OrganizationService/GetOrganizationInvite": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/GetOrganizationInviteSummary": built((world) => ({ inviteId: world.invite }), {
+    inviteId: "invite",
+  }),
+  "OrganizationService/JoinOrganization": built((world) => ({ inviteId: world.invite }), {
+    organizationId: "organization",
+    inviteId: "invite",
+  }),
+  "OrganizationService/LeaveOrganization": {
+    ...built((world) => ({ userId: world.member }), { userId: "member" }),
+    token: (world) => world.memberToken,
+  },
   "OrganizationService/GetOrganizationPolicies": built((world) => ({ organizationId: world.organization }), {
     organizationId: "organization",
   }),
@@ -332,11 +363,20 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { serviceAccountTokenId: "serviceAccountToken" },
   ),
 
+  "UserService/GetAuthenticatedUser": built(() => ({})),
+  "UserService/GetUser": built((world) => ({ userId: world.member }), { userId: "member" }),
+  "UserService/SetSuspended": built((world) => ({ userId: world.member, suspended: true }), {
+    userId: "member",
+  }),
   "UserService/CreatePersonalAccessToken": built(
     (world) => ({ userId: world.user, description: "nightly report", validFor: "86400s", readOnly: true }),
     { userId: "user" },
   ),
   "UserService/ListPersonalAccessTokens": built(() => page, { "filter.userIds[]": "user" }),
+  "UserService/RenewPersonalAccessToken": built(
+    (world) => ({ personalAccessTokenId: world.token, validFor: "7776000s" }),
+    { personalAccessTokenId: "token" },
+  ),
   "UserService/DeletePersonalAccessToken": built((world) => ({ personalAccessTokenId: world.token }), {
     personalAccessTokenId: "token",
   }),

@@ -8,7 +8,7 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { packageOf } from "../harness/call-stream.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
-import { badAuthorizations } from "./bad-tokens.ts";
+import { badAuthorizations, expiredToken } from "./bad-tokens.ts";
 import { everyOperation } from "./every-operation.ts";
 import { nowhere } from "./world.ts";
 
@@ -28,9 +28,12 @@ const REFUSAL = {
 
 let server: ReachableServer;
 let authorizations: Awaited<ReturnType<typeof badAuthorizations>>;
+/** With a token whose only fault is its end. */
+let expired: string;
 beforeAll(async () => {
   server = await startHostedServer();
   authorizations = await badAuthorizations(server);
+  expired = `Bearer ${await expiredToken(server)}`;
 });
 afterAll(stopAll);
 
@@ -66,6 +69,24 @@ describe.each(everyOperation())("%s without a good token", (name, operation) => 
         ...expected,
       });
     }
+  });
+
+  test("tells the owner of a token that has ended when that was, and nothing else", async () => {
+    const { text, ...answer } = await refused(path, expired, "POST", "{ this is no JSON");
+    expect(answer).toEqual({ ...expected, text: undefined, status: 401 });
+    const { details, ...told } = JSON.parse(text);
+    const [{ debug, type }] = details;
+    expect([details.length, type, debug.reason]).toEqual([
+      1,
+      REFUSAL.details[0]?.type,
+      "ERROR_REASON_TOKEN_EXPIRED",
+    ]);
+    expect(Date.parse(debug.metadata.expired_at)).toBeLessThan(Date.now());
+    expect(Object.keys(debug.metadata)).toEqual(["expired_at"]);
+    expect(told).toEqual({
+      code: "unauthenticated",
+      message: `the access token ended at ${debug.metadata.expired_at}: renew it, or send another one`,
+    });
   });
 
   test("answers before anything of the body has come, and asks for none of it", async () => {

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { v7 } from "uuid";
+import { v4, v7 } from "uuid";
 import {
   EnvironmentQuestion_RefreshChangesSchema,
   EnvironmentQuestionSchema,
@@ -78,6 +78,8 @@ export interface World {
   readonly lease: string;
   /** A user that is no administrator; `account` is its account. */
   readonly member: string;
+  /** What accounts join the organization with; a secret, and so good for whoever has it. */
+  readonly invite: string;
   readonly organization: string;
   readonly project: string;
   /** A question about `heldEnvironment` that `runner` has not answered. */
@@ -96,6 +98,8 @@ export interface World {
   readonly workflow: string;
   /** Not an id: the token of `runner`, and one that it may exchange for another. */
   readonly runnerToken: string;
+  /** A token of `member`. */
+  readonly memberToken: string;
   readonly exchangeToken: string;
   /** An action of `workflowExecution` that failed. */
   readonly workflowAction: string;
@@ -103,7 +107,7 @@ export interface World {
   readonly workflowExecution: string;
 }
 
-export type ResourceKind = Exclude<keyof World, "runnerToken" | "exchangeToken">;
+export type ResourceKind = Exclude<keyof World, "runnerToken" | "exchangeToken" | "memberToken">;
 
 /** Ids of nothing, of every kind. */
 export function nowhere(): World {
@@ -122,6 +126,7 @@ export function nowhere(): World {
     environmentClass: v7(),
     hostToken: v7(),
     integration: v7(),
+    invite: v4(),
     lease: v7(),
     member: v7(),
     organization: v7(),
@@ -142,6 +147,7 @@ export function nowhere(): World {
     workflowAction: v7(),
     workflowExecution: v7(),
     runnerToken: "",
+    memberToken: "",
     exchangeToken: "",
   };
 }
@@ -217,6 +223,9 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
   const member = await addMember(server, {
     organizationId: identity.organizationId,
     email: `${v7()}@example.org`,
+  });
+  const { invite } = await call("OrganizationService/CreateOrganizationInvite", {
+    organizationId: identity.organizationId,
   });
   const securityPolicies: string[] = [];
   for (const name of ["No tunnels", "No compilers"]) {
@@ -318,6 +327,8 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     lease: works[0].leaseId,
     question,
     runnerToken: registered.token,
+    memberToken: member.token,
+    invite: invite.inviteId,
     exchangeToken: (await call("RunnerService/CreateRunnerToken", { runnerId })).exchangeToken,
   };
 }

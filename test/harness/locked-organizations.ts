@@ -19,7 +19,14 @@ export async function makeOrganization(store: Store): Promise<TestScope> {
     const row = { id, name: id, created_at: now, updated_at: now };
     await builderOf(db)
       .insertInto("organization")
-      .values({ ...row, sequence: 0, enterprise: 0, chain_hash: null, pruned_sequence: 0 })
+      .values({
+        ...row,
+        sequence: 0,
+        enterprise: 0,
+        chain_hash: null,
+        pruned_sequence: 0,
+        invite_domains: "[]",
+      })
       .execute();
   });
   return { organizationId: id };

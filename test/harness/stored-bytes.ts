@@ -54,6 +54,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   member: "ids",
   migration: "the installation's",
   organization: "itself",
+  organization_invite: "of a fixed size",
   organization_storage: "the count itself",
   pending_stop: "ids",
   prebuild_schedule: "ids",

@@ -34,7 +34,14 @@ describe("of two servers, the one that leads the jobs", () => {
       const row = { id: SCOPE.organizationId, name: "before", created_at: now, updated_at: now };
       await builderOf(db)
         .insertInto("organization")
-        .values({ ...row, sequence: 0, enterprise: 0, chain_hash: null, pruned_sequence: 0 })
+        .values({
+          ...row,
+          sequence: 0,
+          enterprise: 0,
+          chain_hash: null,
+          pruned_sequence: 0,
+          invite_domains: "[]",
+        })
         .execute();
     });
   });

@@ -195,7 +195,7 @@ test("an organization that a write creates is its own", async () => {
     SYSTEM,
     "test",
     async (tx) => {
-      const whole = { ...row, chain_hash: null, pruned_sequence: 0 };
+      const whole = { ...row, chain_hash: null, pruned_sequence: 0, invite_domains: "[]" };
       await builderOf(tx.db).insertInto("organization").values(whole).execute();
       await rename(tx, { organizationId: id }, "named");
       tx.record({ ...changeOf({ organizationId: id }), kind: "created" });

@@ -82,6 +82,40 @@ describe("a token", () => {
     expect(await stored()).toEqual({ hash: sha256(), hmac_key_id: null });
   });
 
+  test("that is refused costs the same look-ups, whatever is wrong with it", async () => {
+    const { store, keys, clock } = testStore;
+    let lookUps = 0;
+    const counted = {
+      ...store,
+      get reader() {
+        lookUps += 1;
+        return store.reader;
+      },
+    };
+    const authenticate = createAuthentication({
+      store: counted,
+      keys,
+      now: () => clock.now,
+      onUpdateFailure: (error) => failures.push(error),
+    });
+    const costs = async (authorization: string) => {
+      // Rows that were changed beside the store are read after its next write.
+      await store.touchAll([]);
+      lookUps = 0;
+      return [(await authenticate(authorization)).kind, lookUps];
+    };
+    const unknown = await costs(`Bearer ${keys.mintToken("personal").value}`);
+    expect(unknown).toEqual(["unknown", 2]);
+    expect(await costs("Bearer let-me-in")).toEqual(unknown);
+    expect(await costs(`Bearer ${token}x`)).toEqual(unknown);
+    await within((raw) => raw.run("update token set disabled_at = 1"));
+    expect(await costs(`Bearer ${token}`)).toEqual(unknown);
+    await within((raw) => raw.run("update token set expires_at = 1"));
+    expect(await costs(`Bearer ${token}`)).toEqual(unknown);
+    await within((raw) => raw.run("update token set disabled_at = null"));
+    expect(await costs(`Bearer ${token}`)).toEqual(["expired", 1]);
+  });
+
   test("that may not enter stays as it is stored", async () => {
     await storeUnderMac();
     await within((raw) => raw.run("update token set expires_at = 1 where hmac_key_id is not null"));

@@ -6,10 +6,10 @@ import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_
 import { UserService as UserContract } from "#gen/service/v1/user_service_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { RunnerService } from "../../src/services/access/runner-service.ts";
+import { UserService } from "../../src/services/access/user-service.ts";
 import { runsInEnvironment as runs } from "../../src/services/agent/reading/runs-in-environment.ts";
 import { EnvironmentService } from "../../src/services/environment/environment-service.ts";
 import { IdentityService } from "../../src/services/identity/identity-service.ts";
-import { UserService } from "../../src/services/identity/user-service.ts";
 import { ProjectService } from "../../src/services/project/project-service.ts";
 import { RunnerConfigurationService } from "../../src/services/runner/runner-configuration-service.ts";
 import { findEnvironment } from "../../src/store/environment/environment.ts";

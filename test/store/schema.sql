@@ -475,7 +475,7 @@ CREATE TABLE member (
   organization_id text not null references organization (id),
   account_id text not null references account (id),
   role integer not null,
-  created_at integer not null, left_at integer,
+  created_at integer not null, left_at integer, suspended_at integer,
   unique (organization_id, account_id)
 ) strict;
 
@@ -492,7 +492,21 @@ CREATE TABLE organization (
   created_at integer not null,
   updated_at integer not null,
   sequence integer not null default 0
-, enterprise integer not null default 0, chain_hash blob, pruned_sequence integer not null default 0) strict;
+, enterprise integer not null default 0, chain_hash blob, pruned_sequence integer not null default 0, invite_domains text not null default '[]') strict;
+
+CREATE TABLE organization_invite (
+  id text primary key,
+  organization_id text not null unique references organization (id),
+  hash blob not null unique,
+  key_id text not null,
+  sealed blob not null,
+  role integer not null,
+  max_uses integer not null,
+  uses integer not null,
+  expires_at integer not null
+) strict;
+
+CREATE INDEX organization_invite_by_key on organization_invite (key_id);
 
 CREATE TRIGGER organization_is_counted_from after insert on organization
 begin insert into organization_storage (organization_id, bytes) values (new.id, 0); end;
@@ -833,7 +847,7 @@ CREATE TABLE token (
   expires_at integer not null,
   last_used_at integer,
   body text not null
-, creator_account_id text, disabled_at integer, hmac_key_id text) strict;
+, creator_account_id text, disabled_at integer, hmac_key_id text, warned_at integer) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 

@@ -52,7 +52,7 @@ export enum ErrorReason {
   UNSPECIFIED = 0,
 
   /**
-   * No token, or one that is malformed, unknown, expired or revoked. Code
+   * No token, or one that is malformed, unknown, disabled or revoked. Code
    * unauthenticated. No metadata: all causes answer alike.
    *
    * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 1;
@@ -451,6 +451,15 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_TOO_MANY_QUESTIONS = 71;
    */
   TOO_MANY_QUESTIONS = 71,
+
+  /**
+   * The token is one of the server's and nothing is wrong with it but that its
+   * time is over: its owner renews it or makes another. Code unauthenticated.
+   * Metadata: `expired_at`, since when, an RFC 3339 timestamp.
+   *
+   * @generated from enum value: ERROR_REASON_TOKEN_EXPIRED = 75;
+   */
+  TOKEN_EXPIRED = 75,
 }
 
 /**

@@ -50,6 +50,13 @@ export declare type Organization = Message<"service.v1.Organization"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 4;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * Whose verified mail addresses join by the organization's id. Unset: nobody's.
+   *
+   * @generated from field: service.v1.InviteDomains invite_domains = 1000;
+   */
+  inviteDomains?: InviteDomains | undefined;
 };
 
 /**
@@ -57,6 +64,76 @@ export declare type Organization = Message<"service.v1.Organization"> & {
  * Use `create(OrganizationSchema)` to create a new message.
  */
 export declare const OrganizationSchema: GenMessage<Organization>;
+
+/**
+ * The mail domains whose verified addresses join an organization by its id.
+ *
+ * @generated from message service.v1.InviteDomains
+ */
+export declare type InviteDomains = Message<"service.v1.InviteDomains"> & {
+  /**
+   * The domains, in lower case; at most 100.
+   *
+   * @generated from field: repeated string domains = 1;
+   */
+  domains: string[];
+};
+
+/**
+ * Describes the message service.v1.InviteDomains.
+ * Use `create(InviteDomainsSchema)` to create a new message.
+ */
+export declare const InviteDomainsSchema: GenMessage<InviteDomains>;
+
+/**
+ * What lets accounts join an organization that know it. An organization has one
+ * at a time.
+ *
+ * @generated from message service.v1.OrganizationInvite
+ */
+export declare type OrganizationInvite = Message<"service.v1.OrganizationInvite"> & {
+  /**
+   * What an account joins with: a secret, random (UUID version 4), and kept as a
+   * hash and sealed.
+   *
+   * @generated from field: string invite_id = 1;
+   */
+  inviteId: string;
+
+  /**
+   * The role of whoever joins with it.
+   *
+   * @generated from field: service.v1.OrganizationRole role = 1000;
+   */
+  role: OrganizationRole;
+
+  /**
+   * How many accounts may join with it.
+   *
+   * @generated from field: int32 max_uses = 1001;
+   */
+  maxUses: number;
+
+  /**
+   * How many have.
+   *
+   * @generated from field: int32 uses = 1002;
+   */
+  uses: number;
+
+  /**
+   * From when on nobody joins with it.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 1003;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.OrganizationInvite.
+ * Use `create(OrganizationInviteSchema)` to create a new message.
+ */
+export declare const OrganizationInviteSchema: GenMessage<OrganizationInvite>;
 
 /**
  * An account's membership in one organization. Its id is that of the user: the

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, Organization, OrganizationMember, OrganizationPolicies, OrganizationRole, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { UserStatus } from "./user_pb.js";
@@ -383,6 +383,309 @@ export declare type RemoveMemberResponse = Message<"service.v1.RemoveMemberRespo
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export declare const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse>;
+
+/**
+ * Names an organization and what changes of it.
+ *
+ * @generated from message service.v1.UpdateOrganizationRequest
+ */
+export declare type UpdateOrganizationRequest = Message<"service.v1.UpdateOrganizationRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * Human readable name, 3 to 255 characters without control characters. Unset:
+   * it stays.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * Whose verified mail addresses join by the organization's id. Replaced
+   * entirely; an empty message stands for nobody's. Unset: they stay.
+   *
+   * @generated from field: optional service.v1.InviteDomains invite_domains = 3;
+   */
+  inviteDomains?: InviteDomains | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateOrganizationRequest.
+ * Use `create(UpdateOrganizationRequestSchema)` to create a new message.
+ */
+export declare const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest>;
+
+/**
+ * Carries the organization after the change.
+ *
+ * @generated from message service.v1.UpdateOrganizationResponse
+ */
+export declare type UpdateOrganizationResponse = Message<"service.v1.UpdateOrganizationResponse"> & {
+  /**
+   * The organization as it is now; always set.
+   *
+   * @generated from field: service.v1.Organization organization = 1;
+   */
+  organization?: Organization | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateOrganizationResponse.
+ * Use `create(UpdateOrganizationResponseSchema)` to create a new message.
+ */
+export declare const UpdateOrganizationResponseSchema: GenMessage<UpdateOrganizationResponse>;
+
+/**
+ * Names the organization to invite to, and what the invite is good for.
+ *
+ * @generated from message service.v1.CreateOrganizationInviteRequest
+ */
+export declare type CreateOrganizationInviteRequest = Message<"service.v1.CreateOrganizationInviteRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * How long accounts can join with it, at most 2592000s (30 days). Unset or 0s
+   * means 7 days.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 1000;
+   */
+  validFor?: Duration | undefined;
+
+  /**
+   * How many accounts may join with it, at most 1,000. 0 means 25.
+   *
+   * @generated from field: int32 max_uses = 1001;
+   */
+  maxUses: number;
+
+  /**
+   * The role of whoever joins with it. Unspecified means member.
+   *
+   * @generated from field: service.v1.OrganizationRole role = 1002;
+   */
+  role: OrganizationRole;
+};
+
+/**
+ * Describes the message service.v1.CreateOrganizationInviteRequest.
+ * Use `create(CreateOrganizationInviteRequestSchema)` to create a new message.
+ */
+export declare const CreateOrganizationInviteRequestSchema: GenMessage<CreateOrganizationInviteRequest>;
+
+/**
+ * Carries the invite that was created.
+ *
+ * @generated from message service.v1.CreateOrganizationInviteResponse
+ */
+export declare type CreateOrganizationInviteResponse = Message<"service.v1.CreateOrganizationInviteResponse"> & {
+  /**
+   * The invite; always set.
+   *
+   * @generated from field: service.v1.OrganizationInvite invite = 1;
+   */
+  invite?: OrganizationInvite | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateOrganizationInviteResponse.
+ * Use `create(CreateOrganizationInviteResponseSchema)` to create a new message.
+ */
+export declare const CreateOrganizationInviteResponseSchema: GenMessage<CreateOrganizationInviteResponse>;
+
+/**
+ * Names the organization whose invite is read.
+ *
+ * @generated from message service.v1.GetOrganizationInviteRequest
+ */
+export declare type GetOrganizationInviteRequest = Message<"service.v1.GetOrganizationInviteRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationInviteRequest.
+ * Use `create(GetOrganizationInviteRequestSchema)` to create a new message.
+ */
+export declare const GetOrganizationInviteRequestSchema: GenMessage<GetOrganizationInviteRequest>;
+
+/**
+ * Carries the invite that was asked for.
+ *
+ * @generated from message service.v1.GetOrganizationInviteResponse
+ */
+export declare type GetOrganizationInviteResponse = Message<"service.v1.GetOrganizationInviteResponse"> & {
+  /**
+   * The invite; always set.
+   *
+   * @generated from field: service.v1.OrganizationInvite invite = 1;
+   */
+  invite?: OrganizationInvite | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationInviteResponse.
+ * Use `create(GetOrganizationInviteResponseSchema)` to create a new message.
+ */
+export declare const GetOrganizationInviteResponseSchema: GenMessage<GetOrganizationInviteResponse>;
+
+/**
+ * Names an invite by what its holder has.
+ *
+ * @generated from message service.v1.GetOrganizationInviteSummaryRequest
+ */
+export declare type GetOrganizationInviteSummaryRequest = Message<"service.v1.GetOrganizationInviteSummaryRequest"> & {
+  /**
+   * Id of the invite.
+   *
+   * @generated from field: string invite_id = 1;
+   */
+  inviteId: string;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationInviteSummaryRequest.
+ * Use `create(GetOrganizationInviteSummaryRequestSchema)` to create a new message.
+ */
+export declare const GetOrganizationInviteSummaryRequestSchema: GenMessage<GetOrganizationInviteSummaryRequest>;
+
+/**
+ * Tells what an invite is for.
+ *
+ * @generated from message service.v1.GetOrganizationInviteSummaryResponse
+ */
+export declare type GetOrganizationInviteSummaryResponse = Message<"service.v1.GetOrganizationInviteSummaryResponse"> & {
+  /**
+   * Id of the organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * The organization's name.
+   *
+   * @generated from field: string organization_name = 2;
+   */
+  organizationName: string;
+
+  /**
+   * How many members the organization has, without those that left.
+   *
+   * @generated from field: int32 organization_member_count = 3;
+   */
+  organizationMemberCount: number;
+};
+
+/**
+ * Describes the message service.v1.GetOrganizationInviteSummaryResponse.
+ * Use `create(GetOrganizationInviteSummaryResponseSchema)` to create a new message.
+ */
+export declare const GetOrganizationInviteSummaryResponseSchema: GenMessage<GetOrganizationInviteSummaryResponse>;
+
+/**
+ * Says what the caller joins with.
+ *
+ * @generated from message service.v1.JoinOrganizationRequest
+ */
+export declare type JoinOrganizationRequest = Message<"service.v1.JoinOrganizationRequest"> & {
+  /**
+   * One of them.
+   *
+   * @generated from oneof service.v1.JoinOrganizationRequest.join_id
+   */
+  joinId: {
+    /**
+     * Id of the organization, for accounts with an address in its
+     * invite_domains.
+     *
+     * @generated from field: string organization_id = 1;
+     */
+    value: string;
+    case: "organizationId";
+  } | {
+    /**
+     * Id of an invite.
+     *
+     * @generated from field: string invite_id = 2;
+     */
+    value: string;
+    case: "inviteId";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.v1.JoinOrganizationRequest.
+ * Use `create(JoinOrganizationRequestSchema)` to create a new message.
+ */
+export declare const JoinOrganizationRequestSchema: GenMessage<JoinOrganizationRequest>;
+
+/**
+ * Carries the membership.
+ *
+ * @generated from message service.v1.JoinOrganizationResponse
+ */
+export declare type JoinOrganizationResponse = Message<"service.v1.JoinOrganizationResponse"> & {
+  /**
+   * The caller's membership in the organization; always set.
+   *
+   * @generated from field: service.v1.OrganizationMember member = 1;
+   */
+  member?: OrganizationMember | undefined;
+};
+
+/**
+ * Describes the message service.v1.JoinOrganizationResponse.
+ * Use `create(JoinOrganizationResponseSchema)` to create a new message.
+ */
+export declare const JoinOrganizationResponseSchema: GenMessage<JoinOrganizationResponse>;
+
+/**
+ * Names the user that leaves.
+ *
+ * @generated from message service.v1.LeaveOrganizationRequest
+ */
+export declare type LeaveOrganizationRequest = Message<"service.v1.LeaveOrganizationRequest"> & {
+  /**
+   * The user that the caller is.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message service.v1.LeaveOrganizationRequest.
+ * Use `create(LeaveOrganizationRequestSchema)` to create a new message.
+ */
+export declare const LeaveOrganizationRequestSchema: GenMessage<LeaveOrganizationRequest>;
+
+/**
+ * Says that the caller is a member no longer; carries nothing.
+ *
+ * @generated from message service.v1.LeaveOrganizationResponse
+ */
+export declare type LeaveOrganizationResponse = Message<"service.v1.LeaveOrganizationResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.LeaveOrganizationResponse.
+ * Use `create(LeaveOrganizationResponseSchema)` to create a new message.
+ */
+export declare const LeaveOrganizationResponseSchema: GenMessage<LeaveOrganizationResponse>;
 
 /**
  * Names the organization whose policies are read.
@@ -964,6 +1267,98 @@ export declare const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof RemoveMemberRequestSchema;
     output: typeof RemoveMemberResponseSchema;
+  },
+  /**
+   * Changes an organization: what the request sets replaces what was there,
+   * everything else stays.
+   *
+   * Only administrators of the organization may call it. Errors:
+   * permission_denied for its other members; not_found when the organization is
+   * absent or another one than the caller's.
+   *
+   * @generated from rpc service.v1.OrganizationService.UpdateOrganization
+   */
+  updateOrganization: {
+    methodKind: "unary";
+    input: typeof UpdateOrganizationRequestSchema;
+    output: typeof UpdateOrganizationResponseSchema;
+  },
+  /**
+   * Creates the invite of an organization. The one before it, if any, is of no
+   * use from then on.
+   *
+   * Only administrators of the organization may call it. Errors:
+   * permission_denied for its other members; not_found when the organization is
+   * absent or another one than the caller's.
+   *
+   * @generated from rpc service.v1.OrganizationService.CreateOrganizationInvite
+   */
+  createOrganizationInvite: {
+    methodKind: "unary";
+    input: typeof CreateOrganizationInviteRequestSchema;
+    output: typeof CreateOrganizationInviteResponseSchema;
+  },
+  /**
+   * Answers the invite of an organization that accounts can join with now. An
+   * audit row says who read it.
+   *
+   * Only administrators of the organization may call it. Errors:
+   * permission_denied for its other members; not_found when the organization is
+   * absent or another one than the caller's, or has no invite that is still of
+   * use.
+   *
+   * @generated from rpc service.v1.OrganizationService.GetOrganizationInvite
+   */
+  getOrganizationInvite: {
+    methodKind: "unary";
+    input: typeof GetOrganizationInviteRequestSchema;
+    output: typeof GetOrganizationInviteResponseSchema;
+  },
+  /**
+   * Tells which organization an invite is of, to whoever has its id. Every user
+   * may call it, of any organization. Errors: not_found when the invite is
+   * unknown, replaced, expired or used up, all alike.
+   *
+   * @generated from rpc service.v1.OrganizationService.GetOrganizationInviteSummary
+   */
+  getOrganizationInviteSummary: {
+    methodKind: "unary";
+    input: typeof GetOrganizationInviteSummaryRequestSchema;
+    output: typeof GetOrganizationInviteSummaryResponseSchema;
+  },
+  /**
+   * Makes the caller's account a member of another organization, with the role
+   * of the invite. An account that left it earlier gets its former user id back,
+   * and a member stays what it is, without using the invite up. The token that
+   * made the request still acts in its own organization. By `organization_id`
+   * only an account joins whose sign-in provider has verified an address in the
+   * organization's invite_domains; there is no such provider yet.
+   *
+   * Every user may call it, of any organization. Errors: not_found when the
+   * invite is unknown, replaced, expired or used up, all alike, and for an
+   * organization that does not take the caller; invalid_argument when the request
+   * names neither.
+   *
+   * @generated from rpc service.v1.OrganizationService.JoinOrganization
+   */
+  joinOrganization: {
+    methodKind: "unary";
+    input: typeof JoinOrganizationRequestSchema;
+    output: typeof JoinOrganizationResponseSchema;
+  },
+  /**
+   * Ends the caller's membership of its organization, as RemoveMember does.
+   *
+   * Every user may call it, for itself. Errors: permission_denied for another
+   * user; failed_precondition when the organization would lose its last
+   * administrator.
+   *
+   * @generated from rpc service.v1.OrganizationService.LeaveOrganization
+   */
+  leaveOrganization: {
+    methodKind: "unary";
+    input: typeof LeaveOrganizationRequestSchema;
+    output: typeof LeaveOrganizationResponseSchema;
   },
   /**
    * Answers the policies of an organization, with the defaults of those that

@@ -4,13 +4,75 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Subject } from "./identity_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "./identity_pb.js";
 
 /**
  * Describes the file service/v1/user.proto.
  */
 export declare const file_service_v1_user: GenFile;
+
+/**
+ * A person as a member of one organization.
+ *
+ * @generated from message service.v1.User
+ */
+export declare type User = Message<"service.v1.User"> & {
+  /**
+   * Id of the user.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The organization that it is a member of.
+   *
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * The person's name.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * Address of a picture of the person; empty when none is known.
+   *
+   * @generated from field: string avatar_url = 4;
+   */
+  avatarUrl: string;
+
+  /**
+   * When the person became a member.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 5;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * Whether the member still has access.
+   *
+   * @generated from field: service.v1.UserStatus status = 6;
+   */
+  status: UserStatus;
+
+  /**
+   * The person's mail address.
+   *
+   * @generated from field: string email = 7;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message service.v1.User.
+ * Use `create(UserSchema)` to create a new message.
+ */
+export declare const UserSchema: GenMessage<User>;
 
 /**
  * What is known about a personal access token. Never its value, which is shown
@@ -105,8 +167,8 @@ export enum UserStatus {
   ACTIVE = 1,
 
   /**
-   * The member's account is blocked: every request of it answers
-   * permission_denied.
+   * The member is suspended in this organization (SetSuspended), or its account
+   * is blocked.
    *
    * @generated from enum value: USER_STATUS_SUSPENDED = 2;
    */

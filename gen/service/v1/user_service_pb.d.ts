@@ -4,14 +4,129 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { PersonalAccessToken, User } from "./user_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
-import type { PersonalAccessToken } from "./user_pb.js";
 
 /**
  * Describes the file service/v1/user_service.proto.
  */
 export declare const file_service_v1_user_service: GenFile;
+
+/**
+ * Nothing to say: the caller is the user.
+ *
+ * @generated from message service.v1.GetAuthenticatedUserRequest
+ */
+export declare type GetAuthenticatedUserRequest = Message<"service.v1.GetAuthenticatedUserRequest"> & {
+};
+
+/**
+ * Describes the message service.v1.GetAuthenticatedUserRequest.
+ * Use `create(GetAuthenticatedUserRequestSchema)` to create a new message.
+ */
+export declare const GetAuthenticatedUserRequestSchema: GenMessage<GetAuthenticatedUserRequest>;
+
+/**
+ * Carries the user that the caller is.
+ *
+ * @generated from message service.v1.GetAuthenticatedUserResponse
+ */
+export declare type GetAuthenticatedUserResponse = Message<"service.v1.GetAuthenticatedUserResponse"> & {
+  /**
+   * The user as it is now; always set.
+   *
+   * @generated from field: service.v1.User user = 1;
+   */
+  user?: User | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetAuthenticatedUserResponse.
+ * Use `create(GetAuthenticatedUserResponseSchema)` to create a new message.
+ */
+export declare const GetAuthenticatedUserResponseSchema: GenMessage<GetAuthenticatedUserResponse>;
+
+/**
+ * Names the user to answer.
+ *
+ * @generated from message service.v1.GetUserRequest
+ */
+export declare type GetUserRequest = Message<"service.v1.GetUserRequest"> & {
+  /**
+   * Id of a user of the caller's organization.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message service.v1.GetUserRequest.
+ * Use `create(GetUserRequestSchema)` to create a new message.
+ */
+export declare const GetUserRequestSchema: GenMessage<GetUserRequest>;
+
+/**
+ * Carries the user that was asked for.
+ *
+ * @generated from message service.v1.GetUserResponse
+ */
+export declare type GetUserResponse = Message<"service.v1.GetUserResponse"> & {
+  /**
+   * The user as it is now; always set.
+   *
+   * @generated from field: service.v1.User user = 1;
+   */
+  user?: User | undefined;
+};
+
+/**
+ * Describes the message service.v1.GetUserResponse.
+ * Use `create(GetUserResponseSchema)` to create a new message.
+ */
+export declare const GetUserResponseSchema: GenMessage<GetUserResponse>;
+
+/**
+ * Names a member, and whether it is to be suspended.
+ *
+ * @generated from message service.v1.SetSuspendedRequest
+ */
+export declare type SetSuspendedRequest = Message<"service.v1.SetSuspendedRequest"> & {
+  /**
+   * The member to suspend, or whose suspension to lift.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * True to suspend the member, false to lift that.
+   *
+   * @generated from field: bool suspended = 2;
+   */
+  suspended: boolean;
+};
+
+/**
+ * Describes the message service.v1.SetSuspendedRequest.
+ * Use `create(SetSuspendedRequestSchema)` to create a new message.
+ */
+export declare const SetSuspendedRequestSchema: GenMessage<SetSuspendedRequest>;
+
+/**
+ * Says that the member is suspended, or is not; carries nothing.
+ *
+ * @generated from message service.v1.SetSuspendedResponse
+ */
+export declare type SetSuspendedResponse = Message<"service.v1.SetSuspendedResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.SetSuspendedResponse.
+ * Use `create(SetSuspendedResponseSchema)` to create a new message.
+ */
+export declare const SetSuspendedResponseSchema: GenMessage<SetSuspendedResponse>;
 
 /**
  * The personal access token to create.
@@ -153,6 +268,55 @@ export declare type ListPersonalAccessTokensResponse = Message<"service.v1.ListP
 export declare const ListPersonalAccessTokensResponseSchema: GenMessage<ListPersonalAccessTokensResponse>;
 
 /**
+ * Which personal access token to renew, and for how long.
+ *
+ * @generated from message service.v1.RenewPersonalAccessTokenRequest
+ */
+export declare type RenewPersonalAccessTokenRequest = Message<"service.v1.RenewPersonalAccessTokenRequest"> & {
+  /**
+   * Id of one of the caller's tokens. It may be the token that the request
+   * itself carries.
+   *
+   * @generated from field: string personal_access_token_id = 1;
+   */
+  personalAccessTokenId: string;
+
+  /**
+   * How long the token holds from now on, at most 7776000s (90 days). Unset or
+   * 0s means 30 days.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 2;
+   */
+  validFor?: Duration | undefined;
+};
+
+/**
+ * Describes the message service.v1.RenewPersonalAccessTokenRequest.
+ * Use `create(RenewPersonalAccessTokenRequestSchema)` to create a new message.
+ */
+export declare const RenewPersonalAccessTokenRequestSchema: GenMessage<RenewPersonalAccessTokenRequest>;
+
+/**
+ * Carries the token with its new end.
+ *
+ * @generated from message service.v1.RenewPersonalAccessTokenResponse
+ */
+export declare type RenewPersonalAccessTokenResponse = Message<"service.v1.RenewPersonalAccessTokenResponse"> & {
+  /**
+   * The token as it is now; always set.
+   *
+   * @generated from field: service.v1.PersonalAccessToken personal_access_token = 1;
+   */
+  personalAccessToken?: PersonalAccessToken | undefined;
+};
+
+/**
+ * Describes the message service.v1.RenewPersonalAccessTokenResponse.
+ * Use `create(RenewPersonalAccessTokenResponseSchema)` to create a new message.
+ */
+export declare const RenewPersonalAccessTokenResponseSchema: GenMessage<RenewPersonalAccessTokenResponse>;
+
+/**
  * Which personal access token to delete.
  *
  * @generated from message service.v1.DeletePersonalAccessTokenRequest
@@ -188,7 +352,8 @@ export declare type DeletePersonalAccessTokenResponse = Message<"service.v1.Dele
 export declare const DeletePersonalAccessTokenResponseSchema: GenMessage<DeletePersonalAccessTokenResponse>;
 
 /**
- * Manages the caller's own personal access tokens. Every operation answers
+ * Tells who users are, suspends them, and manages the caller's own personal
+ * access tokens. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account
  * or to a read-only token that asks for a change, and invalid_argument when the
  * request breaks a rule of its message. Ids are taken in either letter case and
@@ -197,6 +362,53 @@ export declare const DeletePersonalAccessTokenResponseSchema: GenMessage<DeleteP
  * @generated from service service.v1.UserService
  */
 export declare const UserService: GenService<{
+  /**
+   * Answers the user that the caller is. Callable by every user. Errors:
+   * permission_denied for callers that are no users.
+   *
+   * @generated from rpc service.v1.UserService.GetAuthenticatedUser
+   */
+  getAuthenticatedUser: {
+    methodKind: "unary";
+    input: typeof GetAuthenticatedUserRequestSchema;
+    output: typeof GetAuthenticatedUserResponseSchema;
+  },
+  /**
+   * Answers a user of the caller's organization, also one that has left.
+   * Callable by every member and service account of it. Errors: not_found for a
+   * user that is absent or in another organization.
+   *
+   * @generated from rpc service.v1.UserService.GetUser
+   */
+  getUser: {
+    methodKind: "unary";
+    input: typeof GetUserRequestSchema;
+    output: typeof GetUserResponseSchema;
+  },
+  /**
+   * Suspends a member of the caller's organization, or lifts that. With a
+   * suspension, in one commit before the answer: the member's personal access
+   * tokens of the organization and the service account tokens that it created
+   * there are disabled for good; its agent runs, and the workflow executions that
+   * run as it, are stopped at once; its environments get the desired phase
+   * STOPPED, and tokens of them answer unauthenticated. Streams end before the
+   * answer. Other organizations of the account are left alone.
+   *
+   * Lifting brings back the member with its role and resources, and nothing that
+   * was disabled or stopped. Setting what is set changes nothing.
+   *
+   * Only administrators may call it. Errors: permission_denied for everybody
+   * else; not_found when the user is no member of the caller's organization;
+   * failed_precondition for the caller itself, and when the organization would
+   * lose its last administrator.
+   *
+   * @generated from rpc service.v1.UserService.SetSuspended
+   */
+  setSuspended: {
+    methodKind: "unary";
+    input: typeof SetSuspendedRequestSchema;
+    output: typeof SetSuspendedResponseSchema;
+  },
   /**
    * Creates a personal access token and returns its value, this once. Callable
    * by every user, for itself. Errors: permission_denied when `user_id` names
@@ -220,6 +432,20 @@ export declare const UserService: GenService<{
     methodKind: "unary";
     input: typeof ListPersonalAccessTokensRequestSchema;
     output: typeof ListPersonalAccessTokensResponseSchema;
+  },
+  /**
+   * Renews a personal access token: it holds for `valid_for` from now on, under
+   * the same value. One that has expired holds again. Callable by the user that
+   * the token belongs to, with this or another of its tokens. Errors: not_found
+   * when the caller has no such token; failed_precondition when it was
+   * disabled; invalid_argument when it would end earlier than it does.
+   *
+   * @generated from rpc service.v1.UserService.RenewPersonalAccessToken
+   */
+  renewPersonalAccessToken: {
+    methodKind: "unary";
+    input: typeof RenewPersonalAccessTokenRequestSchema;
+    output: typeof RenewPersonalAccessTokenResponseSchema;
   },
   /**
    * Deletes a personal access token; requests that carry it are refused at

@@ -12,59 +12,116 @@ import { file_service_v1_user } from "./user_pb.js";
  * Describes the file service/v1/user_service.proto.
  */
 export const file_service_v1_user_service = /*@__PURE__*/
-  fileDesc("Ch1zZXJ2aWNlL3YxL3VzZXJfc2VydmljZS5wcm90bxIKc2VydmljZS52MSKxAQogQ3JlYXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlcXVlc3QSHAoHdXNlcl9pZBgBIAEoCUILukgI2AEBcgOwAQESHQoLZGVzY3JpcHRpb24YAiABKAlCCLpIBXIDGPQDEj0KCXZhbGlkX2ZvchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgUIgM7aAzIAEhEKCXJlYWRfb25seRgEIAEoCCI9CiFDcmVhdGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVzcG9uc2USGAoFdG9rZW4YASABKAlCCYABAbpIA8gBASLFAQofTGlzdFBlcnNvbmFsQWNjZXNzVG9rZW5zUmVxdWVzdBIxCgpwYWdpbmF0aW9uGAEgASgLMh0uc2VydmljZS52MS5QYWdpbmF0aW9uUmVxdWVzdBJCCgZmaWx0ZXIYAiABKAsyMi5zZXJ2aWNlLnYxLkxpc3RQZXJzb25hbEFjY2Vzc1Rva2Vuc1JlcXVlc3QuRmlsdGVyGisKBkZpbHRlchIhCgh1c2VyX2lkcxgDIAMoCUIPukgMkgEJEBkiBXIDsAEBIpcBCiBMaXN0UGVyc29uYWxBY2Nlc3NUb2tlbnNSZXNwb25zZRIyCgpwYWdpbmF0aW9uGAEgASgLMh4uc2VydmljZS52MS5QYWdpbmF0aW9uUmVzcG9uc2USPwoWcGVyc29uYWxfYWNjZXNzX3Rva2VucxgCIAMoCzIfLnNlcnZpY2UudjEuUGVyc29uYWxBY2Nlc3NUb2tlbiJOCiBEZWxldGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBIqChhwZXJzb25hbF9hY2Nlc3NfdG9rZW5faWQYASABKAlCCLpIBXIDsAEBIiMKIURlbGV0ZVBlcnNvbmFsQWNjZXNzVG9rZW5SZXNwb25zZTKHAwoLVXNlclNlcnZpY2USfQoZQ3JlYXRlUGVyc29uYWxBY2Nlc3NUb2tlbhIsLnNlcnZpY2UudjEuQ3JlYXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlcXVlc3QaLS5zZXJ2aWNlLnYxLkNyZWF0ZVBlcnNvbmFsQWNjZXNzVG9rZW5SZXNwb25zZSIDkAIAEnoKGExpc3RQZXJzb25hbEFjY2Vzc1Rva2VucxIrLnNlcnZpY2UudjEuTGlzdFBlcnNvbmFsQWNjZXNzVG9rZW5zUmVxdWVzdBosLnNlcnZpY2UudjEuTGlzdFBlcnNvbmFsQWNjZXNzVG9rZW5zUmVzcG9uc2UiA5ACARJ9ChlEZWxldGVQZXJzb25hbEFjY2Vzc1Rva2VuEiwuc2VydmljZS52MS5EZWxldGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBotLnNlcnZpY2UudjEuRGVsZXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlc3BvbnNlIgOQAgJCRAoUY2hhcnRyb29tLnNlcnZpY2UudjFQAVoqY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3NlcnZpY2UvdjE7c2VydmljZXYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_service_v1_pagination, file_service_v1_user]);
+  fileDesc("Ch1zZXJ2aWNlL3YxL3VzZXJfc2VydmljZS5wcm90bxIKc2VydmljZS52MSIdChtHZXRBdXRoZW50aWNhdGVkVXNlclJlcXVlc3QiRgocR2V0QXV0aGVudGljYXRlZFVzZXJSZXNwb25zZRImCgR1c2VyGAEgASgLMhAuc2VydmljZS52MS5Vc2VyQga6SAPIAQEiKwoOR2V0VXNlclJlcXVlc3QSGQoHdXNlcl9pZBgBIAEoCUIIukgFcgOwAQEiOQoPR2V0VXNlclJlc3BvbnNlEiYKBHVzZXIYASABKAsyEC5zZXJ2aWNlLnYxLlVzZXJCBrpIA8gBASJDChNTZXRTdXNwZW5kZWRSZXF1ZXN0EhkKB3VzZXJfaWQYASABKAlCCLpIBXIDsAEBEhEKCXN1c3BlbmRlZBgCIAEoCCIWChRTZXRTdXNwZW5kZWRSZXNwb25zZSKxAQogQ3JlYXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlcXVlc3QSHAoHdXNlcl9pZBgBIAEoCUILukgI2AEBcgOwAQESHQoLZGVzY3JpcHRpb24YAiABKAlCCLpIBXIDGPQDEj0KCXZhbGlkX2ZvchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgUIgM7aAzIAEhEKCXJlYWRfb25seRgEIAEoCCI9CiFDcmVhdGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVzcG9uc2USGAoFdG9rZW4YASABKAlCCYABAbpIA8gBASLFAQofTGlzdFBlcnNvbmFsQWNjZXNzVG9rZW5zUmVxdWVzdBIxCgpwYWdpbmF0aW9uGAEgASgLMh0uc2VydmljZS52MS5QYWdpbmF0aW9uUmVxdWVzdBJCCgZmaWx0ZXIYAiABKAsyMi5zZXJ2aWNlLnYxLkxpc3RQZXJzb25hbEFjY2Vzc1Rva2Vuc1JlcXVlc3QuRmlsdGVyGisKBkZpbHRlchIhCgh1c2VyX2lkcxgDIAMoCUIPukgMkgEJEBkiBXIDsAEBIpcBCiBMaXN0UGVyc29uYWxBY2Nlc3NUb2tlbnNSZXNwb25zZRIyCgpwYWdpbmF0aW9uGAEgASgLMh4uc2VydmljZS52MS5QYWdpbmF0aW9uUmVzcG9uc2USPwoWcGVyc29uYWxfYWNjZXNzX3Rva2VucxgCIAMoCzIfLnNlcnZpY2UudjEuUGVyc29uYWxBY2Nlc3NUb2tlbiKMAQofUmVuZXdQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBIqChhwZXJzb25hbF9hY2Nlc3NfdG9rZW5faWQYASABKAlCCLpIBXIDsAEBEj0KCXZhbGlkX2ZvchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgUIgM7aAzIAImoKIFJlbmV3UGVyc29uYWxBY2Nlc3NUb2tlblJlc3BvbnNlEkYKFXBlcnNvbmFsX2FjY2Vzc190b2tlbhgBIAEoCzIfLnNlcnZpY2UudjEuUGVyc29uYWxBY2Nlc3NUb2tlbkIGukgDyAEBIk4KIERlbGV0ZVBlcnNvbmFsQWNjZXNzVG9rZW5SZXF1ZXN0EioKGHBlcnNvbmFsX2FjY2Vzc190b2tlbl9pZBgBIAEoCUIIukgFcgOwAQEiIwohRGVsZXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlc3BvbnNlMpQGCgtVc2VyU2VydmljZRJuChRHZXRBdXRoZW50aWNhdGVkVXNlchInLnNlcnZpY2UudjEuR2V0QXV0aGVudGljYXRlZFVzZXJSZXF1ZXN0Giguc2VydmljZS52MS5HZXRBdXRoZW50aWNhdGVkVXNlclJlc3BvbnNlIgOQAgESRwoHR2V0VXNlchIaLnNlcnZpY2UudjEuR2V0VXNlclJlcXVlc3QaGy5zZXJ2aWNlLnYxLkdldFVzZXJSZXNwb25zZSIDkAIBElYKDFNldFN1c3BlbmRlZBIfLnNlcnZpY2UudjEuU2V0U3VzcGVuZGVkUmVxdWVzdBogLnNlcnZpY2UudjEuU2V0U3VzcGVuZGVkUmVzcG9uc2UiA5ACAhJ9ChlDcmVhdGVQZXJzb25hbEFjY2Vzc1Rva2VuEiwuc2VydmljZS52MS5DcmVhdGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBotLnNlcnZpY2UudjEuQ3JlYXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlc3BvbnNlIgOQAgASegoYTGlzdFBlcnNvbmFsQWNjZXNzVG9rZW5zEisuc2VydmljZS52MS5MaXN0UGVyc29uYWxBY2Nlc3NUb2tlbnNSZXF1ZXN0Giwuc2VydmljZS52MS5MaXN0UGVyc29uYWxBY2Nlc3NUb2tlbnNSZXNwb25zZSIDkAIBEnoKGFJlbmV3UGVyc29uYWxBY2Nlc3NUb2tlbhIrLnNlcnZpY2UudjEuUmVuZXdQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBosLnNlcnZpY2UudjEuUmVuZXdQZXJzb25hbEFjY2Vzc1Rva2VuUmVzcG9uc2UiA5ACABJ9ChlEZWxldGVQZXJzb25hbEFjY2Vzc1Rva2VuEiwuc2VydmljZS52MS5EZWxldGVQZXJzb25hbEFjY2Vzc1Rva2VuUmVxdWVzdBotLnNlcnZpY2UudjEuRGVsZXRlUGVyc29uYWxBY2Nlc3NUb2tlblJlc3BvbnNlIgOQAgJCRAoUY2hhcnRyb29tLnNlcnZpY2UudjFQAVoqY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3NlcnZpY2UvdjE7c2VydmljZXYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_service_v1_pagination, file_service_v1_user]);
+
+/**
+ * Describes the message service.v1.GetAuthenticatedUserRequest.
+ * Use `create(GetAuthenticatedUserRequestSchema)` to create a new message.
+ */
+export const GetAuthenticatedUserRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 0);
+
+/**
+ * Describes the message service.v1.GetAuthenticatedUserResponse.
+ * Use `create(GetAuthenticatedUserResponseSchema)` to create a new message.
+ */
+export const GetAuthenticatedUserResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 1);
+
+/**
+ * Describes the message service.v1.GetUserRequest.
+ * Use `create(GetUserRequestSchema)` to create a new message.
+ */
+export const GetUserRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 2);
+
+/**
+ * Describes the message service.v1.GetUserResponse.
+ * Use `create(GetUserResponseSchema)` to create a new message.
+ */
+export const GetUserResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 3);
+
+/**
+ * Describes the message service.v1.SetSuspendedRequest.
+ * Use `create(SetSuspendedRequestSchema)` to create a new message.
+ */
+export const SetSuspendedRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 4);
+
+/**
+ * Describes the message service.v1.SetSuspendedResponse.
+ * Use `create(SetSuspendedResponseSchema)` to create a new message.
+ */
+export const SetSuspendedResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 5);
 
 /**
  * Describes the message service.v1.CreatePersonalAccessTokenRequest.
  * Use `create(CreatePersonalAccessTokenRequestSchema)` to create a new message.
  */
 export const CreatePersonalAccessTokenRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 0);
+  messageDesc(file_service_v1_user_service, 6);
 
 /**
  * Describes the message service.v1.CreatePersonalAccessTokenResponse.
  * Use `create(CreatePersonalAccessTokenResponseSchema)` to create a new message.
  */
 export const CreatePersonalAccessTokenResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 1);
+  messageDesc(file_service_v1_user_service, 7);
 
 /**
  * Describes the message service.v1.ListPersonalAccessTokensRequest.
  * Use `create(ListPersonalAccessTokensRequestSchema)` to create a new message.
  */
 export const ListPersonalAccessTokensRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 2);
+  messageDesc(file_service_v1_user_service, 8);
 
 /**
  * Describes the message service.v1.ListPersonalAccessTokensRequest.Filter.
  * Use `create(ListPersonalAccessTokensRequest_FilterSchema)` to create a new message.
  */
 export const ListPersonalAccessTokensRequest_FilterSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 2, 0);
+  messageDesc(file_service_v1_user_service, 8, 0);
 
 /**
  * Describes the message service.v1.ListPersonalAccessTokensResponse.
  * Use `create(ListPersonalAccessTokensResponseSchema)` to create a new message.
  */
 export const ListPersonalAccessTokensResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 3);
+  messageDesc(file_service_v1_user_service, 9);
+
+/**
+ * Describes the message service.v1.RenewPersonalAccessTokenRequest.
+ * Use `create(RenewPersonalAccessTokenRequestSchema)` to create a new message.
+ */
+export const RenewPersonalAccessTokenRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 10);
+
+/**
+ * Describes the message service.v1.RenewPersonalAccessTokenResponse.
+ * Use `create(RenewPersonalAccessTokenResponseSchema)` to create a new message.
+ */
+export const RenewPersonalAccessTokenResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_user_service, 11);
 
 /**
  * Describes the message service.v1.DeletePersonalAccessTokenRequest.
  * Use `create(DeletePersonalAccessTokenRequestSchema)` to create a new message.
  */
 export const DeletePersonalAccessTokenRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 4);
+  messageDesc(file_service_v1_user_service, 12);
 
 /**
  * Describes the message service.v1.DeletePersonalAccessTokenResponse.
  * Use `create(DeletePersonalAccessTokenResponseSchema)` to create a new message.
  */
 export const DeletePersonalAccessTokenResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_v1_user_service, 5);
+  messageDesc(file_service_v1_user_service, 13);
 
 /**
- * Manages the caller's own personal access tokens. Every operation answers
+ * Tells who users are, suspends them, and manages the caller's own personal
+ * access tokens. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account
  * or to a read-only token that asks for a change, and invalid_argument when the
  * request breaks a rule of its message. Ids are taken in either letter case and

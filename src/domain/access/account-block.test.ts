@@ -8,7 +8,7 @@ import { isStoppedByBlock, requireAdministratorOfAccount, requireOtherAccount } 
 const { ADMIN, MEMBER } = OrganizationRole;
 const caller = { organizationId: "harbour" };
 const as = (role: OrganizationRole, ...organizationIds: string[]) =>
-  organizationIds.map((organizationId) => ({ organizationId, role }));
+  organizationIds.map((organizationId) => ({ organizationId, role, suspendedAt: null }));
 
 describe("whether an account may be blocked by a caller", () => {
   const refusal = (own: ReturnType<typeof as>, target: ReturnType<typeof as>): unknown => {

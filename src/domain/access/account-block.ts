@@ -10,6 +10,8 @@ export interface Membership {
   readonly organizationId: string;
   /** OrganizationRole by number. */
   readonly role: number;
+  /** Set while the account is suspended there, and administers nothing. */
+  readonly suspendedAt: number | null;
 }
 
 /**
@@ -42,8 +44,8 @@ export function requireOtherAccount({ accountId }: Pick<Caller, "accountId">, ta
   if (accountId === target) throw ownAccount("your own account can be blocked by others only");
 }
 
-export function isAdministrator({ role }: Membership): boolean {
-  return role === OrganizationRole.ADMIN;
+export function isAdministrator({ role, suspendedAt }: Membership): boolean {
+  return role === OrganizationRole.ADMIN && suspendedAt === null;
 }
 
 /** Phases in which an environment runs or is about to run. */

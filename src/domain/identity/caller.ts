@@ -18,4 +18,6 @@ export interface Caller {
   readonly tokenId: string;
   /** True for a token that may call only operations without side effects. */
   readonly readOnly: boolean;
+  /** End of the request's token, in milliseconds since 1970 UTC; absent where nobody is warned of it. */
+  readonly tokenEndsAt?: number;
 }

@@ -38,6 +38,7 @@ export function requireActiveServiceAccount(
 /**
  * Returns the role in which a user acts as an executor.
  * @param member undefined for a user who is no member
+ * @param account `blocked_at` is set for one that is blocked, or whose member is suspended
  * @throws DomainError EXECUTOR_UNFIT for a user who is no member, or whose account is blocked
  */
 export function requireActiveMember<A extends { readonly blocked_at: number | null }>(
@@ -49,7 +50,10 @@ export function requireActiveMember<A extends { readonly blocked_at: number | nu
     throw executorUnfit(id, "the executor is no member of the organization: name another executor");
   }
   if (!account || account.blocked_at !== null) {
-    throw executorUnfit(id, "the account of the executor is blocked: unblock it, or name another executor");
+    throw executorUnfit(
+      id,
+      "the account of the executor is blocked, or suspended in the organization: lift that, or name another executor",
+    );
   }
   return { role: member.role === OrganizationRole.ADMIN ? "administrator" : "member", account };
 }

@@ -18,6 +18,7 @@ const MEMBER: MemberFacts = {
   name: "Ada",
   email: "ada@example.org",
   blockedAt: null,
+  suspendedAt: null,
 };
 
 describe("the status of a member", () => {

@@ -11,8 +11,8 @@ import {
   ListMembersRequest_SortField,
 } from "#gen/service/v1/organization_service_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
-import { UserStatus } from "#gen/service/v1/user_pb.js";
-import { lastAdministrator, valueUnusable } from "../error.ts";
+import { type User, UserSchema, UserStatus } from "#gen/service/v1/user_pb.js";
+import { lastAdministrator, permissionDenied, valueUnusable } from "../error.ts";
 
 /**
  * The login provider of every account so far: a token that the command line issued (contract,
@@ -30,6 +30,8 @@ export interface MemberFacts {
   readonly role: number;
   readonly joinedAt: number;
   readonly leftAt: number | null;
+  /** Set while it is suspended in the organization. */
+  readonly suspendedAt: number | null;
   readonly name: string;
   readonly email: string;
   readonly blockedAt: number | null;
@@ -48,6 +50,12 @@ export interface MemberOrder {
  */
 export function requireOtherAdministrators(organizationId: string, others: number): void {
   if (others === 0) throw lastAdministrator(organizationId);
+}
+
+/** Requires that a user that leaves is the caller. @throws DomainError PERMISSION_DENIED */
+export function requireOwnMembership(userId: string, callerId: string): void {
+  if (userId === callerId) return;
+  throw permissionDenied("leave_organization", "members leave for themselves: RemoveMember removes others");
 }
 
 /** Requires that a request names a role. @throws DomainError VALUE_UNUSABLE */
@@ -81,7 +89,19 @@ export function memberOrder(sort: ListMembersRequest_Sort | undefined): MemberOr
   };
 }
 
-function statusOf({ leftAt, blockedAt }: MemberFacts): UserStatus {
+/** Returns a member as a user of the contract. */
+export function userMessage(organizationId: string, member: MemberFacts): User {
+  return create(UserSchema, {
+    id: member.userId,
+    organizationId,
+    name: member.name,
+    createdAt: timestampFromMs(member.joinedAt),
+    status: statusOf(member),
+    email: member.email,
+  });
+}
+
+function statusOf({ leftAt, blockedAt, suspendedAt }: MemberFacts): UserStatus {
   if (leftAt !== null) return UserStatus.LEFT;
-  return blockedAt === null ? UserStatus.ACTIVE : UserStatus.SUSPENDED;
+  return blockedAt === null && suspendedAt === null ? UserStatus.ACTIVE : UserStatus.SUSPENDED;
 }

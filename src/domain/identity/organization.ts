@@ -9,6 +9,8 @@ export interface OrganizationFacts {
   readonly name: string;
   readonly created_at: number;
   readonly updated_at: number;
+  /** JSON array of mail domains. */
+  readonly invite_domains: string;
 }
 
 /** Requires that the server's operator allows callers to create organizations. @throws DomainError PERMISSION_DENIED */
@@ -21,11 +23,19 @@ export function requireCreationAllowed(allowed: boolean): void {
 }
 
 /** Returns an organization as the contract shows it. */
-export function organizationMessage({ id, name, created_at, updated_at }: OrganizationFacts): Organization {
+export function organizationMessage(organization: OrganizationFacts): Organization {
+  const { id, name, created_at, updated_at } = organization;
+  const domains: string[] = JSON.parse(organization.invite_domains);
   return create(OrganizationSchema, {
     id,
     name,
     createdAt: timestampFromMs(created_at),
     updatedAt: timestampFromMs(updated_at),
+    ...(domains.length > 0 && { inviteDomains: { domains } }),
   });
+}
+
+/** Returns mail domains as they are stored: in lower case, each once. */
+export function storedDomains(domains: readonly string[]): string {
+  return JSON.stringify([...new Set(domains.map((domain) => domain.toLowerCase()))]);
 }

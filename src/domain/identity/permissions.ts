@@ -1,20 +1,12 @@
 import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
 import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
-import {
-  ADMINISTRATORS,
-  CREATORS,
-  MEMBERS,
-  OWNED_BY_CREATOR,
-  PEOPLE,
-  type Permission,
-  SELF,
-} from "./grants.ts";
+import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_BY_CREATOR, type Permission, SELF } from "./grants.ts";
+import { ORGANIZATION_PERMISSIONS, USER_PERMISSIONS } from "./organization-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
 
-const OWN_TOKENS = "the caller's own tokens";
 const HOST_TOKENS = "tokens of the caller itself";
 const PREBUILDS = "prebuilds run as the caller, the project's creator or a service account";
 const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
@@ -73,23 +65,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: { ...MEMBERS, runner: "any", environment: "any" },
   },
 
-  "OrganizationService/CreateOrganization": {
-    permission: "create_organization",
-    grants: PEOPLE,
-    condition: "the setting --allow-organization-creation",
-  },
-  "OrganizationService/GetOrganization": { permission: "get_organization", grants: MEMBERS },
-  "OrganizationService/ListMembers": { permission: "list_members", grants: MEMBERS },
-  "OrganizationService/SetRole": { permission: "set_role", grants: ADMINISTRATORS },
-  "OrganizationService/RemoveMember": { permission: "remove_member", grants: ADMINISTRATORS },
-  "OrganizationService/GetOrganizationPolicies": {
-    permission: "get_organization_policies",
-    grants: MEMBERS,
-  },
-  "OrganizationService/UpdateOrganizationPolicies": {
-    permission: "update_organization_policies",
-    grants: ADMINISTRATORS,
-  },
+  ...ORGANIZATION_PERMISSIONS,
 
   "ProjectService/CreateProject": {
     permission: "create_project",
@@ -222,21 +198,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: "a member's: tokens that it created; a service account's: its own",
   },
 
-  "UserService/CreatePersonalAccessToken": {
-    permission: "create_personal_access_token",
-    grants: SELF,
-    own: OWN_TOKENS,
-  },
-  "UserService/ListPersonalAccessTokens": {
-    permission: "list_personal_access_tokens",
-    grants: SELF,
-    own: OWN_TOKENS,
-  },
-  "UserService/DeletePersonalAccessToken": {
-    permission: "delete_personal_access_token",
-    grants: SELF,
-    own: OWN_TOKENS,
-  },
+  ...USER_PERMISSIONS,
 
   ...WORKFLOW_PERMISSIONS,
 };

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type PersonalAccessToken, PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
-import { permissionDenied, valueUnusable } from "../error.ts";
+import { permissionDenied, phaseUnsuitable, valueUnusable } from "../error.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -37,10 +37,7 @@ export function newPersonalToken(
   id: string,
   now: number,
 ): { token: PersonalAccessToken; expiresAtMs: number } {
-  if (!(validForMs >= 0 && validForMs <= TOKEN_VALID_MAX_MS)) {
-    throw valueUnusable("validFor", "a token holds for at most 90 days (7776000s)");
-  }
-  const expiresAtMs = now + (validForMs || TOKEN_VALID_DEFAULT_MS);
+  const expiresAtMs = endOf(validForMs, now);
   const token = create(PersonalAccessTokenSchema, {
     id,
     userId,
@@ -51,6 +48,36 @@ export function newPersonalToken(
     readOnly,
   });
   return { token, expiresAtMs };
+}
+
+/**
+ * Returns the description of a token that is renewed at `now`, under the same value.
+ * @param validForMs from now on; 0 means the default of 30 days
+ * @throws DomainError PHASE_UNSUITABLE for a disabled token, VALUE_UNUSABLE for an end before its own
+ */
+export function renewedToken(
+  token: PersonalAccessToken,
+  { endsAtMs, isDisabled }: { readonly endsAtMs: number; readonly isDisabled: boolean },
+  validForMs: number,
+  now: number,
+): { token: PersonalAccessToken; expiresAtMs: number } {
+  if (isDisabled) {
+    const message = "the token was disabled, and does not come back: make another one";
+    throw phaseUnsuitable("personal access token", "disabled", message);
+  }
+  const expiresAtMs = endOf(validForMs, now);
+  if (expiresAtMs < endsAtMs) {
+    const end = new Date(endsAtMs).toISOString();
+    throw valueUnusable("validFor", `the token holds until ${end}, and is not renewed for less`);
+  }
+  return { token: { ...token, expiresAt: timestampFromMs(expiresAtMs) }, expiresAtMs };
+}
+
+function endOf(validForMs: number, now: number): number {
+  if (!(validForMs >= 0 && validForMs <= TOKEN_VALID_MAX_MS)) {
+    throw valueUnusable("validFor", "a token holds for at most 90 days (7776000s)");
+  }
+  return now + (validForMs || TOKEN_VALID_DEFAULT_MS);
 }
 
 /**

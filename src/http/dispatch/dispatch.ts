@@ -8,6 +8,7 @@ import {
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
+import { announcedEnd } from "../../rpc/access/authentication.ts";
 import { type RoutingError, routingError } from "../../rpc/access/authorization.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { capDeadline, deadlineMs } from "../../rpc/deadline.ts";
@@ -37,6 +38,9 @@ import { writeStream, writeStreamHead, writeWhole } from "../output/node-respons
 /** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
 
+/** The header of responses to a caller whose token ends within 7 days: when it does, as an RFC 3339 timestamp. */
+export const TOKEN_END_HEADER = "Token-Expires-At";
+
 /** Connect's unary calls, whose whole response is one body. */
 const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
 
@@ -55,6 +59,8 @@ export interface DispatchOptions {
   readonly budget: BodyBudget;
   /** Parses large requests. */
   readonly parseElsewhere: ParseElsewhere;
+  /** Returns milliseconds since 1970 UTC. */
+  readonly now: () => number;
   /** Maximum deadline; longer ones are cut to it. */
   readonly maxTimeoutMs: number;
   readonly report: ReportFault;
@@ -110,6 +116,7 @@ async function authenticateAndDispatch(
   capDeadline(req.headers, options.maxTimeoutMs);
   const { accountId, subject } = record.caller ?? ANONYMOUS;
   const callerId = accountId || subject.id;
+  warnOfTokenEnd(res, record, options.now());
   if (route && record.caller) {
     record.output?.charge(callerId);
     // Reads wait later, when their bodies have arrived; see outputLimit.
@@ -123,6 +130,12 @@ async function authenticateAndDispatch(
   } finally {
     hold.release();
   }
+}
+
+/** Tells a caller whose token is in its last 7 days when it ends. */
+function warnOfTokenEnd(res: HttpResponse, { caller }: CallRecord, now: number): void {
+  const end = caller && announcedEnd(caller, now);
+  if (end !== undefined) res.setHeader(TOKEN_END_HEADER, end);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
 import type { ClientAddress } from "./client-address.ts";
-import type { Dispatch } from "./dispatch.ts";
+import { type Dispatch, TOKEN_END_HEADER } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
@@ -125,6 +125,7 @@ const EXPOSED_HEADERS = [
   "X-Request-Id",
   "Idempotency-Replayed",
   "Idempotency-Secret-Omitted",
+  TOKEN_END_HEADER,
 ].join(", ");
 
 /**

@@ -109,7 +109,7 @@ async function receiveDelivery(
 /** Authenticates the sender of a delivery that is not signed: only such a one needs a token. */
 async function callerOf(admission: Admission, req: HttpRequest, record: CallRecord) {
   const authentication = await admission.identify(req.headers.authorization, record);
-  if (authentication.kind === "unknown") return undefined;
+  if (authentication.kind === "unknown" || authentication.kind === "expired") return undefined;
   if (authentication.kind === "blocked") throw authError(authentication);
   const { caller } = authentication;
   const error = authorize(START_WORKFLOW, caller, true);

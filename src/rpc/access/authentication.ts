@@ -1,12 +1,14 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { accountBlocked, unauthenticated } from "../../domain/error.ts";
+
 import type { Caller } from "../../domain/identity/caller.ts";
 import { changedPermission } from "../../domain/identity/ownership.ts";
-import type { Keys } from "../../keys.ts";
+import { endsSoon } from "../../domain/identity/token-end.ts";
+import type { Keys, TokenKind } from "../../keys.ts";
 import {
   type AuthenticatedCaller,
   authenticatedCallerOf,
+  refusalOf,
   UNKNOWN,
 } from "../../services/call/authenticated-caller.ts";
 import { type FoundToken, findTokenByHash, findTokenById } from "../../store/identity/token.ts";
@@ -51,24 +53,33 @@ export function createAuthentication({
       .catch(onUpdateFailure)
       .finally(() => updating.delete(id));
   };
-  const findByMac = async (value: string): Promise<FoundToken | undefined> => {
-    for (const mac of keys.tokenMacs(value)) {
-      const found = await findTokenByHash(store.reader, mac);
-      if (found) return found;
-    }
-    return undefined;
+  /** @param replacement of a hash that is an HMAC */
+  const findCaller = async (
+    stored: Uint8Array,
+    kind: TokenKind | undefined,
+    replacement?: Uint8Array,
+  ): Promise<AuthenticatedCaller> => {
+    const found = await findTokenByHash(store.reader, stored);
+    if (!found || found.kind !== kind) return UNKNOWN;
+    const at = now();
+    const authentication = authenticatedCallerOf(found, at);
+    if (authentication.kind === "known") updateLastUse(found, at, replacement);
+    return authentication;
   };
   return async (authorization) => {
     const value = BEARER.exec(authorization ?? "")?.[1];
-    const token = value === undefined ? undefined : keys.readToken(value);
-    if (!token) return UNKNOWN;
-    const stored = await findTokenByHash(store.reader, token.hash);
-    const found = stored ?? (await findByMac(value as string));
-    const at = now();
-    if (!found || found.kind !== token.kind) return UNKNOWN;
-    const authentication = authenticatedCallerOf(found, at);
-    if (authentication.kind === "known") updateLastUse(found, at, stored ? undefined : token.hash);
-    return authentication;
+    if (value === undefined) return UNKNOWN;
+    const token = keys.readToken(value);
+    // What is malformed is looked up too, and what was disabled under every hash: all that is refused alike costs
+    // the same look-ups, so that the time of the answer tells them apart as little as its text.
+    const hash = token?.hash ?? keys.hashOf(value);
+    const known = await findCaller(hash, token?.kind);
+    if (known.kind !== "unknown") return known;
+    for (const mac of keys.tokenMacs(value)) {
+      const underMac = await findCaller(mac, token?.kind, hash);
+      if (underMac.kind !== "unknown") return underMac;
+    }
+    return UNKNOWN;
   };
 }
 
@@ -88,8 +99,17 @@ export function createRevalidation({ store, now }: Pick<AuthenticationOptions, "
   };
 }
 
+/**
+ * Returns the end of a caller's token, as an RFC 3339 timestamp, while it is in its last 7 days.
+ * @param now milliseconds since 1970 UTC
+ */
+export function announcedEnd({ tokenEndsAt }: Caller, now: number): string | undefined {
+  if (tokenEndsAt === undefined || !endsSoon(tokenEndsAt, now)) return undefined;
+  return new Date(tokenEndsAt).toISOString();
+}
+
 /** Returns the error for a caller who was refused; undefined for one who was admitted. */
 export function authError(authentication: AuthenticatedCaller): ConnectError | undefined {
   if (authentication.kind === "known") return undefined;
-  return fromDomain(authentication.kind === "blocked" ? accountBlocked() : unauthenticated());
+  return fromDomain(refusalOf(authentication));
 }

@@ -57,6 +57,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.VALUE_TAKEN]: Code.AlreadyExists,
   [ErrorReason.LIMIT_REACHED]: Code.FailedPrecondition,
   [ErrorReason.SECRETS_WITHHELD]: Code.FailedPrecondition,
+  [ErrorReason.TOKEN_EXPIRED]: Code.Unauthenticated,
   [ErrorReason.ENVIRONMENT_UNREACHABLE]: Code.FailedPrecondition,
   [ErrorReason.TOO_MANY_QUESTIONS]: Code.ResourceExhausted,
 };
@@ -104,7 +105,7 @@ export function writeConnectError(
 /** Converts an error of the catalogue to the form that is sent. */
 export function fromDomain(error: DomainError): ConnectError {
   const leaving = new ConnectError(error.message, CODE_OF_REASON[error.reason]);
-  if (error.reason === ErrorReason.UNAUTHENTICATED) leaving.metadata.set("WWW-Authenticate", CHALLENGE);
+  if (leaving.code === Code.Unauthenticated) leaving.metadata.set("WWW-Authenticate", CHALLENGE);
   leaving.details.push({
     desc: ErrorDetailSchema,
     value: create(ErrorDetailSchema, { reason: error.reason, metadata: { ...error.metadata } }),

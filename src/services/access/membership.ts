@@ -39,7 +39,7 @@ export async function joinOrganization(
   const existing = await findMemberOfAccount(tx.db, scope, accountId);
   if (!existing) return insertMember(tx, scope, { id: tx.newId(), account_id: accountId, role });
   if (existing.left_at === null) return undefined;
-  const member = { ...existing, role, created_at: tx.now, left_at: null };
+  const member = { ...existing, role, created_at: tx.now, left_at: null, suspended_at: null };
   await updateMember(tx, scope, existing, member);
   return member;
 }
@@ -84,7 +84,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
 }
 
 /** Requires another administrator. Counted in the transaction of the change, so that two concurrent ones cannot remove the last two. */
-async function requireAnotherAdministrator(
+export async function requireAnotherAdministrator(
   tx: WriteTransaction,
   scope: Scope,
   { id, role }: StoredMember,

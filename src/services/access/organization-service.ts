@@ -1,21 +1,31 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   OrganizationService as Contract,
+  CreateOrganizationInviteRequest,
   CreateOrganizationRequest,
+  GetOrganizationInviteRequest,
+  GetOrganizationInviteSummaryRequest,
   GetOrganizationPoliciesRequest,
   GetOrganizationRequest,
+  JoinOrganizationRequest,
+  LeaveOrganizationRequest,
   ListMembersRequest,
   RemoveMemberRequest,
   SetRoleRequest,
   UpdateOrganizationPoliciesRequest,
+  UpdateOrganizationRequest,
 } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { memberMessage } from "../../domain/identity/member.ts";
-import { organizationMessage, requireCreationAllowed } from "../../domain/identity/organization.ts";
+import { memberMessage, requireOwnMembership } from "../../domain/identity/member.ts";
+import {
+  organizationMessage,
+  requireCreationAllowed,
+  storedDomains,
+} from "../../domain/identity/organization.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { memberFacts } from "../../store/identity/member-list.ts";
-import { findOrganization } from "../../store/identity/organization.ts";
+import { findOrganization, updateOrganization } from "../../store/identity/organization.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
@@ -24,6 +34,7 @@ import { listMembers } from "../identity/member-list.ts";
 import { setPolicies } from "../policy/organization-policies.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
+import { createInvite, getInvite, getInviteSummary, joinByInvite } from "./organization-invite.ts";
 
 /** The service of organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
@@ -61,12 +72,59 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
     });
   }
 
-  removeMember({ organizationId, userId }: RemoveMemberRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+  async removeMember({ organizationId, userId }: RemoveMemberRequest, ctx: HandlerContext) {
+    const removed = await writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       requireOwnOrganization(caller, organizationId);
       await removeMembership(tx, caller, userId);
       return {};
     });
+    await this.#deps.revocationMonitor.check();
+    return removed;
+  }
+
+  async leaveOrganization({ userId }: LeaveOrganizationRequest, ctx: HandlerContext) {
+    const left = await writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      requireOwnMembership(userId, caller.subject.id);
+      await removeMembership(tx, caller, userId);
+      return {};
+    });
+    await this.#deps.revocationMonitor.check();
+    return left;
+  }
+
+  updateOrganization(req: UpdateOrganizationRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      requireOwnOrganization(caller, req.organizationId);
+      const before = await findOrganization(tx.db, caller);
+      if (!before) throw notFound("organization");
+      const after = await updateOrganization(tx, caller, before, {
+        name: req.name ?? before.name,
+        invite_domains: req.inviteDomains ? storedDomains(req.inviteDomains.domains) : before.invite_domains,
+      });
+      return { organization: organizationMessage(after) };
+    });
+  }
+
+  createOrganizationInvite(req: CreateOrganizationInviteRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      requireOwnOrganization(caller, req.organizationId);
+      return createInvite(tx, caller, this.#deps.keys, req);
+    });
+  }
+
+  getOrganizationInvite({ organizationId }: GetOrganizationInviteRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      requireOwnOrganization(caller, organizationId);
+      return getInvite(tx, caller, this.#deps.keys);
+    });
+  }
+
+  getOrganizationInviteSummary(req: GetOrganizationInviteSummaryRequest) {
+    return getInviteSummary(this.#deps, req);
+  }
+
+  joinOrganization(req: JoinOrganizationRequest, ctx: HandlerContext) {
+    return joinByInvite(this.#deps, req, ctx);
   }
 
   async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {

@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import { accountBlocked, unauthenticated } from "../../domain/error.ts";
+import { accountBlocked, type DomainError, unauthenticated } from "../../domain/error.ts";
 import type { Caller, Role } from "../../domain/identity/caller.ts";
 import { requireSameGrant } from "../../domain/identity/ownership.ts";
+import { isWarnedOf, tokenExpired } from "../../domain/identity/token-end.ts";
 import { type FoundToken, findTokenById } from "../../store/identity/token.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 
@@ -10,6 +11,8 @@ import type { Reader, WriteTransaction } from "../../store/store.ts";
 export type AuthenticatedCaller =
   | { readonly kind: "known"; readonly caller: Caller }
   | { readonly kind: "unknown" }
+  /** Nothing is wrong with the token but that it ended, at `endedAt` (milliseconds since 1970 UTC). */
+  | { readonly kind: "expired"; readonly endedAt: number }
   /** The token is valid and its account is blocked. */
   | { readonly kind: "blocked" };
 
@@ -21,10 +24,12 @@ const ADMINISTRATOR = 1;
 
 /** Returns the caller that a stored token authenticates at `at` (milliseconds since 1970 UTC). */
 export function authenticatedCallerOf(found: FoundToken | undefined, at: number): AuthenticatedCaller {
-  if (!found || !isValid(found, at)) return UNKNOWN;
-  if (found.blocked_at !== null) return { kind: "blocked" };
+  if (!found || isRevoked(found, at)) return UNKNOWN;
+  const hasEnded = found.expires_at <= at;
+  if (found.blocked_at !== null) return hasEnded ? UNKNOWN : { kind: "blocked" };
   const identity = identityOf(found);
   if (!identity) return UNKNOWN;
+  if (hasEnded) return { kind: "expired", endedAt: found.expires_at };
   return {
     kind: "known",
     caller: {
@@ -34,6 +39,7 @@ export function authenticatedCallerOf(found: FoundToken | undefined, at: number)
       accountId: found.account_id ?? "",
       tokenId: found.id,
       readOnly: found.read_only === 1,
+      ...(isWarnedOf(found.kind) && { tokenEndsAt: found.expires_at }),
     },
   };
 }
@@ -42,13 +48,18 @@ export function authenticatedCallerOf(found: FoundToken | undefined, at: number)
  * Returns an authenticated caller with its present role.
  *
  * @param at milliseconds since 1970 UTC
- * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED when its token is no longer valid
+ * @throws DomainError UNAUTHENTICATED, TOKEN_EXPIRED or ACCOUNT_BLOCKED when its token is no longer valid
  */
 export async function revalidate(db: Reader, caller: Caller, at: number): Promise<Caller> {
   const authenticated = authenticatedCallerOf(await findTokenById(db, caller.tokenId), at);
-  if (authenticated.kind === "blocked") throw accountBlocked();
-  if (authenticated.kind === "unknown") throw unauthenticated();
+  if (authenticated.kind !== "known") throw refusalOf(authenticated);
   return authenticated.caller;
+}
+
+/** Returns the error for a caller who was refused. */
+export function refusalOf(refused: Exclude<AuthenticatedCaller, { kind: "known" }>): DomainError {
+  if (refused.kind === "blocked") return accountBlocked();
+  return refused.kind === "expired" ? tokenExpired(refused.endedAt) : unauthenticated();
 }
 
 /**
@@ -56,7 +67,7 @@ export async function revalidate(db: Reader, caller: Caller, at: number): Promis
  * decides how long its body takes, and a caller that was blocked or demoted meanwhile
  * must not write. Called in the transaction itself.
  *
- * @throws DomainError UNAUTHENTICATED, ACCOUNT_BLOCKED or PERMISSION_DENIED
+ * @throws DomainError UNAUTHENTICATED, TOKEN_EXPIRED, ACCOUNT_BLOCKED or PERMISSION_DENIED
  */
 export async function requireNotRevoked(
   tx: WriteTransaction,
@@ -66,9 +77,10 @@ export async function requireNotRevoked(
   requireSameGrant(caller, await revalidate(tx.db, caller, tx.now), operation);
 }
 
-function isValid(token: FoundToken, at: number): boolean {
-  if (token.disabled_at !== null || token.expires_at <= at) return false;
-  return token.kind !== "service_account" || ((token.valid_until ?? 0) > at && token.suspended !== 1);
+/** Returns whether something other than its end keeps a token from being valid. */
+function isRevoked(token: FoundToken, at: number): boolean {
+  if (token.disabled_at !== null || token.suspended_at !== null) return true;
+  return token.kind === "service_account" && ((token.valid_until ?? 0) <= at || token.suspended === 1);
 }
 
 /** Returns undefined for a user who is no longer a member. */

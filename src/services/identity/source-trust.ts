@@ -69,7 +69,7 @@ async function findSetterRole(
   }
   if (principal !== Principal.USER) return "other";
   const member = await findMember(db, scope, id);
-  if (member?.role !== OrganizationRole.ADMIN) return "other";
+  if (member?.role !== OrganizationRole.ADMIN || member.suspended_at !== null) return "other";
   const account = await findAccount(db, member.account_id);
   return account && account.blocked_at === null ? "administrator" : "other";
 }

@@ -34,6 +34,8 @@ export interface FoundMembership {
   readonly organizationName: string;
   /** Number of members of the organization, without those that left. */
   readonly memberCount: number;
+  /** Set while the account is suspended there. */
+  readonly suspendedAt: number | null;
 }
 
 /**
@@ -47,6 +49,7 @@ export async function findMemberships(db: Reader, accountId: string): Promise<Fo
     .select((eb) => [
       "member.id as userId",
       "member.role",
+      "member.suspended_at as suspendedAt",
       "organization.id as organizationId",
       "organization.name as organizationName",
       eb

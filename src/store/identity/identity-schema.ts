@@ -19,6 +19,24 @@ export interface OrganizationTable {
   chain_hash: Uint8Array | null;
   /** Number up to which events were removed for their age; 0 while none was. */
   pruned_sequence: number;
+  /** JSON array of the mail domains whose verified addresses join, in lower case. */
+  invite_domains: string;
+}
+
+/** What accounts join an organization with; each has one at most. */
+export interface OrganizationInviteTable {
+  id: string;
+  organization_id: string;
+  /** SHA-256 of the random id that its holders have, which finds it. */
+  hash: Uint8Array;
+  /** Key of the sealed id, which administrators can read again. */
+  key_id: string;
+  sealed: Uint8Array;
+  /** 1 administrator, 2 member. */
+  role: number;
+  max_uses: number;
+  uses: number;
+  expires_at: number;
 }
 
 /**
@@ -60,6 +78,8 @@ export interface MemberTable {
    * nowhere.
    */
   left_at: number | null;
+  /** Set while the member is suspended in this organization; cleared when it joins again. */
+  suspended_at: number | null;
 }
 
 /** An issued secret; the value itself is never stored. */
@@ -96,6 +116,8 @@ export interface TokenTable {
   creator_account_id: string | null;
   /** Set when it was permanently disabled; it is then treated like an unknown one. */
   disabled_at: number | null;
+  /** Set when its end was announced, and from the beginning for one that is made for less time than that. */
+  warned_at: number | null;
 }
 
 export interface ServiceAccountTable {

@@ -36,15 +36,7 @@ export async function findMemberPage(
   const own = membersOf(db, scope);
   const rows = await firstRows(
     own,
-    matching(own, filter).select([
-      "member.id as userId",
-      "member.role",
-      "member.created_at as joinedAt",
-      "member.left_at as leftAt",
-      "account.name",
-      "account.email",
-      "account.blocked_at as blockedAt",
-    ]),
+    matching(own, filter).select(FACTS),
     { columns: [key, "member.id"], direction, after: last },
     limit,
   );
@@ -53,6 +45,26 @@ export async function findMemberPage(
     bytes: MEMBER_BYTES + MAX_BYTES_PER_UNIT * (member.name.length + member.email.length),
     read: () => member,
   }));
+}
+
+const FACTS = [
+  "member.id as userId",
+  "member.role",
+  "member.created_at as joinedAt",
+  "member.left_at as leftAt",
+  "member.suspended_at as suspendedAt",
+  "account.name",
+  "account.email",
+  "account.blocked_at as blockedAt",
+] as const;
+
+/** Returns a member of the scope's organization by its user id, also one that left. */
+export async function findMemberFacts(
+  db: Reader,
+  scope: Scope,
+  userId: string,
+): Promise<MemberFacts | undefined> {
+  return membersOf(db, scope).select(FACTS).where("member.id", "=", userId).executeTakeFirst();
 }
 
 /** Bytes of a member in JSON besides its name and address: ids, times and the names of fields. */
@@ -80,6 +92,7 @@ export function memberFacts(member: MemberTable, account: AccountTable): MemberF
     role: member.role,
     joinedAt: member.created_at,
     leftAt: member.left_at,
+    suspendedAt: member.suspended_at,
     name: account.name,
     email: account.email,
     blockedAt: account.blocked_at,
@@ -125,8 +138,10 @@ function matching(own: ReturnType<typeof membersOf>, filter: MemberFilter) {
 function hasStatus(eb: ExpressionBuilder<Schema, "member" | "account">, status: UserStatus) {
   if (status === UserStatus.LEFT) return eb("member.left_at", "is not", null);
   if (status !== UserStatus.ACTIVE && status !== UserStatus.SUSPENDED) return eb.lit(false);
-  return eb.and([
-    eb("member.left_at", "is", null),
-    eb("account.blocked_at", status === UserStatus.ACTIVE ? "is" : "is not", null),
-  ]);
+  const each = ["account.blocked_at", "member.suspended_at"] as const;
+  const access =
+    status === UserStatus.ACTIVE
+      ? eb.and(each.map((column) => eb(column, "is", null)))
+      : eb.or(each.map((column) => eb(column, "is not", null)));
+  return eb.and([eb("member.left_at", "is", null), access]);
 }

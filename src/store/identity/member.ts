@@ -30,7 +30,7 @@ export async function findMember(db: Reader, scope: Scope, id: string): Promise<
 export interface MemberAtWork {
   readonly role: number;
   readonly account_id: string;
-  /** Set while the account is blocked. */
+  /** Set while the account is blocked, or the member suspended. */
   readonly blocked_at: number | null;
 }
 
@@ -39,7 +39,11 @@ const selectMemberAtWork = prepared<{ id: string; organizationId: string }, Memb
     db
       .selectFrom("member")
       .innerJoin("account", "account.id", "member.account_id")
-      .select(["member.role", "member.account_id", "account.blocked_at"])
+      .select((eb) => [
+        "member.role",
+        "member.account_id",
+        eb.fn.coalesce("account.blocked_at", "member.suspended_at").as("blocked_at"),
+      ])
       .where("member.id", "=", id)
       .where("member.organization_id", "=", organizationId)
       .where("member.left_at", "is", null),
@@ -102,7 +106,7 @@ export async function findUsers(db: Reader): Promise<FoundUser[]> {
 }
 
 /**
- * Returns the number of administrators whose account is not blocked, leaving one member out: if it
+ * Returns the number of administrators that are neither suspended nor blocked, leaving one member out: if it
  * is 0, that member is the organization's last administrator.
  */
 export async function countOtherAdministrators(db: Reader, scope: Scope, userId: string): Promise<number> {
@@ -114,12 +118,13 @@ export async function countOtherAdministrators(db: Reader, scope: Scope, userId:
     .where("member.role", "=", OrganizationRole.ADMIN)
     .where("member.left_at", "is", null)
     .where("account.blocked_at", "is", null)
+    .where("member.suspended_at", "is", null)
     .where("member.id", "!=", userId)
     .executeTakeFirstOrThrow();
   return count;
 }
 
-/** Returns the administrators, and the members with these user ids, whose accounts are not blocked. */
+/** Returns the administrators, and the members with these user ids, that are neither suspended nor blocked. */
 export async function findUnblockedMembers(
   db: Reader,
   scope: Scope,
@@ -132,6 +137,7 @@ export async function findUnblockedMembers(
     .where("member.organization_id", "=", scope.organizationId)
     .where("member.left_at", "is", null)
     .where("account.blocked_at", "is", null)
+    .where("member.suspended_at", "is", null)
     .where((eb) =>
       userIds.length === 0
         ? eb("member.role", "=", OrganizationRole.ADMIN)
@@ -155,17 +161,28 @@ export async function findMemberOfAccount(
     .executeTakeFirst();
 }
 
-/** Changes role, joining or leaving of a member. */
+/** Returns the number of members of the scope's organization, without those that left. */
+export async function countMembers(db: Reader, scope: Scope): Promise<number> {
+  const { count } = await builderOf(db)
+    .selectFrom("member")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("organization_id", "=", scope.organizationId)
+    .where("left_at", "is", null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Changes role, joining, leaving or suspension of a member. */
 export async function updateMember(
   tx: WriteTransaction,
   scope: Scope,
   before: MemberTable,
   after: MemberTable,
 ): Promise<void> {
-  const { role, created_at, left_at } = after;
+  const { role, created_at, left_at, suspended_at } = after;
   await builderOf(tx.db)
     .updateTable("member")
-    .set({ role, created_at, left_at })
+    .set({ role, created_at, left_at, suspended_at })
     .where("id", "=", before.id)
     .where("organization_id", "=", scope.organizationId)
     .execute();
@@ -191,6 +208,7 @@ export async function insertMember(
     role,
     created_at: tx.now,
     left_at: null,
+    suspended_at: null,
   };
   await builderOf(tx.db).insertInto("member").values(member).execute();
   tx.record({
@@ -203,6 +221,11 @@ export async function insertMember(
   return member;
 }
 
-function memberBody({ account_id, role, left_at }: MemberTable): string {
-  return JSON.stringify({ accountId: account_id, role, ...(left_at !== null && { left: true }) });
+function memberBody({ account_id, role, left_at, suspended_at }: MemberTable): string {
+  return JSON.stringify({
+    accountId: account_id,
+    role,
+    ...(left_at !== null && { left: true }),
+    ...(suspended_at !== null && { suspended: true }),
+  });
 }

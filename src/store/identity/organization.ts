@@ -39,6 +39,34 @@ export async function findOrganization(
     .executeTakeFirst();
 }
 
+/** Changes the name or the invite domains of the scope's organization. */
+export async function updateOrganization(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  before: OrganizationTable,
+  { name, invite_domains }: Pick<OrganizationTable, "name" | "invite_domains">,
+): Promise<OrganizationTable> {
+  const after = { ...before, name, invite_domains, updated_at: tx.now };
+  await builderOf(tx.db)
+    .updateTable("organization")
+    .set({ name, invite_domains, updated_at: tx.now })
+    .where("id", "=", organizationId)
+    .execute();
+  tx.record({
+    organizationId,
+    type: "organization",
+    id: organizationId,
+    kind: "updated",
+    before: organizationBody(before),
+    after: organizationBody(after),
+  });
+  return after;
+}
+
+function organizationBody({ name, invite_domains }: OrganizationTable): string {
+  return JSON.stringify({ name, inviteDomains: JSON.parse(invite_domains) });
+}
+
 /** Returns every organization, oldest first. Only for the operator. */
 export async function findOrganizations(db: Reader): Promise<OrganizationTable[]> {
   return builderOf(db).selectFrom("organization").selectAll().orderBy("id").execute();
@@ -114,6 +142,7 @@ export async function insertOrganization(
     enterprise: 0,
     chain_hash: null,
     pruned_sequence: 0,
+    invite_domains: "[]",
   };
   await builderOf(tx.db).insertInto("organization").values(organization).execute();
   recordInInstallation(tx, organization);

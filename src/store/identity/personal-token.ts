@@ -30,7 +30,7 @@ export async function findPersonalTokenPage(
     .where("subject_id", "=", userId);
   const order = { columns: ["token.id"], direction: "asc", after: after && [after.id] } as const;
   const rows = await firstOfFew(all, order, limit);
-  return listedRows(db, "token", rows, positionById, tokenOfRow);
+  return listedRows(db, "token", rows, positionById, personalTokenOfRow);
 }
 
 const selectOwn = prepared<
@@ -57,7 +57,8 @@ export async function findOwnPersonalToken(
   return row;
 }
 
-function tokenOfRow(row: Pick<TokenTable, "body" | "last_used_at">): PersonalAccessToken {
+/** Returns a stored personal access token as the contract shows it. */
+export function personalTokenOfRow(row: Pick<TokenTable, "body" | "last_used_at">): PersonalAccessToken {
   const token = fromBody(PersonalAccessTokenSchema, row.body);
   if (row.last_used_at !== null) token.lastUsed = timestampFromMs(row.last_used_at);
   return token;

@@ -1,27 +1,57 @@
 import { builderOf } from "../query-builder.ts";
-import type { Reader, WriteTransaction } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
+import { TYPES } from "./token.ts";
 
 /**
- * Disables the service account tokens that an account created, in all organizations, by id
- * ascending. They are treated like unknown ones from then on.
+ * Disables the service account tokens that an account created, by id ascending. They are treated
+ * like unknown ones from then on.
+ * @param scope of the tokens; default all organizations
  * @returns the tokens that were not disabled before
  */
-export async function disableTokensOfCreator(tx: WriteTransaction, accountId: string): Promise<TokenTable[]> {
+export async function disableTokensOfCreator(
+  tx: WriteTransaction,
+  accountId: string,
+  scope?: Scope,
+): Promise<TokenTable[]> {
   const tokens = await builderOf(tx.db)
     .selectFrom("token")
     .selectAll()
     .where("creator_account_id", "=", accountId)
     .where("kind", "=", "service_account")
     .where("disabled_at", "is", null)
+    .$if(scope !== undefined, (all) => all.where("organization_id", "=", scope?.organizationId ?? ""))
     .orderBy("id")
     .execute();
-  for (const { id, organization_id, subject_id, body } of tokens) {
+  await disableTokens(tx, tokens);
+  return tokens;
+}
+
+/** Disables the personal access tokens of a member of the scope's organization for good. */
+export async function disablePersonalTokens(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  userId: string,
+): Promise<void> {
+  const tokens = await builderOf(tx.db)
+    .selectFrom("token")
+    .selectAll()
+    .where("organization_id", "=", organizationId)
+    .where("kind", "=", "personal")
+    .where("subject_id", "=", userId)
+    .where("disabled_at", "is", null)
+    .orderBy("id")
+    .execute();
+  await disableTokens(tx, tokens);
+}
+
+async function disableTokens(tx: WriteTransaction, tokens: readonly TokenTable[]): Promise<void> {
+  for (const { id, organization_id, kind, subject_id, body } of tokens) {
     await builderOf(tx.db).updateTable("token").set({ disabled_at: tx.now }).where("id", "=", id).execute();
     const disabledAt = new Date(tx.now).toISOString();
     tx.record({
       organizationId: organization_id,
-      type: "service_account_token",
+      type: TYPES[kind],
       id,
       kind: "updated",
       before: body,
@@ -29,7 +59,6 @@ export async function disableTokensOfCreator(tx: WriteTransaction, accountId: st
       facts: { ownerId: subject_id },
     });
   }
-  return tokens;
 }
 
 /** Returns those of the named tokens that belong to one of the organizations. */

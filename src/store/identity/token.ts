@@ -1,3 +1,4 @@
+import { endsSoon } from "../../domain/identity/token-end.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, ResourceType, Scope, WriteTransaction } from "../store.ts";
@@ -24,6 +25,8 @@ export interface FoundToken {
   readonly role: number | null;
   /** Set once that member left its organization. */
   readonly left_at: number | null;
+  /** Set while that member, or the creator of the environment, is suspended there. */
+  readonly suspended_at: number | null;
   /** End of validity of the service account that it acts for; null for other principals. */
   readonly valid_until: number | null;
   /** 1 while that service account is suspended. */
@@ -72,6 +75,7 @@ const tokensWithPrincipals = (db: Reader) =>
       eb.fn.coalesce("agent_account.blocked_at", "account.blocked_at").as("blocked_at"),
       "member.role",
       "member.left_at",
+      "member.suspended_at",
       "service_account.valid_until",
       "service_account.suspended",
     ]);
@@ -186,12 +190,16 @@ const insertRow = prepared<TokenTable, unknown>((db, row) =>
     last_used_at: row.last_used_at,
     creator_account_id: row.creator_account_id,
     disabled_at: row.disabled_at,
+    warned_at: row.warned_at,
     body: row.body,
   }),
 );
 
-export async function insertToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
-  await insertRow(tx.db, token);
+/** A token without what its end decides. */
+export type NewToken = Omit<TokenTable, "warned_at">;
+
+export async function insertToken(tx: WriteTransaction, scope: Scope, token: NewToken): Promise<void> {
+  await insertRow(tx.db, { ...token, warned_at: endsSoon(token.expires_at, tx.now) ? tx.now : null });
   tx.record({
     organizationId: scope.organizationId,
     type: TYPES[token.kind],

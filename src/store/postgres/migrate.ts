@@ -22,6 +22,8 @@ import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import * as thirtySeventh from "./migrations/0037-environment-question.ts";
 import * as thirtyEighth from "./migrations/0038-pull-request.ts";
+import * as fortySecond from "./migrations/0042-token-warning.ts";
+import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -97,6 +99,8 @@ export function migrations(): readonly Migration[] {
     thirtySixth,
     thirtySeventh,
     thirtyEighth,
+    fortySecond,
+    fortyThird,
   ];
 }
 

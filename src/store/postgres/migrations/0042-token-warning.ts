@@ -1,0 +1,6 @@
+/** When the owner of a token was told that it ends soon. */
+export const name = "0042-token-warning";
+
+export const statements = `
+alter table token add column warned_at bigint;
+`;
