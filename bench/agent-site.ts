@@ -72,7 +72,7 @@ async function startRunner(server: TestServer, exchangeToken: string, slots: num
   const settings = ["--server", server.url, "--state-dir", stateDir, "--agent-slots", String(slots)];
   const program = join(import.meta.dirname, "../bin/chartroom.js");
   const child = spawn(process.execPath, [program, "runner", ...settings], {
-    env: { PATH: process.env.PATH, CHARTROOM_EXCHANGE_TOKEN: exchangeToken },
+    env: { PATH: process.env.PATH, CHARTROOM_EXCHANGE_TOKEN: exchangeToken, CHARTROOM_ISOLATION: "none" },
     stdio: ["ignore", "inherit", "pipe"],
   });
   await new Promise<void>((resolve, reject) => {

@@ -31,7 +31,12 @@ export const startRealRunner: StartRunner = async (server, stateDir, [exchangeTo
     process.execPath,
     [join(import.meta.dirname, "../bin/chartroom.js"), "runner", ...settings, "--allow-file-remotes"],
     {
-      env: { PATH: process.env.PATH, CHARTROOM_EXCHANGE_TOKEN: exchangeToken },
+      env: {
+        PATH: process.env.PATH,
+        CHARTROOM_EXCHANGE_TOKEN: exchangeToken,
+        // What isolation costs is measured by itself (docs/isolation.md).
+        CHARTROOM_ISOLATION: "none",
+      },
       stdio: ["ignore", "inherit", "pipe"],
     },
   );

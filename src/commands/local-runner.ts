@@ -1,13 +1,14 @@
 import { join } from "node:path";
-import type { Config } from "../config/config.ts";
+import { type Config, keyFileOf } from "../config/config.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
+import type { ChosenIsolation } from "../runner/isolation/choose-isolation.ts";
 import type { Runner, RunnerOptions } from "../runner/process/start-runner.ts";
 import type { Server } from "../server.ts";
 import { createLocalExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./definitions/command-line.ts";
-import { machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
+import { chooseIsolationOnMachine, machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
 import { serverWorkDir } from "./state-folder.ts";
 
 /** The running server, and the process that it runs in. */
@@ -19,6 +20,23 @@ export interface LocalRunnerContext {
   readonly keys: Keys;
   readonly log: Log;
   readonly terminal: Terminal;
+  readonly isolation: ChosenIsolation;
+}
+
+/**
+ * Chooses what keeps the work of the runner beside a server in.
+ *
+ * @throws StartError where nothing that the operator accepts works on this machine
+ */
+export function chooseLocalIsolation(config: Config, terminal: Terminal, log: Log): Promise<ChosenIsolation> {
+  const { dataDir, databasePasswordFile, tlsKey, sshKeyFile } = config;
+  const workDir = workDirOf(config, terminal);
+  const hidden = [dataDir, keyFileOf(config), databasePasswordFile, tlsKey, sshKeyFile, workDir];
+  return chooseIsolationOnMachine(config, hidden, terminal, log);
+}
+
+function workDirOf({ localRunnerWorkDir, dataDir }: Config, { env }: Terminal): string {
+  return localRunnerWorkDir || serverWorkDir(env, dataDir);
 }
 
 /**
@@ -30,7 +48,7 @@ export interface LocalRunnerContext {
  */
 export async function startLocalRunner(
   config: Config,
-  { server, url, store, keys, log, terminal }: LocalRunnerContext,
+  { server, url, store, keys, log, terminal, isolation }: LocalRunnerContext,
 ): Promise<Runner> {
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
@@ -38,16 +56,17 @@ export async function startLocalRunner(
     server: "in this process",
     serverUrl: url,
     stateDir: join(config.dataDir, "runner"),
-    workDir: config.localRunnerWorkDir || serverWorkDir(terminal.env, config.dataDir),
+    workDir: workDirOf(config, terminal),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
     // Commands run as the server's user: they could read what was cloned for other work.
     repositoryCacheBytes: undefined,
+    isolation,
     exchangeToken: () => createLocalExchangeToken(store, keys),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
   };
-  const runner = await startRunnerOnMachine(options, terminal);
+  const runner = await startRunnerOnMachine(options);
   runner.ended.catch((error) => log.error({ problem: error.message }, "the local runner has ended"));
   return runner;
 }

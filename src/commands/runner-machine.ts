@@ -2,11 +2,41 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunnerConfig } from "../config/config.ts";
 import type { Log } from "../log.ts";
+import { type ChosenIsolation, chooseIsolation } from "../runner/isolation/choose-isolation.ts";
+import { workLimitsOf } from "../runner/isolation/limits.ts";
 import { type Runner, type RunnerOptions, startRunner } from "../runner/process/start-runner.ts";
 import { RunnerError } from "../runner/protocol/runner-error.ts";
 import { type FolderLock, lockFile } from "../store/sqlite/lock.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { StartError } from "./start-error.ts";
+
+type IsolationConfig = Parameters<typeof workLimitsOf>[0];
+
+/**
+ * Chooses what keeps the work of a runner in.
+ *
+ * @param hidden files and folders that no work may see; empty names are ignored
+ * @throws StartError where nothing that the operator accepts works on this machine
+ */
+export async function chooseIsolationOnMachine(
+  config: IsolationConfig,
+  hidden: readonly string[],
+  { env, isRoot, signalGroup }: Terminal,
+  log: Log,
+): Promise<ChosenIsolation> {
+  const { isolation, isolationRead: readable, isolationUser: user } = config;
+  return chooseIsolation({
+    isolation,
+    readable,
+    user,
+    isRoot,
+    hidden: hidden.filter((path) => path !== ""),
+    limits: workLimitsOf(config),
+    path: env.PATH ?? "",
+    signalGroup,
+    log,
+  }).catch(rethrowRunnerError);
+}
 
 type RemoteConfig = Pick<
   RunnerConfig,
@@ -30,17 +60,13 @@ export function machineOptions(
 }
 
 /**
- * Starts a runner in its locked state folder, and warns if it runs as root.
+ * Starts a runner in its locked state folder.
  *
  * @throws StartError when this machine cannot be a runner, or another one works in the folder
  */
-export async function startRunnerOnMachine(
-  options: RunnerOptions,
-  { isRoot }: Pick<Terminal, "isRoot">,
-): Promise<Runner> {
+export async function startRunnerOnMachine(options: RunnerOptions): Promise<Runner> {
   const lock = lockStateDir(options.stateDir);
   try {
-    if (isRoot) options.log.warn({}, AS_ROOT);
     const runner = await startRunner(options);
     const release = () => lock.release();
     runner.ended.then(release, release);
@@ -65,9 +91,6 @@ function lockStateDir(stateDir: string): FolderLock {
     `another runner works in ${stateDir}: stop it, or give this one a folder of its own (--state-dir)`,
   );
 }
-
-const AS_ROOT =
-  "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
 
 /** Rethrows errors that the runner's operator can fix as StartError. */
 export function rethrowRunnerError(error: unknown): never {

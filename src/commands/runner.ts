@@ -7,7 +7,12 @@ import { createHttpTransport } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { checkSshKey } from "./preflight.ts";
-import { machineOptions, rethrowRunnerError, startRunnerOnMachine } from "./runner-machine.ts";
+import {
+  chooseIsolationOnMachine,
+  machineOptions,
+  rethrowRunnerError,
+  startRunnerOnMachine,
+} from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
 import { runnerStateDir } from "./state-folder.ts";
 
@@ -20,6 +25,8 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   checkSshKey(config);
   const log = createLog(config.logLevel, terminal.writeLog);
   const folders = resolveFolders(config, terminal, log);
+  const { stateDir, workDir } = folders;
+  const hidden = [stateDir, workDir, config.exchangeTokenFile, config.sshKeyFile];
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
     transport: createHttpTransport(config.server),
@@ -31,9 +38,10 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     repositoryCacheBytes: config.repositoryCache === "on" ? config.repositoryCacheSize * 2 ** 20 : undefined,
     exchangeToken: async () => exchangeToken(config, terminal),
     local: false,
+    isolation: await chooseIsolationOnMachine(config, hidden, terminal, log),
     environmentClass: { displayName: "Folder", description: "A folder on the runner's machine" },
   };
-  const runner = await startRunnerOnMachine(options, terminal);
+  const runner = await startRunnerOnMachine(options);
   return { ended: runner.ended.catch(rethrowRunnerError), stop: runner.stop };
 }
 

@@ -32,6 +32,12 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   if (!lock && !config.databaseUrl)
     throw new StartError(`another server already uses the data folder ${config.dataDir}`);
   const log = createLog(config.logLevel, terminal.writeLog);
+  const local = config.localRunner ? await import("./local-runner.ts") : undefined;
+  // Before anything is made or shown once: the start may be refused.
+  const isolation = await local?.chooseLocalIsolation(config, terminal, log).catch((error) => {
+    lock?.release();
+    throw error;
+  });
   const onMigration = (migration: string) =>
     log.info({ migration }, "bringing the data to this release; with a million projects it takes a minute");
   const onMigratedRows = (table: string, done: number, total: number) =>
@@ -78,16 +84,10 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       // Of several servers at once, another may have made it, with other keys.
       else await requireKeys(config, store, keys);
     }
-    const localRunner = config.localRunner
-      ? await (await import("./local-runner.ts")).startLocalRunner(config, {
-          server,
-          url,
-          store,
-          keys,
-          log,
-          terminal,
-        })
-      : undefined;
+    const localRunner =
+      local && isolation
+        ? await local.startLocalRunner(config, { server, url, store, keys, log, terminal, isolation })
+        : undefined;
     return {
       async stop() {
         log.info({}, "stopping");

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
+import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
@@ -159,7 +160,7 @@ export const SETTINGS = {
     flag: "--local-runner",
     env: "CHARTROOM_LOCAL_RUNNER",
     default: "false",
-    help: "carry out work in folders on this machine: commands run as the server's user, and nothing keeps them in",
+    help: "carry out work in folders on this machine; --isolation says what keeps it in",
     read: boolean,
   }),
   localRunnerWorkDir: setting({
@@ -186,6 +187,7 @@ export const SETTINGS = {
     help: "how many agents the local runner runs at the same time, those that wait for input among them",
     read: agentSlots,
   }),
+  ...ISOLATION_SETTINGS,
   ...REMOTE_SETTINGS,
   logLevel,
 } as const;
@@ -233,6 +235,7 @@ export const RUNNER_SETTINGS = {
     read: agentSlots,
   }),
   ...REPOSITORY_CACHE_SETTINGS,
+  ...ISOLATION_SETTINGS,
   ...REMOTE_SETTINGS,
   logLevel,
 } as const;

@@ -108,3 +108,12 @@ function network(text: string): Network {
   if (prefix === 0) throw new Error(`must name the proxies, but "${text}" is everybody`);
   return { address, prefix, family: version === 6 ? "ipv6" : "ipv4" };
 }
+
+/** Reads absolute paths, separated by colons as in PATH. */
+export function paths(text: string): readonly string[] {
+  const list = text.split(":").flatMap((each) => each.trim() || []);
+  for (const each of list) {
+    if (!each.startsWith("/")) throw new Error(`must list absolute paths, not "${each}"`);
+  }
+  return list;
+}

@@ -6,6 +6,7 @@ import { createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
+import { noIsolation } from "../../src/runner/isolation/isolation.ts";
 import { Limiter } from "../../src/runner/process/limiter.ts";
 import { type Assignment, newAssignment, type RunnerTools } from "../../src/runner/protocol/assignment.ts";
 import { createWorkClient } from "../../src/runner/protocol/connection.ts";
@@ -25,6 +26,7 @@ export async function realTools(): Promise<RunnerTools> {
   for (const made of [workspaces, prebuilds]) mkdirSync(made);
   return {
     programs: realPrograms,
+    isolation: noIsolation(realPrograms.run),
     git: await realGit(),
     scm: createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set() }),
     workspaces,

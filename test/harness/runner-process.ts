@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import { hostService } from "./hosted-server.ts";
-import { parseLog, type ReachableServer, temporaryFolder } from "./server.ts";
+import { NO_ISOLATION, parseLog, type ReachableServer, temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
 /** A runner that a test has started, with what it has said so far. */
@@ -71,7 +71,7 @@ export function startRunnerProcess(
   const settings = runnerArguments(server, stateDir, args);
   const child = spawn(process.execPath, [join(root, "bin/chartroom.js"), ...settings], {
     cwd,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...NO_ISOLATION, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   running.add(child);

@@ -86,7 +86,12 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     ],
     {
       cwd: options.release ?? root,
-      env: { ...environmentFor(dataDir), ...options.env },
+      env: {
+        ...environmentFor(dataDir),
+        // Earlier releases do not know the setting.
+        ...(options.release && { CHARTROOM_ISOLATION: undefined }),
+        ...options.env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );
@@ -262,8 +267,12 @@ function environmentFor(dataDir: string) {
 /** Kept, so that all tests can run with either path of unary calls. */
 const FAST_PATH = "CHARTROOM_FAST_PATH";
 
+/** For runners of tests that are not about isolation: tests run as root too, and need nothing installed. */
+export const NO_ISOLATION = { CHARTROOM_ISOLATION: "none" };
+
 /** Returns the environment without the user's other settings of Chartroom. */
 function plainEnvironment(): Record<string, string | undefined> {
   const isKept = (name: string) => name === FAST_PATH || !name.startsWith("CHARTROOM_");
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => isKept(name)));
+  const kept = Object.entries(process.env).filter(([name]) => isKept(name));
+  return { ...Object.fromEntries(kept), ...NO_ISOLATION };
 }

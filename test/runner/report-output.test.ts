@@ -39,6 +39,7 @@ function collected(bytes: number) {
       checkouts: [],
       folder,
       environment: commandEnvironment(tools.programs, folder),
+      runCommand: tools.programs.run,
       log: new StepLog(async () => undefined),
       signal: assignment.lease.signal,
     },

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { RunnerIsolation } from "../../service/v1/runner_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Work, WorkKind } from "./work_pb.js";
 import type { EnvironmentPhase } from "../../service/v1/environment_pb.js";
@@ -50,6 +51,13 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
    * @generated from field: runner.v1.RegisterRequest.EnvironmentClassOffer environment_class = 4;
    */
   environmentClass?: RegisterRequest_EnvironmentClassOffer | undefined;
+
+  /**
+   * What keeps the work in that the runner executes. Unspecified: it does not say.
+   *
+   * @generated from field: service.v1.RunnerIsolation isolation = 1000;
+   */
+  isolation: RunnerIsolation;
 };
 
 /**
@@ -155,6 +163,14 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
    * @generated from field: string instance_id = 3;
    */
   instanceId: string;
+
+  /**
+   * What keeps the work in that the runner executes. Unspecified leaves what is
+   * known.
+   *
+   * @generated from field: service.v1.RunnerIsolation isolation = 1000;
+   */
+  isolation: RunnerIsolation;
 };
 
 /**

@@ -145,6 +145,14 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
    * @generated from field: string message = 6;
    */
   message: string;
+
+  /**
+   * What keeps the work in that the runner executes, as the runner says. Unset
+   * for a runner that has not said it.
+   *
+   * @generated from field: optional service.v1.RunnerIsolation isolation = 1000;
+   */
+  isolation?: RunnerIsolation | undefined;
 };
 
 /**
@@ -214,4 +222,44 @@ export enum RunnerPhase {
  * Describes the enum service.v1.RunnerPhase.
  */
 export declare const RunnerPhaseSchema: GenEnum<RunnerPhase>;
+
+/**
+ * What keeps commands and agents in that a runner executes.
+ *
+ * @generated from enum service.v1.RunnerIsolation
+ */
+export enum RunnerIsolation {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: RUNNER_ISOLATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Nothing: work may do on the machine what the runner's user may.
+   *
+   * @generated from enum value: RUNNER_ISOLATION_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * Sandboxes of bubblewrap.
+   *
+   * @generated from enum value: RUNNER_ISOLATION_BUBBLEWRAP = 2;
+   */
+  BUBBLEWRAP = 2,
+
+  /**
+   * Containers.
+   *
+   * @generated from enum value: RUNNER_ISOLATION_CONTAINER = 3;
+   */
+  CONTAINER = 3,
+}
+
+/**
+ * Describes the enum service.v1.RunnerIsolation.
+ */
+export declare const RunnerIsolationSchema: GenEnum<RunnerIsolation>;
 

@@ -8,9 +8,7 @@ export function declareRunner(program: Command, terminal: Terminal, runUntilStop
   withSettings(
     program
       .command("runner")
-      .description(
-        "run the work of a server in folders on this machine: commands run as the user who starts this, without isolation",
-      )
+      .description("run the work of a server in folders on this machine; --isolation says what keeps it in")
       .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
         runUntilStopped(async () => {
           const config = readRunnerConfig(flags, terminal.env);

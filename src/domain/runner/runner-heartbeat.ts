@@ -2,6 +2,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Runner,
+  type RunnerIsolation,
   RunnerPhase,
   RunnerSchema,
   type RunnerStatus,
@@ -35,12 +36,15 @@ export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;
 export interface RunnerRegistration {
   readonly version: string;
   readonly systemDetails: string;
+  /** Unspecified where the runner does not say it. */
+  readonly isolation?: RunnerIsolation;
 }
 
 /** Returns the runner as one that has just connected. */
 export function registeredRunner(present: Runner, reported: RunnerRegistration, now: number): Runner {
-  const { version, systemDetails } = reported;
-  return withStatus(present, { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" }, now);
+  const { version, systemDetails, isolation } = reported;
+  const said = { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" };
+  return withStatus(present, { ...said, ...(isolation && { isolation }) }, now);
 }
 
 /** A runner's later update of its description; without a reason the known one stays. */
@@ -49,12 +53,14 @@ export interface RunnerUpdate {
   readonly version?: string;
   /** Reason why part of its work cannot be done; empty for none. */
   readonly degradedReason?: string;
+  /** Unspecified means unchanged. */
+  readonly isolation?: RunnerIsolation;
 }
 
 /** Returns the runner after a heartbeat; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
-  { version, degradedReason }: RunnerUpdate,
+  { version, degradedReason, isolation }: RunnerUpdate,
   now: number,
 ): Runner | undefined {
   const known = present.status ?? create(RunnerStatusSchema);
@@ -64,9 +70,13 @@ export function connectedRunner(
     version: version || known.version,
     phase: isDegraded ? RunnerPhase.DEGRADED : RunnerPhase.ACTIVE,
     message: isDegraded ? (degradedReason ?? known.message) : "",
+    ...(isolation && { isolation }),
   };
   const isUnchanged =
-    status.version === known.version && status.phase === known.phase && status.message === known.message;
+    status.version === known.version &&
+    status.phase === known.phase &&
+    status.message === known.message &&
+    (!isolation || isolation === known.isolation);
   return isUnchanged ? undefined : withStatus(present, status, now);
 }
 

@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { toJsonString } from "@bufbuild/protobuf";
 import type { AgentWork } from "#gen/runner/v1/work_pb.js";
 import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
@@ -111,7 +110,7 @@ export async function agentEnvironmentOf(
   const files: Record<string, string> = {};
   const pullRequest = agentExecution?.spec?.codeContext?.pullRequest;
   if (pullRequest) {
-    files.CHARTROOM_PULL_REQUEST = join(state.folder, "pull-request.json");
+    files.CHARTROOM_PULL_REQUEST = state.pullRequestFile;
     await writeFile(
       files.CHARTROOM_PULL_REQUEST,
       toJsonString(PullRequestSchema, pullRequest, { alwaysEmitImplicit: true }),

@@ -14,6 +14,10 @@ export interface AgentState {
   folderOf(conversationId: string): string;
   /** The folder of the files of its secrets, which no state survives in. */
   readonly secretsFolder: string;
+  /** The folder of the images of its inputs. */
+  readonly imagesFolder: string;
+  /** The file of the pull request that it works on, where there is one. */
+  readonly pullRequestFile: string;
   /** The number of earlier starts of the program for the conversation. */
   readonly startedBefore: number;
   /** Counts a start; returns the number of starts including it. */
@@ -41,6 +45,8 @@ export async function openAgentState(workspace: Workspace, conversationId: strin
     folder,
     folderOf,
     secretsFolder: join(folder, "secrets"),
+    imagesFolder: images,
+    pullRequestFile: join(folder, "pull-request.json"),
     startedBefore,
     async countStart() {
       starts++;

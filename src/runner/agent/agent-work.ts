@@ -56,13 +56,16 @@ export async function executeAgent(
   const state = await openAgentState(workspace, facts.conversationId);
   const isStep = agentExecution?.metadata?.role === AgentExecutionRole.WORKFLOW;
   if (isStep && state.startedBefore > 0) throw interrupted();
+  const agentEnvironment = await agentEnvironmentOf(assignment, work, { facts, workspace, state });
+  const readable = [state.imagesFolder, state.secretsFolder, state.pullRequestFile];
   const agent: RunningAgent = {
     assignment,
     program,
     args,
     tree: workspace.tree,
     folder: join(workspace.tree, checkouts[0]?.location ?? ""),
-    environment: await agentEnvironmentOf(assignment, work, { facts, workspace, state }),
+    environment: agentEnvironment,
+    runCommand: await tools.isolation.enter(workspace, readable),
     facts,
     mcpServers: facts.policies.mcpDisabled ? [] : work.mcpServers,
     state,

@@ -111,8 +111,8 @@ class JsonConversation {
   }
 
   #runProgram(): Promise<CommandResult> {
-    const { assignment, program, args, folder, environment } = this.#agent;
-    return assignment.tools.programs.run({
+    const { runCommand, program, args, folder, environment } = this.#agent;
+    return runCommand({
       program,
       args,
       folder,

@@ -1,7 +1,7 @@
 import type { StreamInputsResponse } from "#gen/runner/v1/agent_work_service_pb.js";
 import type { AgentWork_McpServer as McpServer } from "#gen/runner/v1/work_pb.js";
 import type { SecretMask, Secrets } from "../../domain/secrets.ts";
-import { type CommandResult, describeExit } from "../process/command.ts";
+import { type CommandResult, describeExit, type RunCommand } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { AgentFacts } from "./agent-facts.ts";
@@ -19,6 +19,8 @@ export interface RunningAgent {
   readonly tree: string;
   /** The complete environment of its program. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Runs its program and its commands, kept in. */
+  readonly runCommand: RunCommand;
   readonly facts: AgentFacts;
   /** The servers of the Model Context Protocol that it may use. */
   readonly mcpServers: readonly McpServer[];

@@ -69,7 +69,7 @@ async function takeTurn(
     for (const block of textBlocks(decoder.write(Buffer.from(data)))) report.block({ block, inputId });
     await report.waitForRoom();
   });
-  const result = await assignment.tools.programs.run({
+  const result = await agent.runCommand({
     program,
     args,
     folder,

@@ -6,6 +6,7 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import { CommandOutput, type OnOutput } from "./command-output.ts";
 import type { CommandRecord } from "./command-record.ts";
 import { MAX_TIMER_MS } from "./deadline.ts";
+import type { Enclose, Enclosure } from "./enclosure.ts";
 import { endGroup, GRACE_MS, type SignalGroup } from "./process-group.ts";
 
 /** A program to run. No shell reads any of it, unless the program is one. */
@@ -74,6 +75,8 @@ export interface CommandRunnerOptions {
   readonly graceMs?: number;
   /** Records running groups, in case this process is killed. */
   readonly record?: CommandRecord;
+  /** Keeps the commands in; they run as they are when absent. */
+  readonly enclose?: Enclose;
 }
 
 export function createCommandRunner(
@@ -108,10 +111,25 @@ const NOT_STARTED: CommandResult = {
 async function run(
   command: Command,
   signalGroup: SignalGroup,
-  { graceMs = GRACE_MS, record }: CommandRunnerOptions,
+  { enclose, ...options }: CommandRunnerOptions,
 ): Promise<CommandResult> {
   if (command.signal?.aborted) return NOT_STARTED;
-  const child = await spawnProgram(command);
+  if (!enclose) return runIn(undefined, command, signalGroup, options);
+  const enclosure = await enclose(command);
+  try {
+    return await runIn(enclosure, command, signalGroup, options);
+  } finally {
+    enclosure.close();
+  }
+}
+
+async function runIn(
+  enclosure: Enclosure | undefined,
+  command: Command,
+  signalGroup: SignalGroup,
+  { graceMs = GRACE_MS, record }: CommandRunnerOptions,
+): Promise<CommandResult> {
+  const child = await spawnProgram(command, enclosure);
   const { groupId, exited } = child;
   const output = new CommandOutput(child.stdout, child.stderr, command.keepBytes ?? 0, command.onOutput);
   let cause: EndCause;
@@ -119,11 +137,14 @@ async function run(
     await record?.add(groupId);
     cause = await waitForEnd(exited, output.done, command);
   } finally {
-    await endGroup(signalGroup, groupId, graceMs);
+    if (enclosure) await enclosure.end(groupId, graceMs);
+    else await endGroup(signalGroup, groupId, graceMs);
     await record?.remove(groupId);
   }
   await output.drain(command.signal);
   const [exit, signal] = await exited;
+  const problem = cause === "exit" && exit !== 0 ? await enclosure?.problem() : undefined;
+  if (problem !== undefined) throw notStarted(command, problem);
   return {
     exit,
     signal,
@@ -143,27 +164,35 @@ interface SpawnedProgram {
   readonly exited: Promise<[number | null, NodeJS.Signals | null]>;
 }
 
-async function spawnProgram({ program, args, folder, environment, input }: Command): Promise<SpawnedProgram> {
+async function spawnProgram(command: Command, enclosure: Enclosure | undefined): Promise<SpawnedProgram> {
+  const { program, args, environment } = enclosure ?? command;
+  const { input } = command;
   try {
     const child = spawn(program, [...args], {
-      cwd: folder,
+      // What keeps a command in enters its folder there, where it may mean something else.
+      cwd: enclosure ? "/" : command.folder,
       env: environment,
       detached: true,
-      stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
+      stdio: [input ? "pipe" : "ignore", "pipe", "pipe", ...(enclosure?.descriptors ?? [])],
     });
     const exited = once(child, "exit") as SpawnedProgram["exited"];
     exited.catch(() => undefined);
     await once(child, "spawn");
     const { pid, stdin, stdout, stderr } = child;
     if (pid === undefined || !stdout || !stderr) throw new Error("it has no process");
+    enclosure?.started(child);
     if (input && stdin) writeInput(stdin, input);
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     // Not the message about a value that cannot be passed on: it quotes the value.
     const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
-    throw new WorkFailure("command_not_started", `${program} could not be started: ${cause}`);
+    throw notStarted(command, cause);
   }
+}
+
+function notStarted({ program }: Command, cause: string): WorkFailure {
+  return new WorkFailure("command_not_started", `${program} could not be started: ${cause}`);
 }
 
 function writeInput(stdin: Writable, input: NonNullable<Command["input"]>): void {

@@ -22,10 +22,17 @@ const MAX_POLL_MS = 100;
  * Ends a whole process group: SIGTERM, and SIGKILL for what is left after
  * `graceMs`. Resolves when no process of it runs; at once when none does. A
  * process that started its own group is not reached.
+ *
+ * @param askedGroupId the group that gets SIGTERM, with which the other one ends
  */
-export async function endGroup(signalGroup: SignalGroup, groupId: number, graceMs: number): Promise<void> {
+export async function endGroup(
+  signalGroup: SignalGroup,
+  groupId: number,
+  graceMs: number,
+  askedGroupId = groupId,
+): Promise<void> {
   if (await isGone(signalGroup, groupId, 0)) return;
-  signalReaches(signalGroup, groupId, "SIGTERM");
+  signalReaches(signalGroup, askedGroupId, "SIGTERM");
   if (await isGone(signalGroup, groupId, graceMs)) return;
   signalReaches(signalGroup, groupId, "SIGKILL");
   await isGone(signalGroup, groupId, MAX_KILL_MS);

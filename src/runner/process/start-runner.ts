@@ -4,6 +4,7 @@ import { hostname, machine, release, type } from "node:os";
 import { join, resolve } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
+import { RunnerIsolation } from "#gen/service/v1/runner_pb.js";
 import type { Log } from "../../log.ts";
 import type { ScmSettings } from "../../scm/settings.ts";
 import { createSourceControl } from "../../scm/source-control.ts";
@@ -11,6 +12,8 @@ import { openRunnerCache } from "../cache/runner-cache.ts";
 import { EnvironmentWatch } from "../changes/environment-watch.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
+import type { ChosenIsolation } from "../isolation/choose-isolation.ts";
+import type { IsolationName } from "../isolation/isolation.ts";
 import type { RunnerTools } from "../protocol/assignment.ts";
 import { createWorkClient } from "../protocol/connection.ts";
 import { execute } from "../protocol/execute.ts";
@@ -61,6 +64,8 @@ export interface RunnerOptions {
   readonly local: boolean;
   /** The environment class that it offers, described for people. */
   readonly environmentClass: { readonly displayName: string; readonly description: string };
+  /** What keeps the work in. */
+  readonly isolation: ChosenIsolation;
   /** The version of the program. */
   readonly version: string;
   readonly signalGroup: SignalGroup;
@@ -76,6 +81,11 @@ export interface Runner {
   /** Takes no more work, ends or gives back running work, and resolves when the runner has stopped. */
   stop(): Promise<void>;
 }
+
+const ISOLATIONS: Readonly<Record<IsolationName, RunnerIsolation>> = {
+  none: RunnerIsolation.NONE,
+  bubblewrap: RunnerIsolation.BUBBLEWRAP,
+};
 
 const KINDS_WITHOUT_AGENTS = [
   WorkKind.ENVIRONMENT,
@@ -126,10 +136,11 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     if (left > 0) log.warn({ count: left }, "commands that an earlier runner left behind were ended");
     const record = await openCommandRecord(commands);
     const programs = { run: createCommandRunner(signalGroup, { record }), path };
+    const isolation = await options.isolation.create({ programs, record, folder: join(folder, "isolation") });
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
     const scm = createSourceControl(remotes);
     const newEnvironments = new Limiter(options.slots);
-    return { programs, git, scm, ...places, newEnvironments, serverUrl, log };
+    return { programs, isolation, git, scm, ...places, newEnvironments, serverUrl, log };
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     if (error instanceof WorkFailure) throw new RunnerError(error.message);
@@ -149,7 +160,13 @@ async function work(
   try {
     const state = await register({
       ...options,
-      introduction: { version, systemDetails, local, environmentClass },
+      introduction: {
+        version,
+        systemDetails,
+        local,
+        environmentClass,
+        isolation: ISOLATIONS[toolsWithoutCache.isolation.name],
+      },
       signal: draining,
     });
     const { runnerId, token } = state;

@@ -6,6 +6,7 @@ import type { RepositoryCache } from "../cache/repository-cache.ts";
 import type { EnvironmentWatch } from "../changes/environment-watch.ts";
 import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
+import type { Isolation } from "../isolation/isolation.ts";
 import type { Programs } from "../process/command.ts";
 import type { Limiter } from "../process/limiter.ts";
 import type { Lease } from "./lease.ts";
@@ -13,7 +14,9 @@ import type { WorkFailure } from "./work-failure.ts";
 
 /** The parts of a runner that all work shares. */
 export interface RunnerTools {
+  /** Runs the runner's own programs; those of work run where `isolation` lets them in. */
   readonly programs: Programs;
+  readonly isolation: Isolation;
   readonly git: GitTools;
   readonly scm: SourceControl;
   /** The repositories that were cloned before; none when absent. */

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { RegisterRequestSchema } from "#gen/runner/v1/work_service_pb.js";
+import { RunnerIsolation } from "#gen/service/v1/runner_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { classifyFailure, createWorkClient, isInUse, isUnknownOperation } from "./connection.ts";
@@ -106,10 +107,10 @@ export async function beginInstance(
 
 async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
   const client = createWorkClient(options.transport, token);
-  const { version = "" } = options.introduction;
+  const { version = "", isolation = RunnerIsolation.UNSPECIFIED } = options.introduction;
   return retryUntilAnswered(options, async (timeoutMs) => {
     try {
-      await client.heartbeat({ version }, { timeoutMs, signal: options.signal });
+      await client.heartbeat({ version, isolation }, { timeoutMs, signal: options.signal });
       return true;
     } catch (error) {
       if (classifyFailure(error) === "unauthenticated") return false;

@@ -2,7 +2,7 @@ import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowStep, WorkflowStep_Report, WorkflowStep_Task } from "#gen/service/v1/workflow_pb.js";
 import { askAgent, runAgent } from "../agent/step-agent.ts";
 import type { Checkout } from "../git/git-checkout.ts";
-import { describeExit } from "../process/command.ts";
+import { describeExit, type RunCommand } from "../process/command.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepLog } from "./step-log.ts";
@@ -22,6 +22,8 @@ export interface StepRun {
   readonly folder: string;
   /** The complete environment of its commands. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Runs its commands, kept in. */
+  readonly runCommand: RunCommand;
   /** Receives the output of its commands. */
   readonly log: StepLog;
   /** Ends the step when aborted. */
@@ -139,12 +141,12 @@ interface ShellCommand {
  * @throws the reason of the step's signal when that ended it
  */
 async function runShell(
-  { assignment: { tools, secrets }, folder, environment, log, signal }: StepRun,
+  { assignment: { secrets }, folder, environment, runCommand, log, signal }: StepRun,
   { name, command, keepBytes = 0 }: ShellCommand,
 ): Promise<Buffer> {
   const masks = { stdout: secrets.stream(), stderr: secrets.stream() };
   let printedBytes = 0;
-  const result = await tools.programs.run({
+  const result = await runCommand({
     program: "sh",
     args: ["-c", keepBytes > 0 ? SEPARATE_OUTPUTS : JOINED_OUTPUTS, "sh", command],
     folder,

@@ -52,7 +52,10 @@ export async function executeAction(
       const checkouts = await checkoutsOf(assignment, action, workspace, signal);
       const folder = join(workspace.tree, checkouts[0]?.location ?? "");
       const environment = await environmentOf(assignment, action, workspace);
-      const run = { assignment, action, workspace, checkouts, folder, environment, signal };
+      const { CHARTROOM_OUTPUTS: outputs = "", CHARTROOM_PULL_REQUEST: pullRequest = "" } = environment;
+      const readable = [secretsFolderOf(workspace), outputs, pullRequest].filter((path) => path !== "");
+      const runCommand = await tools.isolation.enter(workspace, readable);
+      const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
       tools.watch?.enter(watchedOf(run));
       await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
       isKept = action.steps.at(-1)?.step.case === "approval";

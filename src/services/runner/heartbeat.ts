@@ -8,6 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
+import { mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
 import { type ConnectedRunner, findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
@@ -22,11 +23,11 @@ type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 /** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
   { store, now }: HeartbeatDependencies,
-  { version, degradedReason, instanceId }: HeartbeatRequest,
+  { version, degradedReason, instanceId, isolation }: HeartbeatRequest,
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
-  const report = { version, degradedReason };
+  const report = { version, degradedReason, isolation };
   const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (instanceId !== "" && known?.instanceId === instanceId) {
@@ -73,7 +74,9 @@ async function updateConnectedRunner(
   report: RunnerUpdate,
 ): Promise<void> {
   const known = await findStoredRunner(tx.db, caller, caller.subject.id);
-  const runner = known && connectedRunner(known.runner, report, tx.now);
+  const { isolation, ...rest } = report;
+  const stored = mayStore(tx, RUNNER_ISOLATION_LEVEL) ? report : rest;
+  const runner = known && connectedRunner(known.runner, stored, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });
 }
 

@@ -46,7 +46,7 @@ export async function driveAcpAgent(agent: RunningAgent, limits: AcpLimits = {})
   let failure: { readonly cause: unknown } | undefined;
   let result: CommandResult;
   try {
-    const running = assignment.tools.programs.run({
+    const running = agent.runCommand({
       program,
       args,
       folder,

@@ -53,7 +53,7 @@ export class AcpServices {
     this.#approvals = new AcpApprovals(agent, output, (path) => this.#files.resolve(path));
     this.#decide = (request) => this.#approvals.permit(request);
     this.#terminals = new Terminals({
-      programs: agent.assignment.tools.programs,
+      runCommand: agent.runCommand,
       environment: agent.environment,
       secrets: agent.assignment.secrets,
     });

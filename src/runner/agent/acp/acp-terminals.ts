@@ -5,7 +5,7 @@ import {
   type TerminalOutputResponse,
 } from "@agentclientprotocol/sdk";
 import type { Secrets } from "../../../domain/secrets.ts";
-import type { CommandResult, Programs } from "../../process/command.ts";
+import type { CommandResult, RunCommand } from "../../process/command.ts";
 import type { OutputStream } from "../../process/command-output.ts";
 
 /** Bytes of output that are kept of a terminal, at most and where the agent asks for no fewer. */
@@ -29,7 +29,8 @@ interface Terminal extends Kept {
 
 /** The surroundings of commands in terminals. */
 export interface TerminalOptions {
-  readonly programs: Programs;
+  /** Runs them, kept in as the agent is. */
+  readonly runCommand: RunCommand;
   readonly environment: Readonly<Record<string, string>>;
   readonly secrets: Pick<Secrets, "stream">;
 }
@@ -52,7 +53,7 @@ export class Terminals {
    * @throws RequestError
    */
   create({ command, args = [], env = [], outputByteLimit }: CreateTerminalRequest, folder: string): string {
-    const { programs, environment, secrets } = this.#options;
+    const { runCommand, environment, secrets } = this.#options;
     if (this.#terminals.size + this.#released.size >= MAX_TERMINALS)
       throw RequestError.invalidRequest(undefined, `${MAX_TERMINALS} terminals are the most: release one`);
     const maxBytes = Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES);
@@ -79,22 +80,20 @@ export class Terminals {
       terminal.exit = exit;
       ended.resolve(exit);
     };
-    programs
-      .run({
-        program,
-        args: words,
-        folder,
-        environment: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
-        signal: end.signal,
-        onOutput: keep,
-      })
-      .then(
-        (result) => settle(exitStatusOf(result)),
-        (error) => {
-          keep(Buffer.from((error as Error).message), "stderr");
-          settle({ exitCode: 127, signal: null });
-        },
-      );
+    runCommand({
+      program,
+      args: words,
+      folder,
+      environment: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
+      signal: end.signal,
+      onOutput: keep,
+    }).then(
+      (result) => settle(exitStatusOf(result)),
+      (error) => {
+        keep(Buffer.from((error as Error).message), "stderr");
+        settle({ exitCode: 127, signal: null });
+      },
+    );
     this.#made++;
     const id = `terminal-${this.#made}`;
     this.#terminals.set(id, terminal);

@@ -1,0 +1,149 @@
+import { lstat, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  commandEnvironment,
+  createCommandRunner,
+  type Programs,
+  type RunCommand,
+} from "../process/command.ts";
+import type { CommandRecord } from "../process/command-record.ts";
+import type { Enclose } from "../process/enclosure.ts";
+import type { SignalGroup } from "../process/process-group.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { Workspace } from "../steps/workspace.ts";
+import {
+  ARGUMENTS_DESCRIPTOR,
+  type SandboxParts,
+  sandboxArguments,
+  sourcesOf,
+} from "./bubblewrap-arguments.ts";
+import { withDiskLimits } from "./disk-watch.ts";
+import { makeEtcFolder } from "./etc-folder.ts";
+import type { Isolation } from "./isolation.ts";
+import type { WorkLimits } from "./limits.ts";
+import { sandboxProcess } from "./sandbox-process.ts";
+import { findProgram } from "./sandbox-program.ts";
+import type { SystemView } from "./system-view.ts";
+
+/** The programs of the machine that a sandbox is made with, by their paths. */
+export interface SandboxPrograms {
+  readonly bwrap: string;
+  readonly prlimit: string;
+  readonly choom: string;
+  /** Needed by root alone. */
+  readonly setpriv: string;
+}
+
+export interface BubblewrapOptions {
+  readonly sandboxPrograms: SandboxPrograms;
+  /** The filter of system calls. */
+  readonly filterFile: string;
+  readonly view: SystemView;
+  readonly limits: WorkLimits;
+  /** The id of the user and group of the work, where the runner is root; undefined for the runner's own. */
+  readonly user: number | undefined;
+  /** The folder for files that all sandboxes share; it is created. */
+  readonly folder: string;
+  /** The runner's own programs. */
+  readonly programs: Programs;
+  readonly signalGroup: SignalGroup;
+  readonly record?: CommandRecord | undefined;
+  readonly inheritedDescriptors: ReadonlySet<number>;
+}
+
+/**
+ * How likely the system ends work when memory runs out, before anything else: of the 1,000 that are possible, so that
+ * a program may still ask for more.
+ */
+const OUT_OF_MEMORY_SCORE = 800;
+
+/** Returns the class that runs work in sandboxes of bubblewrap. */
+export async function createBubblewrap(options: BubblewrapOptions): Promise<Isolation> {
+  const { programs, user, limits } = options;
+  const etc = join(options.folder, "etc");
+  await mkdir(options.folder, { recursive: true, mode: 0o700 });
+  const uid = user ?? process.getuid?.() ?? 0;
+  await makeEtcFolder(programs, etc, { uid, gid: user ?? process.getgid?.() ?? 0 });
+  const handOver = async (paths: readonly string[]) => {
+    if (user === undefined || paths.length === 0) return;
+    const command = ["-R", "-h", "-P", `${user}:${user}`, "--", ...paths];
+    const environment = commandEnvironment(programs, "/");
+    const { exit } = await programs.run({ program: "chown", args: command, folder: "/", environment });
+    if (exit !== 0)
+      throw new WorkFailure("workspace_not_entered", "the files could not be given to the work's user");
+  };
+  return {
+    name: "bubblewrap",
+    handOver,
+    async enter(workspace: Workspace, readable: readonly string[]): Promise<RunCommand> {
+      const { tree, home } = workspace;
+      const tmp = join(workspace.folder, "tmp");
+      await mkdir(tmp, { recursive: true, mode: 0o700 });
+      const shown = (
+        await Promise.all(readable.map(async (each) => ((await exists(each)) ? [each] : [])))
+      ).flat();
+      await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
+      const parts = { view: options.view, workspace, tmp, readable: shown, etc };
+      const run = createCommandRunner(options.signalGroup, {
+        ...(options.record && { record: options.record }),
+        enclose: encloseIn(parts, options),
+      });
+      return withDiskLimits(run, { programs, limits, tmp, folders: [tree, home] });
+    },
+  };
+}
+
+function encloseIn(parts: SandboxParts, options: BubblewrapOptions): Enclose {
+  const { sandboxPrograms, user, limits } = options;
+  return async (command) => {
+    const program = await findProgram(command, parts);
+    const confined = [
+      ...[sandboxPrograms.prlimit, `--nproc=${limits.processes}`, `--data=${limits.memoryBytes}`, "--core=0"],
+      ...[sandboxPrograms.choom, "-n", String(OUT_OF_MEMORY_SCORE), "--", program, ...command.args],
+    ];
+    const inner = ["--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
+    const sources = sourcesOf(parts);
+    const mapped = new Map(sources.map((path, index) => [path, `/tmp/${index}`]));
+    const sourceOf = (path: string) => (user === undefined ? path : (mapped.get(path) ?? path));
+    const [first = "", ...args] =
+      user === undefined
+        ? [sandboxPrograms.bwrap, ...inner]
+        : [...asUser(user, sandboxPrograms, mapped), sandboxPrograms.bwrap, ...inner];
+    return sandboxProcess({
+      ...options,
+      program: first,
+      args,
+      hiddenArgs: sandboxArguments(parts, command, sourceOf),
+    });
+  };
+}
+
+/**
+ * Returns the start of a command line that drops root for the user of the work. That user cannot enter all folders
+ * above a workspace, such as /root: the paths that a sandbox needs are put under others first, where only what follows
+ * sees them.
+ */
+function asUser(
+  user: number,
+  { bwrap, setpriv }: SandboxPrograms,
+  paths: ReadonlyMap<string, string>,
+): string[] {
+  return [
+    ...[bwrap, "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/tmp"],
+    ...[...paths].flatMap(([path, other]) => ["--bind", path, other]),
+    ...["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"].flatMap((each) => ["--cap-add", each]),
+    ...["--", setpriv, "--reuid", String(user), "--regid", String(user), "--clear-groups"],
+    ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
+  ];
+}
+
+/** Returns the paths that are not yet those of the user of the work. */
+async function ownedByOthers(paths: readonly string[], user: number | undefined): Promise<readonly string[]> {
+  if (user === undefined) return [];
+  const stats = await Promise.all(paths.map((path) => lstat(path)));
+  return paths.filter((_, index) => stats[index]?.uid !== user);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined;
+}

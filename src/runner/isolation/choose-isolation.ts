@@ -1,0 +1,81 @@
+import type { Log } from "../../log.ts";
+import type { Programs } from "../process/command.ts";
+import type { CommandRecord } from "../process/command-record.ts";
+import type { SignalGroup } from "../process/process-group.ts";
+import { RunnerError } from "../protocol/runner-error.ts";
+import { createBubblewrap } from "./bubblewrap.ts";
+import { tryBubblewrap } from "./bubblewrap-trial.ts";
+import { type Isolation, type IsolationName, noIsolation } from "./isolation.ts";
+import type { WorkLimits } from "./limits.ts";
+import { readSystemView } from "./system-view.ts";
+
+export interface IsolationChoice {
+  readonly isolation: "auto" | IsolationName;
+  /** Paths that work may read beside the system's, as the operator names them. */
+  readonly readable: readonly string[];
+  /** Files and folders that no work may see: those of the server and of the runner. */
+  readonly hidden: readonly string[];
+  /** The user of the work where the runner is root. */
+  readonly user: number;
+  readonly isRoot: boolean;
+  readonly limits: WorkLimits;
+  /** The PATH of all programs and commands. */
+  readonly path: string;
+  readonly signalGroup: SignalGroup;
+  readonly log: Log;
+}
+
+/** What a class needs of the runner that uses it. */
+export interface IsolationContext {
+  /** The runner's own programs. */
+  readonly programs: Programs;
+  readonly record?: CommandRecord;
+  /** A folder of the runner for the class; it need not exist. */
+  readonly folder: string;
+}
+
+/** A class of isolation that works on this machine. */
+export interface ChosenIsolation {
+  readonly name: IsolationName;
+  create(context: IsolationContext): Promise<Isolation>;
+}
+
+/**
+ * Chooses the class of isolation by trying it, and logs which and why.
+ *
+ * @throws RunnerError where the class does not work that the operator demands, and where a runner that is root would
+ *   isolate nothing although nobody said so
+ */
+export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIsolation> {
+  const { isolation: wanted, isRoot, log } = choice;
+  if (wanted === "none") {
+    log.warn({ isolation: "none", readable: choice.hidden }, isRoot ? `${NOTHING} ${AS_ROOT}` : NOTHING);
+    return NONE;
+  }
+  const view = readSystemView(choice);
+  const user = isRoot ? choice.user : undefined;
+  const tried = await tryBubblewrap({ ...choice, view, user });
+  if ("parts" in tried) {
+    log.info({ isolation: "bubblewrap", user: user ?? process.getuid?.() }, "work is isolated by bubblewrap");
+    log.warn({ isolation: "bubblewrap" }, NETWORK);
+    return { name: "bubblewrap", create: (context) => createBubblewrap({ ...tried.parts, ...context }) };
+  }
+  const why = `bubblewrap does not work here: ${tried.problem}`;
+  if (wanted === "bubblewrap") throw new RunnerError(`--isolation bubblewrap: ${why}`);
+  if (isRoot) {
+    throw new RunnerError(
+      `the runner is root, and nothing would keep its work in, since ${why}. Install it, or start as another user; --isolation none lets workflows and agents do anything on this machine`,
+    );
+  }
+  log.warn({ isolation: "none", why, readable: choice.hidden }, NOTHING);
+  return NONE;
+}
+
+const NONE: ChosenIsolation = { name: "none", create: async ({ programs }) => noIsolation(programs.run) };
+
+const NOTHING =
+  "nothing isolates the work: every command of a workflow and every agent can read and change what this user can, among it the data, the keys, other work, and the processes of this user";
+const AS_ROOT =
+  "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
+const NETWORK =
+  "the network is not isolated yet: work reaches every address that this machine reaches, and abstract sockets of its programs";

@@ -1,0 +1,31 @@
+import { totalmem } from "node:os";
+import type { ISOLATION_SETTINGS } from "../../config/isolation-settings.ts";
+import type { Values } from "../../config/settings.ts";
+
+/** What isolated work may use of the machine. */
+export interface WorkLimits {
+  /** Processes and threads of one command. */
+  readonly processes: number;
+  /** Memory of one process that can be written, in bytes. */
+  readonly memoryBytes: number;
+  /** All files of one environment, without its /tmp, in bytes. */
+  readonly diskBytes: number;
+  /** The /tmp of one environment, in bytes. */
+  readonly tmpBytes: number;
+  /** Free space of the disk below which work ends, in bytes. */
+  readonly freeDiskBytes: number;
+}
+
+const MIB = 2 ** 20;
+
+/** Returns the limits that an operator has set. */
+export function workLimitsOf(settings: Values<typeof ISOLATION_SETTINGS>): WorkLimits {
+  const { isolationProcesses, isolationMemory, isolationDisk, isolationTmp, isolationFreeDisk } = settings;
+  return {
+    processes: isolationProcesses,
+    memoryBytes: isolationMemory === 0 ? Math.floor(totalmem() * 0.75) : isolationMemory * MIB,
+    diskBytes: isolationDisk * MIB,
+    tmpBytes: isolationTmp * MIB,
+    freeDiskBytes: isolationFreeDisk * MIB,
+  };
+}

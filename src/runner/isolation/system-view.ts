@@ -1,0 +1,92 @@
+import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
+import { delimiter, relative, resolve } from "node:path";
+import { RunnerError } from "../protocol/runner-error.ts";
+
+/** What every piece of isolated work sees of the machine, read-only. */
+export interface SystemView {
+  /** Links of the root folder, such as /bin. */
+  readonly links: readonly { readonly path: string; readonly target: string }[];
+  /** Files and folders under their own paths that everybody may enter. */
+  readonly system: readonly string[];
+  /** Files and folders under their own paths that others than the runner need not be able to enter. */
+  readonly readable: readonly string[];
+  /** Folders and files in these that stay hidden. */
+  readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[];
+}
+
+const ROOT_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/** Files of /etc that change while the machine runs; the rest of what work sees of /etc is copied at the start. */
+const LIVE = ["/etc/hosts", "/etc/resolv.conf"];
+
+export interface SystemViewOptions {
+  /** Paths that the operator names. */
+  readonly readable: readonly string[];
+  /** The PATH of the commands. */
+  readonly path: string;
+  /** Files and folders that no work may see, wherever they are. */
+  readonly hidden: readonly string[];
+}
+
+/**
+ * Finds what work may see of this machine.
+ *
+ * @throws RunnerError for a path that the operator names and that shows what stays hidden, or does not exist
+ */
+export function readSystemView({ readable, path, hidden }: SystemViewOptions): SystemView {
+  const hiddenPaths = hidden.map(realPathOf);
+  const roots = ROOT_FOLDERS.filter((each) => existsSync(each));
+  const links = roots.filter(isLink).map((each) => ({ path: each, target: readlinkSync(each) }));
+  const system = [...roots.filter((each) => !isLink(each)), ...LIVE.filter((each) => existsSync(each))];
+  const named = readable.map((each) => checkedReadable(each, hiddenPaths));
+  const isShown = (folder: string) => system.some((each) => isInside(realPathOf(folder), realPathOf(each)));
+  const isSafe = (folder: string) => !hiddenPaths.some((each) => overlaps(realPathOf(folder), each));
+  const programs = path
+    .split(delimiter)
+    .filter((each) => each.startsWith("/") && existsSync(each) && !isShown(each) && isSafe(each));
+  return {
+    links,
+    system,
+    readable: [...new Set([...programs, ...named])],
+    hidden: hiddenPaths
+      .filter((each) => existsSync(each) && system.some((one) => isInside(each, realPathOf(one))))
+      .map((each) => ({ path: each, isFolder: lstatSync(each).isDirectory() })),
+  };
+}
+
+/** Returns whether work sees a path of the machine, of which symbolic links are resolved. */
+export function isVisible({ system, readable }: SystemView, path: string): boolean {
+  return [...system, ...readable].some((each) => isInside(path, realPathOf(each)));
+}
+
+function checkedReadable(path: string, hidden: readonly string[]): string {
+  if (!existsSync(path)) throw new RunnerError(`--isolation-read names ${path}, which does not exist`);
+  const conflict = hidden.find((each) => overlaps(realPathOf(path), each));
+  if (conflict === undefined) return path;
+  throw new RunnerError(
+    `--isolation-read names ${path}, where work would see ${conflict}: name a folder without what no work may see`,
+  );
+}
+
+function overlaps(one: string, other: string): boolean {
+  return isInside(one, other) || isInside(other, one);
+}
+
+/** Returns whether a path is a folder or lies in it. */
+export function isInside(path: string, folder: string): boolean {
+  const rest = relative(folder, path);
+  return rest === "" || (rest !== ".." && !rest.startsWith("../"));
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path).isSymbolicLink();
+}
+
+/** Returns the path without symbolic links; as it is where it does not exist. */
+export function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+}

@@ -1,0 +1,28 @@
+import type { ChildProcess } from "node:child_process";
+import type { Command } from "./command.ts";
+
+/** A command in the form in which it is started, so that something keeps it in. */
+export interface Enclosure {
+  /** The path of the program that keeps it in. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** The environment of that program, in which nothing comes from the work. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The descriptors from 3 on. */
+  readonly descriptors: readonly ("pipe" | "ignore" | number)[];
+  /** Takes the started process, whose pipes are those of `descriptors`. */
+  started(child: ChildProcess): void;
+  /** Ends everything in it, asked first and then by force; resolves when no process is left. */
+  end(groupId: number, graceMs: number): Promise<void>;
+  /** Returns why the command was not started in it; undefined where it was. */
+  problem(): Promise<string | undefined>;
+  /** Closes its files; called once, whether it was started or not. */
+  close(): void;
+}
+
+/**
+ * Puts a command into an enclosure.
+ *
+ * @throws WorkFailure command_not_started
+ */
+export type Enclose = (command: Command) => Promise<Enclosure>;
