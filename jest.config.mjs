@@ -8,11 +8,12 @@ export default {
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
   // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for servers that end, change or
-  // are loaded.
+  // are loaded, jest.isolation.mjs for what needs bubblewrap.
   testPathIgnorePatterns: [
     "/node_modules/",
     "<rootDir>/test/clients/",
     "<rootDir>/test/crash/",
+    "<rootDir>/test/isolation/",
     "<rootDir>/test/load/",
     "<rootDir>/test/postgres/",
     "<rootDir>/test/proxy/",

@@ -51,7 +51,7 @@ afterAll(async () => {
 /** Types a command that starts the server, and waits until it has printed something. */
 async function startByNpm(command: string, last: RegExp): Promise<NpmServer> {
   // A group of its own, so that nothing of it outlives the tests whatever happens to npm.
-  const [program = "", ...args] = command.trim().split(" ");
+  const [program = "", ...args] = command.trim().replaceAll("$PWD", ROOT).split(" ");
   const npm = spawn(program, args, { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   started.push(npm);
   let [output, log] = ["", ""];
@@ -154,7 +154,7 @@ describe("the README", () => {
     await endByNpm(first);
   });
 
-  const withGit = testWith("npm", "npx", "bash", "curl", "git", "node");
+  const withGit = testWith("npm", "npx", "bash", "curl", "git", "node", "bwrap");
   const folder = join(temporaryFolder(), "hello");
   const blocksOf = (section: string, count: number) =>
     Array.from({ length: count }, (_, position) =>

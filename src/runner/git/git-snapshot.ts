@@ -2,13 +2,16 @@ import { constants } from "node:fs";
 import {
   copyFile,
   cp,
+  type FileHandle,
   lstat,
   mkdir,
   mkdtemp,
+  open,
   readdir,
   readFile,
   rename,
   rm,
+  stat,
   symlink,
   utimes,
   writeFile,
@@ -126,25 +129,46 @@ async function copyData(source: string, gitFolder: string): Promise<void> {
  */
 async function linkObjects(objects: string, gitFolder: string, links: string): Promise<void> {
   await mkdir(links);
-  for (const name of await objectFoldersIn(objects)) await symlink(join(objects, name), join(links, name));
+  for (const name of await objectFoldersIn(objects)) {
+    await requireFiles(join(objects, name));
+    await symlink(join(objects, name), join(links, name));
+  }
   await writeFile(join(gitFolder, "objects/info/alternates"), `${links}\n`);
+}
+
+/** Requires that no object is a link, which would lead git to the objects of others. @throws WorkFailure repository_replaced */
+async function requireFiles(folder: string): Promise<void> {
+  const other = (await readdir(folder, { withFileTypes: true })).find((entry) => entry.isSymbolicLink());
+  if (other) throw repositoryReplaced("objects of it are links to other files");
 }
 
 async function copyBack(gitFolder: string, source: string): Promise<void> {
   for (const name of await objectFoldersIn(join(gitFolder, "objects"))) {
+    await makeFolder(source, join("objects", name));
     await copyMissing(join(gitFolder, "objects", name), join(source, "objects", name));
   }
   const head = await readFile(join(gitFolder, "HEAD"), "utf8");
   const ref = /^ref: (refs\/heads\/\S.*)$/m.exec(head)?.[1];
   for (const name of [...(ref === undefined ? [] : [ref]), "index", "HEAD"]) {
     // A branch without a commit has no file, and an index without entries has none either.
-    if (await exists(join(gitFolder, name))) await replaceFile(join(gitFolder, name), join(source, name));
+    if (!(await exists(join(gitFolder, name)))) continue;
+    await makeFolder(source, dirname(name));
+    await replaceFile(join(gitFolder, name), join(source, name));
   }
   for (const name of MERGE_FILES) await rm(join(source, name), { force: true });
 }
 
+/** Makes a folder in a repository, through no link. @throws WorkFailure repository_replaced */
+async function makeFolder(source: string, path: string): Promise<void> {
+  let folder = source;
+  for (const name of path.split("/").filter((each) => each !== ".")) {
+    folder = join(folder, name);
+    if (!(await exists(folder))) await mkdir(folder);
+    if (!(await isFolder(folder))) throw repositoryReplaced("a folder of its .git is a link or a file");
+  }
+}
+
 async function copyMissing(from: string, to: string): Promise<void> {
-  await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {
     if (!(await exists(join(to, name)))) await replaceFile(join(from, name), join(to, name));
   }
@@ -152,7 +176,6 @@ async function copyMissing(from: string, to: string): Promise<void> {
 
 /** Replaces a file atomically, and never through a link in its place. */
 async function replaceFile(from: string, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true });
   const draft = `${to}.chartroom`;
   await rm(draft, { force: true });
   await copyWithTime(from, draft);
@@ -161,13 +184,22 @@ async function replaceFile(from: string, to: string): Promise<void> {
 
 /** Copies a regular file to a new one, with its time; does nothing for anything else. */
 export async function copyRegular(from: string, to: string): Promise<void> {
-  const stat = await lstat(from).catch(() => undefined);
-  if (stat?.isFile()) await copyWithTime(from, to);
+  let handle: FileHandle | undefined;
+  try {
+    // Opened before it is looked at: a command that runs meanwhile could make it a link to a file of others.
+    handle = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    if (!(await handle.stat()).isFile()) return;
+    await copyWithTime(process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : from, to);
+  } catch (error) {
+    if (handle) throw error;
+  } finally {
+    await handle?.close();
+  }
 }
 
 /** Copies to a new file with the same time: git rechecks files that are as new as the index. */
 async function copyWithTime(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  const seconds = Math.floor((await lstat(from)).mtimeMs / 1_000);
+  const seconds = Math.floor((await stat(from)).mtimeMs / 1_000);
   await utimes(to, seconds, seconds);
 }

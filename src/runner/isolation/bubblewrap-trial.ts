@@ -7,7 +7,11 @@ import { workspaceAt } from "../steps/workspace.ts";
 import { type BubblewrapOptions, createBubblewrap, type SandboxPrograms } from "./bubblewrap.ts";
 
 type Parts = Omit<BubblewrapOptions, "folder" | "programs" | "record">;
-type TrialOptions = Pick<Parts, "view" | "limits" | "user" | "signalGroup"> & { readonly path: string };
+type TrialOptions = Pick<Parts, "view" | "limits" | "user" | "signalGroup"> & {
+  readonly path: string;
+  /** The folders of the programs that sandboxes are made with; those of the system when absent. */
+  readonly programFolders?: readonly string[];
+};
 
 /** The names of processors as Linux has them. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
@@ -24,7 +28,7 @@ export async function tryBubblewrap(
   const architecture = ARCHITECTURES[process.arch];
   if (architecture === undefined)
     return { problem: `there is no filter of system calls for ${process.arch}` };
-  const found = findSandboxPrograms();
+  const found = findSandboxPrograms(options.programFolders ?? PROGRAM_FOLDERS);
   if ("problem" in found) return found;
   const parts: Parts = {
     ...options,
@@ -47,10 +51,10 @@ export async function tryBubblewrap(
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
 const PACKAGES = { bwrap: "bubblewrap", prlimit: "util-linux", choom: "util-linux", setpriv: "util-linux" };
 
-function findSandboxPrograms(): SandboxPrograms | { readonly problem: string } {
+function findSandboxPrograms(folders: readonly string[]): SandboxPrograms | { readonly problem: string } {
   const found: Record<string, string> = {};
   for (const [name, packageName] of Object.entries(PACKAGES)) {
-    const file = PROGRAM_FOLDERS.map((folder) => join(folder, name)).find(isExecutable);
+    const file = folders.map((folder) => join(folder, name)).find(isExecutable);
     if (file === undefined)
       return { problem: `${name} is not installed (on Debian: apt-get install ${packageName})` };
     found[name] = file;

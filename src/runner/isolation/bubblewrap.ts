@@ -74,6 +74,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   };
   return {
     name: "bubblewrap",
+    user,
     handOver,
     async enter(workspace: Workspace, readable: readonly string[]): Promise<RunCommand> {
       const { tree, home } = workspace;

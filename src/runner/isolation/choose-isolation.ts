@@ -23,6 +23,8 @@ export interface IsolationChoice {
   readonly path: string;
   readonly signalGroup: SignalGroup;
   readonly log: Log;
+  /** The folders of the programs that sandboxes are made with; those of the system when absent. */
+  readonly programFolders?: readonly string[];
 }
 
 /** What a class needs of the runner that uses it. */
@@ -49,7 +51,7 @@ export interface ChosenIsolation {
 export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIsolation> {
   const { isolation: wanted, isRoot, log } = choice;
   if (wanted === "none") {
-    log.warn({ isolation: "none", readable: choice.hidden }, isRoot ? `${NOTHING} ${AS_ROOT}` : NOTHING);
+    log.warn({ isolation: "none", readable: choice.hidden }, isRoot ? AS_ROOT : NOTHING);
     return NONE;
   }
   const view = readSystemView(choice);

@@ -10,6 +10,8 @@ export type IsolationName = "bubblewrap" | "none";
  */
 export interface Isolation {
   readonly name: IsolationName;
+  /** The id of the user and group of the work; undefined for those of the runner. */
+  readonly user: number | undefined;
   /**
    * Lets work into its workspace, whose files become its own, and returns the function that runs its commands there.
    *
@@ -22,5 +24,5 @@ export interface Isolation {
 
 /** Returns the class that keeps nothing in: commands do what the runner's user may. */
 export function noIsolation(run: RunCommand): Isolation {
-  return { name: "none", enter: async () => run, handOver: async () => undefined };
+  return { name: "none", user: undefined, enter: async () => run, handOver: async () => undefined };
 }

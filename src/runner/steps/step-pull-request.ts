@@ -57,7 +57,7 @@ async function proposeChanges(
 }
 
 async function push(
-  { assignment, action, signal }: StepRun,
+  { assignment, action, workspace, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
   { remoteUri, commit: base }: Checkout,
   { repository, writeBack: handBack }: RepositorySnapshot,
@@ -72,6 +72,7 @@ async function push(
   const commit = await commitAll(tools.git, call, { message, author, trailers });
   // Later steps continue from the commit.
   await handBack();
+  await tools.isolation.handOver([workspace.tree]);
   const target = { remoteUri, branch, credentialFor, signal };
   await pushBranch(tools.git, { repository, commit, base, trailers, ...target });
 }

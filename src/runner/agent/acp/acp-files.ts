@@ -19,8 +19,14 @@ export class WorkspaceFiles {
   /** The real path of the folder that no path leads out of: looked up before an agent could make it a link. */
   readonly tree: Promise<string>;
 
-  /** @param tree the folder that no path leads out of */
-  constructor(tree: string) {
+  readonly #owner: number | undefined;
+
+  /**
+   * @param tree the folder that no path leads out of
+   * @param owner the id of the user and group that new files get; undefined for the runner's own
+   */
+  constructor(tree: string, owner: number | undefined) {
+    this.#owner = owner;
     this.tree = realpath(tree);
     // Whoever needs it learns of the failure.
     this.tree.catch(() => undefined);
@@ -29,7 +35,7 @@ export class WorkspaceFiles {
   /** @throws RequestError */
   async read({ path, line, limit }: ReadTextFileRequest): Promise<ReadTextFileResponse> {
     const file = await this.resolve(path);
-    const text = await withFile(file, constants.O_RDONLY, path, async (handle) => {
+    const text = await this.#withFile(file, constants.O_RDONLY, path, async (handle) => {
       const { size } = await handle.stat();
       if (size > MAX_FILE_BYTES) throw refused(path, `it has ${size} bytes: ${MAX_FILE_BYTES} is the most`);
       return handle.readFile("utf8");
@@ -44,11 +50,11 @@ export class WorkspaceFiles {
   async write({ path, content }: WriteTextFileRequest): Promise<Written> {
     const file = await this.resolve(path);
     const before = await lstat(file).catch(() => undefined);
-    await mkdir(dirname(file), { recursive: true }).catch((error) => {
-      throw refused(path, reasonOf(error));
-    });
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
-    await withFile(file, flags, path, (handle) => handle.writeFile(content));
+    await this.#withFile(file, flags, path, async (handle) => {
+      await this.#own(handle);
+      await handle.writeFile(content);
+    });
     return before ? "modified" : "created";
   }
 
@@ -67,6 +73,72 @@ export class WorkspaceFiles {
       throw refused(path, "it leads out of the workspace");
     return real;
   }
+
+  /**
+   * Opens a file from folder to folder, each by its descriptor: the agent, which goes on meanwhile, could make any of
+   * them a link out of the tree.
+   */
+  async #withFile<T>(
+    file: string,
+    flags: number,
+    path: string,
+    act: (handle: FileHandle) => Promise<T>,
+  ): Promise<T> {
+    const handles: FileHandle[] = [];
+    const tree = await this.tree;
+    const names = relative(tree, file).split("/");
+    const last = names.pop() ?? "";
+    try {
+      let folder = await open(tree, FOLDER);
+      handles.push(folder);
+      let at = tree;
+      for (const name of names) {
+        const inside = pathIn(folder, at, name);
+        if (flags & constants.O_CREAT) await this.#makeFolder(inside);
+        folder = await open(inside, FOLDER);
+        handles.push(folder);
+        at = join(at, name);
+      }
+      // Not waiting for a pipe's other end.
+      const handle = await open(
+        pathIn(folder, at, last),
+        flags | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+      );
+      handles.push(handle);
+      if (!(await handle.stat()).isFile()) throw refused(path, "it is no file");
+      return await act(handle);
+    } catch (error) {
+      if (error instanceof RequestError) throw error;
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") throw RequestError.resourceNotFound(path);
+      throw refused(path, reasonOf(error));
+    } finally {
+      for (const handle of handles) await handle.close();
+    }
+  }
+
+  async #makeFolder(path: string): Promise<void> {
+    const isNew = await mkdir(path).then(
+      () => true,
+      (error) => {
+        if (error.code !== "EEXIST") throw error;
+        return false;
+      },
+    );
+    if (!isNew) return;
+    const handle = await open(path, FOLDER);
+    await this.#own(handle).finally(() => handle.close());
+  }
+
+  async #own(handle: FileHandle): Promise<void> {
+    if (this.#owner !== undefined) await handle.chown(this.#owner, this.#owner);
+  }
+}
+
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** Returns the path of a name in an open folder, wherever that is by now. */
+function pathIn(folder: FileHandle, path: string, name: string): string {
+  return join(process.platform === "linux" ? `/proc/self/fd/${folder.fd}` : path, name);
 }
 
 /** Returns the path without symbolic links; what does not exist yet is taken as it is. */
@@ -82,27 +154,6 @@ async function realPathOf(path: string): Promise<string> {
     const parent = dirname(path);
     if (parent === path) return path;
     return join(await realPathOf(parent), basename(path));
-  }
-}
-
-async function withFile<T>(
-  file: string,
-  flags: number,
-  path: string,
-  act: (handle: FileHandle) => Promise<T>,
-): Promise<T> {
-  let handle: FileHandle | undefined;
-  try {
-    // Not through a link that has come since the path was resolved, and not waiting for a pipe's other end.
-    handle = await open(file, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    if (!(await handle.stat()).isFile()) throw refused(path, "it is no file");
-    return await act(handle);
-  } catch (error) {
-    if (error instanceof RequestError) throw error;
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") throw RequestError.resourceNotFound(path);
-    throw refused(path, reasonOf(error));
-  } finally {
-    await handle?.close();
   }
 }
 

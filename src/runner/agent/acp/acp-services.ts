@@ -49,7 +49,7 @@ export class AcpServices {
     this.#output = output;
     this.#requests = requests;
     this.#calls = new KnownCalls(agent.assignment.secrets);
-    this.#files = new WorkspaceFiles(agent.tree);
+    this.#files = new WorkspaceFiles(agent.tree, agent.assignment.tools.isolation.user);
     this.#approvals = new AcpApprovals(agent, output, (path) => this.#files.resolve(path));
     this.#decide = (request) => this.#approvals.permit(request);
     this.#terminals = new Terminals({

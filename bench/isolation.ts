@@ -1,0 +1,51 @@
+/** Measures what a sandbox costs a command: `npm run bench:isolation`. As root it drops to another user, as runners do. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chooseIsolation } from "../src/runner/isolation/choose-isolation.ts";
+import { commandEnvironment, createCommandRunner, type RunCommand } from "../src/runner/process/command.ts";
+import { workspaceAt } from "../src/runner/steps/workspace.ts";
+
+const ROUNDS = 100;
+const path = process.env.PATH ?? "";
+const signalGroup = (groupId: number, signal: NodeJS.Signals | 0) => void process.kill(-groupId, signal);
+const programs = { run: createCommandRunner(signalGroup), path };
+const folder = mkdtempSync(join(tmpdir(), "chartroom-bench-"));
+const workspace = workspaceAt(folder, "00000000-0000-4000-8000-000000000000");
+for (const each of [workspace.tree, workspace.home]) mkdirSync(each, { recursive: true });
+
+const chosen = await chooseIsolation({
+  isolation: "bubblewrap",
+  readable: [],
+  hidden: [],
+  user: 64_913,
+  isRoot: process.getuid?.() === 0,
+  limits: { processes: 4_096, memoryBytes: 2 ** 40, diskBytes: 2 ** 50, tmpBytes: 2 ** 50, freeDiskBytes: 0 },
+  path,
+  signalGroup,
+  log: { info() {}, warn() {}, error: console.error },
+});
+const isolation = await chosen.create({ programs, folder: join(folder, "shared") });
+const kept = await isolation.enter(workspace, []);
+try {
+  // In turns, so that what else the machine does costs both.
+  const timesMs = { none: [] as number[], bubblewrap: [] as number[] };
+  for (let round = 0; round < ROUNDS; round++) {
+    timesMs.none.push(await timeOf(programs.run));
+    timesMs.bubblewrap.push(await timeOf(kept));
+  }
+  for (const [name, times] of Object.entries(timesMs)) {
+    const sorted = times.sort((one, other) => one - other);
+    const at = (share: number) => (sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1);
+    process.stdout.write(`${name}: median ${at(0.5)} ms, least ${at(0)} ms, 90 % ${at(0.9)} ms\n`);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function timeOf(run: RunCommand): Promise<number> {
+  const startedAt = performance.now();
+  const environment = commandEnvironment(programs, workspace.home);
+  await run({ program: "sh", args: ["-c", "true"], folder: workspace.tree, environment });
+  return performance.now() - startedAt;
+}

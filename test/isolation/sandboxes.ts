@@ -1,0 +1,95 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type BubblewrapOptions, createBubblewrap } from "../../src/runner/isolation/bubblewrap.ts";
+import { tryBubblewrap } from "../../src/runner/isolation/bubblewrap-trial.ts";
+import { type Isolation, noIsolation } from "../../src/runner/isolation/isolation.ts";
+import { readSystemView } from "../../src/runner/isolation/system-view.ts";
+import { commandEnvironment, type RunCommand } from "../../src/runner/process/command.ts";
+import { type Workspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
+import { realPrograms } from "../harness/runner-git.ts";
+import { temporaryFolder } from "../harness/server.ts";
+
+const MIB = 2 ** 20;
+export const signalGroup = (groupId: number, signal: NodeJS.Signals | 0) =>
+  void process.kill(-groupId, signal);
+export const isRoot = process.getuid?.() === 0;
+/** The user of the work where these tests run as root. */
+export const WORK_USER = isRoot ? 64_913 : undefined;
+
+const LIMITS = {
+  processes: 200,
+  memoryBytes: 512 * MIB,
+  diskBytes: 64 * 1024 * MIB,
+  tmpBytes: 64 * 1024 * MIB,
+  freeDiskBytes: 0,
+};
+
+/** A program of the kernel's filter that allows every system call. */
+const ALLOW_ALL = Buffer.from([0x06, 0, 0, 0, 0, 0, 0xff, 0x7f]);
+
+export interface SandboxOptions {
+  readonly limits?: Partial<BubblewrapOptions["limits"]>;
+  readonly readable?: readonly string[];
+  readonly hidden?: readonly string[];
+  readonly isFiltered?: boolean;
+}
+
+/** Returns the class as a runner has it. */
+export async function bubblewrap(options: SandboxOptions = {}): Promise<Isolation> {
+  const { limits, readable = [], hidden = [], isFiltered = true } = options;
+  const folder = temporaryFolder();
+  const { path } = realPrograms;
+  const tried = await tryBubblewrap({
+    view: readSystemView({ readable, hidden, path }),
+    limits: { ...LIMITS, ...limits },
+    user: WORK_USER,
+    signalGroup,
+    path,
+  });
+  if ("problem" in tried) throw new Error(`bubblewrap does not work here: ${tried.problem}`);
+  const filterFile = join(folder, "allow-all.bpf");
+  writeFileSync(filterFile, ALLOW_ALL);
+  return createBubblewrap({
+    ...tried.parts,
+    ...(!isFiltered && { filterFile }),
+    folder: join(folder, "shared"),
+    programs: realPrograms,
+  });
+}
+
+export const bare = noIsolation(realPrograms.run);
+
+export interface Place {
+  readonly workspace: Workspace;
+  readonly run: RunCommand;
+  /** Runs a script of the shell to its end; its exit code and all that it prints. */
+  sh(
+    script: string,
+    variables?: Readonly<Record<string, string>>,
+  ): Promise<{ readonly exit: number | null; readonly text: string }>;
+}
+
+/** Lets work into a new workspace. */
+export async function enter(isolation: Isolation): Promise<Place> {
+  const workspace = workspaceAt(temporaryFolder(), randomUUID());
+  for (const folder of [workspace.tree, workspace.home]) mkdirSync(folder, { recursive: true });
+  const run = await isolation.enter(workspace, []);
+  return {
+    workspace,
+    run,
+    async sh(script, variables = {}) {
+      let text = "";
+      const { exit } = await run({
+        program: "sh",
+        args: ["-c", script],
+        folder: workspace.tree,
+        environment: commandEnvironment(realPrograms, workspace.home, { ...variables }),
+        onOutput: (bytes) => {
+          text += bytes;
+        },
+      });
+      return { exit, text };
+    },
+  };
+}

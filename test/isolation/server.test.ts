@@ -1,0 +1,79 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readLog } from "../harness/action-log.ts";
+import { type Answer, post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { startRegisteredRunner, startRunnerProcess, stopRunners } from "../harness/runner-process.ts";
+import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
+import { until } from "../harness/until.ts";
+import { WORK_USER } from "./sandboxes.ts";
+
+const ISOLATED = { CHARTROOM_ISOLATION: "auto" };
+const user = String(WORK_USER ?? process.getuid?.());
+
+let server: TestServer;
+let repository: BareRepository;
+beforeAll(async () => {
+  repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
+  server = await startServer({ args: ["--local-runner", "--allow-file-remotes"], env: ISOLATED });
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+async function ran(on: Pick<TestServer, "url" | "token">, ...commands: readonly string[]) {
+  const run = await startExecution(on, { repository: () => repository.url, steps: commands.map(task) });
+  await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+  const [action] = await run.actions();
+  const logs = await Promise.all(commands.map((_, stepIndex) => readLog(on, action.id, { stepIndex })));
+  return { action: action as Answer["body"], logs };
+}
+
+describe("the runner beside a server", () => {
+  test("runs steps in a sandbox, where nothing of the server is", async () => {
+    const keyFile = join(server.dataDir, "key.json");
+    expect(readFileSync(keyFile, "utf8")).not.toBe("");
+    const { action, logs } = await ran(
+      server,
+      `id -u; cat a.txt; echo two > a.txt; git add -A; git -c user.name=a -c user.email=a@b commit -qm two; git status --short`,
+      `cat a.txt; ls ${server.dataDir}; cat ${keyFile} /proc/*/environ /proc/*/root${keyFile} | wc -c; ls ~ /tmp`,
+    );
+    expect(action.status.phase).toMatch(/DONE|SUCCEEDED|COMPLETED/);
+    expect(logs[0]).toBe(`${user}\none\n`);
+    expect(logs[1]).toContain("two\n");
+    expect(logs[1]).toContain(`${keyFile}: No such file`);
+  });
+
+  test("says at its start what keeps work in, and that the network is open", () => {
+    const messages = server.log().map(({ msg }) => msg);
+    expect(messages).toContain("work is isolated by bubblewrap");
+    expect(messages).toContainEqual(expect.stringContaining("the network is not isolated yet"));
+  });
+
+  test("is shown with its class", async () => {
+    const { runners } = await succeeded(post(server, "RunnerService/ListRunners", {}));
+    expect(runners[0].status.isolation).toBe("RUNNER_ISOLATION_BUBBLEWRAP");
+    const { runnerId } = runners[0];
+    const { runner } = await succeeded(post(server, "RunnerService/GetRunner", { runnerId }));
+    expect(runner.status.isolation).toBe("RUNNER_ISOLATION_BUBBLEWRAP");
+  });
+});
+
+describe("a runner of its own", () => {
+  const classOf = async (runnerId: string) =>
+    (await succeeded(post(server, "RunnerService/GetRunner", { runnerId }))).runner.status.isolation;
+
+  test("tells its class when it registers, and another one when it is started with that", async () => {
+    const runner = await startRegisteredRunner(server, { env: { CHARTROOM_ISOLATION: "bubblewrap" } });
+    expect(await classOf(runner.runnerId)).toBe("RUNNER_ISOLATION_BUBBLEWRAP");
+    await runner.stop();
+    const again = startRunnerProcess(server, { stateDir: runner.stateDir });
+    await again.untilLogged("the runner takes work");
+    expect(await classOf(runner.runnerId)).toBe("RUNNER_ISOLATION_NONE");
+    await again.stop();
+  });
+});
