@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, openSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { stopAll, temporaryFolder } from "../harness/server.ts";
-import { bare, bubblewrap, enter, isRoot, type Place } from "./sandboxes.ts";
+import { temporaryFolder } from "../harness/server.ts";
+import { bare, bubblewrap, enter, isRoot, type Place, removeAll } from "./sandboxes.ts";
 
 /**
  * What a work tries to reach. Each attempt ends with 0 when it has reached it. The same attempt without isolation
@@ -21,7 +21,7 @@ interface Attempt {
 
 /** Makes a system call; ends with 0 when the kernel carries it out. */
 const call = (body: string) =>
-  `exec python3 -c '
+  `exec /usr/bin/python3 -c '
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def call(*words):
@@ -101,11 +101,16 @@ const ATTEMPTS: readonly Attempt[] = [
   {
     name: "the arguments of all processes",
     means: "pid namespace",
-    script: "grep -al mark-of-argument /proc/[0-9]*/cmdline | grep -v self",
+    script: "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x \"$MARK\"",
   },
   { name: "a signal to the runner", means: "pid namespace", script: "kill -0 $RUNNER" },
   { name: "a signal to another process", means: "pid namespace", script: "kill -0 $PID" },
-  { name: "the namespaces of the machine", means: "filter", script: "nsenter -t 1 -m true", needsRoot: true },
+  {
+    name: "the namespaces of the machine",
+    means: "filter",
+    script: call(`sys.exit(0 if call(${number(308, 268)}, os.open("/proc/self/ns/uts", 0), 0) == 0 else 1)`),
+    needsRoot: true,
+  },
   { name: "a device node", means: "no capabilities", script: "mknod disk b 1 0", needsRoot: true },
   { name: "a mount", means: "filter", script: "mkdir m; mount -t tmpfs none m && umount m", needsRoot: true },
   { name: "another root folder", means: "no capabilities", script: "chroot / true", needsRoot: true },
@@ -174,7 +179,7 @@ const ATTEMPTS: readonly Attempt[] = [
   {
     name: "more memory than is allowed",
     means: "limits",
-    script: "exec python3 -c 'bytearray(700 * 1024 * 1024)'",
+    script: "exec /usr/bin/python3 -c 'bytearray(700 * 1024 * 1024)'",
   },
 ];
 
@@ -210,6 +215,8 @@ beforeAll(async () => {
     MACHINES_TMP: others,
     USERS_HOME: process.env.HOME ?? "/root",
     PID: String(other.pid),
+    // As an expression that does not match itself.
+    MARK: "mark-of-argumen[t]",
     RUNNER: String(process.pid),
   };
 });
@@ -218,7 +225,7 @@ afterAll(async () => {
   other.kill("SIGKILL");
   abstract.close();
   if (isRoot) await free.sh("rm -f /usr/local/share/chartroom-escape-test");
-  await stopAll();
+  await removeAll();
 });
 
 describe("work in a sandbox does not reach", () => {
@@ -250,6 +257,7 @@ test("work has no capabilities, gets no new privileges, and has its own namespac
 
 test("work has its own /tmp, which stays for the next command, and what it is told to read", async () => {
   const told = temporaryFolder();
+  chmodSync(told, 0o755);
   writeFileSync(join(told, "program"), "#!/bin/sh\necho runs\n", { mode: 0o755 });
   const place = await enter(await bubblewrap({ readable: [told] }));
   expect(await place.sh(`echo kept > /tmp/file; ${told}/program; touch ${told}/x`)).toMatchObject({
@@ -266,7 +274,7 @@ test("a folder is not told to be read that would show what is hidden", async () 
 });
 
 test("the abstract sockets of the machine are reached: the network is not isolated yet", async () => {
-  const script = `exec python3 -c '
+  const script = `exec /usr/bin/python3 -c '
 import socket
 s = socket.socket(socket.AF_UNIX)
 s.connect("\\0chartroom-escape-test")

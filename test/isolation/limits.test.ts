@@ -13,15 +13,15 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { withDiskLimits } from "../../src/runner/isolation/disk-watch.ts";
 import { runProgram } from "../harness/program.ts";
 import { realPrograms } from "../harness/runner-git.ts";
-import { stopAll, temporaryFolder } from "../harness/server.ts";
+import { temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
-import { bubblewrap, enter, isRoot, type Place, WORK_USER } from "./sandboxes.ts";
+import { bubblewrap, enter, isRoot, type Place, removeAll, WORK_USER } from "./sandboxes.ts";
 
 let place: Place;
 beforeAll(async () => {
   place = await enter(await bubblewrap());
 });
-afterAll(stopAll);
+afterAll(removeAll);
 
 /** The processes of this machine with a word among their arguments: their ids, and the ids of their users. */
 function processesWith(word: string) {
@@ -147,11 +147,12 @@ test("no descriptor of the runner's start reaches the work", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "key"), "hidden\n");
   const script = `
-    import { bare, bubblewrap, enter } from ${JSON.stringify(join(import.meta.dirname, "sandboxes.ts"))};
-    const seen = async (isolation) => (await (await enter(isolation)).sh("cat <&9; cat <&4; ls -l /proc/self/fd | grep -c -e socket -e pipe")).text;
-    console.log(JSON.stringify([await seen(bare), await seen(await bubblewrap())]));`;
+    import { bare, bubblewrap, enter, removeAll } from ${JSON.stringify(join(import.meta.dirname, "sandboxes.ts"))};
+    const seen = async (isolation) => (await (await enter(isolation)).sh("cat <&9; ls -l /proc/self/fd")).text;
+    console.log(JSON.stringify([await seen(bare), await seen(await bubblewrap())]));
+    removeAll();`;
   writeFileSync(join(folder, "runner.ts"), script);
-  const start = `exec ${process.execPath} ${folder}/runner.ts 9< ${folder}/key 4< ${folder}/key`;
+  const start = `exec ${process.execPath} ${folder}/runner.ts 9< ${folder}/key`;
   const { stdout } = await runProgram("bash", ["-c", start]);
   const [open, kept] = JSON.parse(stdout) as [string, string];
   // The shell itself gives them on where nothing closes them.

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { type BubblewrapOptions, createBubblewrap } from "../../src/runner/isolation/bubblewrap.ts";
 import { tryBubblewrap } from "../../src/runner/isolation/bubblewrap-trial.ts";
@@ -8,7 +9,7 @@ import { readSystemView } from "../../src/runner/isolation/system-view.ts";
 import { commandEnvironment, type RunCommand } from "../../src/runner/process/command.ts";
 import { type Workspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
 import { realPrograms } from "../harness/runner-git.ts";
-import { temporaryFolder } from "../harness/server.ts";
+import { stopAll, temporaryFolder } from "../harness/server.ts";
 
 const MIB = 2 ** 20;
 export const signalGroup = (groupId: number, signal: NodeJS.Signals | 0) =>
@@ -41,7 +42,7 @@ export async function bubblewrap(options: SandboxOptions = {}): Promise<Isolatio
   const folder = temporaryFolder();
   const { path } = realPrograms;
   const tried = await tryBubblewrap({
-    view: readSystemView({ readable, hidden, path }),
+    view: readSystemView({ readable, hidden }),
     limits: { ...LIMITS, ...limits },
     user: WORK_USER,
     signalGroup,
@@ -70,9 +71,24 @@ export interface Place {
   ): Promise<{ readonly exit: number | null; readonly text: string }>;
 }
 
+const closed: string[] = [];
+
+/** Makes a folder outside of /tmp, which no other user can enter; call {@link removeAll} after the tests. */
+export function closedFolder(): string {
+  const folder = mkdtempSync(join(homedir(), ".chartroom-isolation-test-"));
+  closed.push(folder);
+  return folder;
+}
+
+/** Removes what tests have made. */
+export async function removeAll(): Promise<void> {
+  for (const folder of closed.splice(0)) rmSync(folder, { recursive: true, force: true });
+  await stopAll();
+}
+
 /** Lets work into a new workspace. */
 export async function enter(isolation: Isolation): Promise<Place> {
-  const workspace = workspaceAt(temporaryFolder(), randomUUID());
+  const workspace = workspaceAt(closedFolder(), randomUUID());
   for (const folder of [workspace.tree, workspace.home]) mkdirSync(folder, { recursive: true });
   const run = await isolation.enter(workspace, []);
   return {

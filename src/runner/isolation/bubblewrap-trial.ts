@@ -49,7 +49,14 @@ export async function tryBubblewrap(
 
 /** The folders of the system's programs. Not PATH: these run as the runner's user, beside the work. */
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
-const PACKAGES = { bwrap: "bubblewrap", prlimit: "util-linux", choom: "util-linux", setpriv: "util-linux" };
+const PACKAGES = {
+  bwrap: "bubblewrap",
+  prlimit: "util-linux",
+  choom: "util-linux",
+  setpriv: "util-linux",
+  unshare: "util-linux",
+  mount: "mount",
+};
 
 function findSandboxPrograms(folders: readonly string[]): SandboxPrograms | { readonly problem: string } {
   const found: Record<string, string> = {};
@@ -106,7 +113,7 @@ async function tryIn(folder: string, parts: Parts, path: string): Promise<string
 }
 
 function firstLineOf(text: string): string {
-  return text.trim().split("\n")[0] ?? "";
+  return (text.trim().split("\n")[0] ?? "").replace(/\.$/, "");
 }
 
 /** O_CLOEXEC, as the system shows the flags of a descriptor. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -24,14 +25,17 @@ import type { WorkLimits } from "./limits.ts";
 import { sandboxProcess } from "./sandbox-process.ts";
 import { findProgram } from "./sandbox-program.ts";
 import type { SystemView } from "./system-view.ts";
+import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
 
 /** The programs of the machine that a sandbox is made with, by their paths. */
 export interface SandboxPrograms {
   readonly bwrap: string;
   readonly prlimit: string;
   readonly choom: string;
-  /** Needed by root alone. */
+  /** These are needed by root alone. */
   readonly setpriv: string;
+  readonly unshare: string;
+  readonly mount: string;
 }
 
 export interface BubblewrapOptions {
@@ -85,57 +89,45 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
       ).flat();
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
       const parts = { view: options.view, workspace, tmp, readable: shown, etc };
+      const entry =
+        user === undefined
+          ? AS_RUNNER
+          : await prepareUserEntry({
+              programs: options.sandboxPrograms,
+              user,
+              folder: options.folder,
+              mountsFile: join(workspace.folder, `mounts-${randomUUID()}`),
+              sources: sourcesOf(parts),
+            });
       const run = createCommandRunner(options.signalGroup, {
         ...(options.record && { record: options.record }),
-        enclose: encloseIn(parts, options),
+        enclose: encloseIn(parts, entry, options),
       });
       return withDiskLimits(run, { programs, limits, tmp, folders: [tree, home] });
     },
   };
 }
 
-function encloseIn(parts: SandboxParts, options: BubblewrapOptions): Enclose {
-  const { sandboxPrograms, user, limits } = options;
+/** The entry of work that has the runner's own user. */
+const AS_RUNNER: UserEntry = { prefix: [], sourceOf: (path) => path };
+
+function encloseIn(parts: SandboxParts, entry: UserEntry, options: BubblewrapOptions): Enclose {
+  const { sandboxPrograms, limits } = options;
   return async (command) => {
     const program = await findProgram(command, parts);
     const confined = [
       ...[sandboxPrograms.prlimit, `--nproc=${limits.processes}`, `--data=${limits.memoryBytes}`, "--core=0"],
       ...[sandboxPrograms.choom, "-n", String(OUT_OF_MEMORY_SCORE), "--", program, ...command.args],
     ];
-    const inner = ["--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
-    const sources = sourcesOf(parts);
-    const mapped = new Map(sources.map((path, index) => [path, `/tmp/${index}`]));
-    const sourceOf = (path: string) => (user === undefined ? path : (mapped.get(path) ?? path));
-    const [first = "", ...args] =
-      user === undefined
-        ? [sandboxPrograms.bwrap, ...inner]
-        : [...asUser(user, sandboxPrograms, mapped), sandboxPrograms.bwrap, ...inner];
+    const sandbox = [sandboxPrograms.bwrap, "--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
+    const [first = "", ...args] = [...entry.prefix, ...sandbox];
     return sandboxProcess({
       ...options,
       program: first,
       args,
-      hiddenArgs: sandboxArguments(parts, command, sourceOf),
+      hiddenArgs: sandboxArguments(parts, command, entry.sourceOf),
     });
   };
-}
-
-/**
- * Returns the start of a command line that drops root for the user of the work. That user cannot enter all folders
- * above a workspace, such as /root: the paths that a sandbox needs are put under others first, where only what follows
- * sees them.
- */
-function asUser(
-  user: number,
-  { bwrap, setpriv }: SandboxPrograms,
-  paths: ReadonlyMap<string, string>,
-): string[] {
-  return [
-    ...[bwrap, "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/tmp"],
-    ...[...paths].flatMap(([path, other]) => ["--bind", path, other]),
-    ...["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"].flatMap((each) => ["--cap-add", each]),
-    ...["--", setpriv, "--reuid", String(user), "--regid", String(user), "--clear-groups"],
-    ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
-  ];
 }
 
 /** Returns the paths that are not yet those of the user of the work. */

@@ -27,7 +27,7 @@ export async function findProgram(
 async function isRunnable(path: string, { view, workspace, tmp, readable }: SandboxParts): Promise<boolean> {
   try {
     // The environment's own /tmp is another one than that of the machine.
-    if (isInside(path, "/tmp")) return isRunnableFile(join(tmp, path.slice("/tmp".length)));
+    if (isInside(path, "/tmp")) return await isRunnableFile(join(tmp, path.slice("/tmp".length)));
     const real = await realpath(path);
     const own = [workspace.tree, workspace.home, ...readable];
     const isSeen = isVisible(view, real) || (await isAmong(real, own));

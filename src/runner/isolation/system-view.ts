@@ -1,5 +1,5 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
-import { delimiter, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { RunnerError } from "../protocol/runner-error.ts";
 
 /** What every piece of isolated work sees of the machine, read-only. */
@@ -22,8 +22,6 @@ const LIVE = ["/etc/hosts", "/etc/resolv.conf"];
 export interface SystemViewOptions {
   /** Paths that the operator names. */
   readonly readable: readonly string[];
-  /** The PATH of the commands. */
-  readonly path: string;
   /** Files and folders that no work may see, wherever they are. */
   readonly hidden: readonly string[];
 }
@@ -33,21 +31,15 @@ export interface SystemViewOptions {
  *
  * @throws RunnerError for a path that the operator names and that shows what stays hidden, or does not exist
  */
-export function readSystemView({ readable, path, hidden }: SystemViewOptions): SystemView {
+export function readSystemView({ readable, hidden }: SystemViewOptions): SystemView {
   const hiddenPaths = hidden.map(realPathOf);
   const roots = ROOT_FOLDERS.filter((each) => existsSync(each));
   const links = roots.filter(isLink).map((each) => ({ path: each, target: readlinkSync(each) }));
   const system = [...roots.filter((each) => !isLink(each)), ...LIVE.filter((each) => existsSync(each))];
-  const named = readable.map((each) => checkedReadable(each, hiddenPaths));
-  const isShown = (folder: string) => system.some((each) => isInside(realPathOf(folder), realPathOf(each)));
-  const isSafe = (folder: string) => !hiddenPaths.some((each) => overlaps(realPathOf(folder), each));
-  const programs = path
-    .split(delimiter)
-    .filter((each) => each.startsWith("/") && existsSync(each) && !isShown(each) && isSafe(each));
   return {
     links,
     system,
-    readable: [...new Set([...programs, ...named])],
+    readable: readable.map((each) => checkedReadable(each, hiddenPaths)),
     hidden: hiddenPaths
       .filter((each) => existsSync(each) && system.some((one) => isInside(each, realPathOf(one))))
       .map((each) => ({ path: each, isFolder: lstatSync(each).isDirectory() })),

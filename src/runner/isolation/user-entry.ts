@@ -1,0 +1,72 @@
+import { chmod, lstat, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { SandboxPrograms } from "./bubblewrap.ts";
+
+/** How a sandbox is made for another user than the runner's, which is root. */
+export interface UserEntry {
+  /** The start of a command line that drops root for the user of the work. */
+  readonly prefix: readonly string[];
+  /** Returns where that user finds a path of the runner. */
+  sourceOf(path: string): string;
+}
+
+export interface UserEntryOptions {
+  readonly programs: SandboxPrograms;
+  readonly user: number;
+  /** The folder for files that all sandboxes share. */
+  readonly folder: string;
+  /** The file for what is mounted, which is written. */
+  readonly mountsFile: string;
+  /** The paths that bubblewrap mounts. */
+  readonly sources: readonly string[];
+}
+
+/**
+ * Prepares sandboxes for another user. That user cannot enter all folders above a workspace, such as /root: what
+ * bubblewrap needs is mounted below /tmp first, in a mount namespace that nothing else sees.
+ *
+ * Nothing stays between the runner and bubblewrap: a process of root without capabilities could not pass the end of
+ * the runner on to one of another user.
+ */
+export async function prepareUserEntry(options: UserEntryOptions): Promise<UserEntry> {
+  const { programs, user, folder, mountsFile, sources } = options;
+  const { unshare, mount, setpriv } = programs;
+  const targets = join(folder, "targets");
+  const names = await Promise.all(sources.map((source, index) => makeTarget(targets, source, index)));
+  await chmod(targets, 0o755);
+  const lines = sources.map((source, index) => line(source, join(targets, names[index] ?? ""), "bind"));
+  // Last, since sources may be in the machine's /tmp.
+  const text = [...lines, line(targets, "/tmp", "rbind")].join("");
+  await writeFile(mountsFile, text, { mode: 0o600 });
+  const found = new Map(sources.map((source, index) => [source, `/tmp/${names[index]}`]));
+  return {
+    prefix: [
+      ...[unshare, "--mount", "--propagation", "private", "--"],
+      ...["/bin/sh", "-c", '"$1" --all --fstab "$2" && shift 2 && exec "$@"', "sh", mount, mountsFile],
+      ...[setpriv, "--reuid", String(user), "--regid", String(user), "--clear-groups"],
+      ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
+    ],
+    sourceOf: (path) => found.get(path) ?? path,
+  };
+}
+
+/** Makes the file or folder on which a source is mounted; returns its name. */
+async function makeTarget(targets: string, source: string, index: number): Promise<string> {
+  const isFolder = (await lstat(source)).isDirectory();
+  const name = `${isFolder ? "folder" : "file"}-${index}`;
+  if (isFolder) await mkdir(join(targets, name), { recursive: true });
+  else {
+    await mkdir(targets, { recursive: true });
+    await writeFile(join(targets, name), "");
+  }
+  return name;
+}
+
+function line(from: string, to: string, how: string): string {
+  return `${escaped(from)} ${escaped(to)} none ${how} 0 0\n`;
+}
+
+/** Returns a path as fstab(5) has it. */
+function escaped(path: string): string {
+  return path.replace(/[\s\\#]/g, (each) => `\\${each.charCodeAt(0).toString(8).padStart(3, "0")}`);
+}
