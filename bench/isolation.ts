@@ -23,7 +23,7 @@ const chosen = await chooseIsolation({
   limits: { processes: 4_096, memoryBytes: 2 ** 40, diskBytes: 2 ** 50, tmpBytes: 2 ** 50, freeDiskBytes: 0 },
   path,
   signalGroup,
-  log: { info() {}, warn() {}, error: console.error },
+  log: { info() {}, warn() {}, error() {} },
 });
 const isolation = await chosen.create({ programs, folder: join(folder, "shared") });
 const kept = await isolation.enter(workspace, []);

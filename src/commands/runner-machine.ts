@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunnerConfig } from "../config/config.ts";
+import type { ISOLATION_SETTINGS } from "../config/isolation-settings.ts";
 import type { Log } from "../log.ts";
 import { type ChosenIsolation, chooseIsolation } from "../runner/isolation/choose-isolation.ts";
 import { workLimitsOf } from "../runner/isolation/limits.ts";
@@ -10,7 +11,7 @@ import { type FolderLock, lockFile } from "../store/sqlite/lock.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { StartError } from "./start-error.ts";
 
-type IsolationConfig = Parameters<typeof workLimitsOf>[0];
+type IsolationConfig = Pick<RunnerConfig, keyof typeof ISOLATION_SETTINGS>;
 
 /**
  * Chooses what keeps the work of a runner in.

@@ -393,6 +393,22 @@ describe("a repository that a step has changed", () => {
         }
       },
     ],
+    [
+      "one with a link in the place of a branch's folder",
+      (stage, elsewhere) => {
+        renameSync(elsewhere, join(stage.folder, ".git"));
+        const heads = join(stage.folder, ".git/refs/heads");
+        renameSync(heads, elsewhere);
+        symlinkSync(elsewhere, heads);
+      },
+    ],
+    [
+      "one with objects that are links",
+      (stage, elsewhere) => {
+        renameSync(elsewhere, join(stage.folder, ".git"));
+        symlinkSync("/etc/hostname", join(stage.folder, ".git/objects/pack/pack-1.pack"));
+      },
+    ],
   ])("is refused where its .git was replaced by %s", async (_, replace) => {
     const stage = await Stage.begin();
     filtered(stage).set("filter.trap.clean", stage.trap).set("core.fsmonitor", stage.trap);

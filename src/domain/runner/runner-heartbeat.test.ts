@@ -1,7 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
-import { RunnerPhase as Phase, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import {
+  RunnerIsolation as Isolation,
+  RunnerPhase as Phase,
+  RunnerSchema,
+} from "#gen/service/v1/runner_pb.js";
 import { connectedRunner, inactiveRunner, isAvailable, registeredRunner } from "./runner-heartbeat.ts";
 
 const runner = (phase: Phase, message = "", version = "1") =>
@@ -53,6 +57,17 @@ test("a runner is shown as what it said, and as silent with what was known of it
     version: "3",
     message: "nothing was heard of the runner for 90 seconds",
   });
+});
+
+test("a runner is shown with the class of isolation that it said last", () => {
+  const said = { version: "3", systemDetails: "a barn" };
+  const registered = registeredRunner(runner(Phase.CREATED), { ...said, isolation: Isolation.BUBBLEWRAP }, 1);
+  expect(registered.status?.isolation).toBe(Isolation.BUBBLEWRAP);
+  for (const isolation of [undefined, Isolation.UNSPECIFIED, Isolation.BUBBLEWRAP])
+    expect(connectedRunner(registered, { ...(isolation !== undefined && { isolation }) }, 2)).toBe(undefined);
+  const changed = connectedRunner(registered, { isolation: Isolation.NONE }, 2);
+  expect(changed?.status?.isolation).toBe(Isolation.NONE);
+  expect(registeredRunner(runner(Phase.CREATED), said, 1).status?.isolation).toBe(undefined);
 });
 
 test("a runner takes work only while it is wanted active", () => {

@@ -16,6 +16,7 @@ import {
   utimes,
   writeFile,
 } from "node:fs/promises";
+import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { gitFolderOf, isFolder, objectFoldersIn } from "./git-folder.ts";
@@ -189,7 +190,7 @@ export async function copyRegular(from: string, to: string): Promise<void> {
     // Opened before it is looked at: a command that runs meanwhile could make it a link to a file of others.
     handle = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     if (!(await handle.stat()).isFile()) return;
-    await copyWithTime(process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : from, to);
+    await copyWithTime(platform() === "linux" ? `/proc/self/fd/${handle.fd}` : from, to);
   } catch (error) {
     if (handle) throw error;
   } finally {

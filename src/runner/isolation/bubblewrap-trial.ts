@@ -1,6 +1,6 @@
 import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { arch, platform, tmpdir } from "node:os";
 import { join } from "node:path";
 import { commandEnvironment, createCommandRunner } from "../process/command.ts";
 import { workspaceAt } from "../steps/workspace.ts";
@@ -24,10 +24,9 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: 
 export async function tryBubblewrap(
   options: TrialOptions,
 ): Promise<{ readonly parts: Parts } | { readonly problem: string }> {
-  if (process.platform !== "linux") return { problem: "it needs Linux" };
-  const architecture = ARCHITECTURES[process.arch];
-  if (architecture === undefined)
-    return { problem: `there is no filter of system calls for ${process.arch}` };
+  if (platform() !== "linux") return { problem: "it needs Linux" };
+  const architecture = ARCHITECTURES[arch()];
+  if (architecture === undefined) return { problem: `there is no filter of system calls for ${arch()}` };
   const found = findSandboxPrograms(options.programFolders ?? PROGRAM_FOLDERS);
   if ("problem" in found) return found;
   const parts: Parts = {

@@ -66,8 +66,8 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   const { programs, user, limits } = options;
   const etc = join(options.folder, "etc");
   await mkdir(options.folder, { recursive: true, mode: 0o700 });
-  const uid = user ?? process.getuid?.() ?? 0;
-  await makeEtcFolder(programs, etc, { uid, gid: user ?? process.getgid?.() ?? 0 });
+  const runner = await lstat(options.folder);
+  await makeEtcFolder(programs, etc, { uid: user ?? runner.uid, gid: user ?? runner.gid });
   const handOver = async (paths: readonly string[]) => {
     if (user === undefined || paths.length === 0) return;
     const command = ["-R", "-h", "-P", `${user}:${user}`, "--", ...paths];

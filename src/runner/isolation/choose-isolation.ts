@@ -58,7 +58,10 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   const user = isRoot ? choice.user : undefined;
   const tried = await tryBubblewrap({ ...choice, view, user });
   if ("parts" in tried) {
-    log.info({ isolation: "bubblewrap", user: user ?? process.getuid?.() }, "work is isolated by bubblewrap");
+    log.info(
+      { isolation: "bubblewrap", ...(user !== undefined && { user }) },
+      "work is isolated by bubblewrap",
+    );
     log.warn({ isolation: "bubblewrap" }, NETWORK);
     return { name: "bubblewrap", create: (context) => createBubblewrap({ ...tried.parts, ...context }) };
   }

@@ -1,6 +1,4 @@
 import { totalmem } from "node:os";
-import type { ISOLATION_SETTINGS } from "../../config/isolation-settings.ts";
-import type { Values } from "../../config/settings.ts";
 
 /** What isolated work may use of the machine. */
 export interface WorkLimits {
@@ -16,10 +14,20 @@ export interface WorkLimits {
   readonly freeDiskBytes: number;
 }
 
+/** The settings of an operator; sizes are in MiB. */
+export interface LimitSettings {
+  readonly isolationProcesses: number;
+  /** 0 for three quarters of the machine's. */
+  readonly isolationMemory: number;
+  readonly isolationDisk: number;
+  readonly isolationTmp: number;
+  readonly isolationFreeDisk: number;
+}
+
 const MIB = 2 ** 20;
 
 /** Returns the limits that an operator has set. */
-export function workLimitsOf(settings: Values<typeof ISOLATION_SETTINGS>): WorkLimits {
+export function workLimitsOf(settings: LimitSettings): WorkLimits {
   const { isolationProcesses, isolationMemory, isolationDisk, isolationTmp, isolationFreeDisk } = settings;
   return {
     processes: isolationProcesses,

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, realpath } from "node:fs/promises";
+import { platform } from "node:os";
 import { basename, dirname, isAbsolute, join, normalize, relative } from "node:path";
 import {
   type ReadTextFileRequest,
@@ -138,7 +139,7 @@ const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
 /** Returns the path of a name in an open folder, wherever that is by now. */
 function pathIn(folder: FileHandle, path: string, name: string): string {
-  return join(process.platform === "linux" ? `/proc/self/fd/${folder.fd}` : path, name);
+  return join(platform() === "linux" ? `/proc/self/fd/${folder.fd}` : path, name);
 }
 
 /** Returns the path without symbolic links; what does not exist yet is taken as it is. */
