@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../harness/server.ts";
-import { bare, bubblewrap, enter, isRoot, type Place, removeAll } from "./sandboxes.ts";
+import { bare, bubblewrap, closedFolder, enter, isRoot, type Place, removeAll } from "./sandboxes.ts";
 
 /**
  * What a work tries to reach. Each attempt ends with 0 when it has reached it. The same attempt without isolation
@@ -28,6 +28,15 @@ def call(*words):
     return libc.syscall(*[ctypes.c_long(w) if isinstance(w, int) else w for w in words])
 ${body}
 '`;
+/** Reaches the kernel's answer about a family of sockets, which it need not have. */
+const socketOf = (family: number) => `
+import socket
+try:
+    socket.socket(${family}, 1, 0)
+except PermissionError:
+    sys.exit(1)
+except OSError:
+    pass`;
 const x64 = process.arch === "x64";
 /** The numbers of system calls here, and on the other architecture that there is a filter for. */
 const number = (here: number, arm64: number) => (x64 ? here : arm64);
@@ -53,7 +62,7 @@ const ATTEMPTS: readonly Attempt[] = [
     means: "mounts",
     script: 'echo {} > "$BESIDE/complete.json"',
   },
-  { name: "the user's own home", means: "mounts", script: 'ls "$USERS_HOME"/.[a-z]*' },
+  { name: "the user's own home", means: "mounts", script: 'grep hidden "$USERS_FILE"' },
   { name: "users of the machine", means: "mounts", script: "grep -q daemon /etc/passwd" },
   { name: "password hashes", means: "mounts", script: "cat /etc/shadow", needsRoot: true },
   {
@@ -161,7 +170,12 @@ const ATTEMPTS: readonly Attempt[] = [
   {
     name: "the kernel's ciphers by a socket",
     means: "filter",
-    script: call("import socket\nsocket.socket(38, 5, 0)"),
+    script: call(socketOf(38)),
+  },
+  {
+    name: "the machine's hypervisor by a socket",
+    means: "filter",
+    script: call(socketOf(40)),
   },
   {
     name: "raw packets",
@@ -196,6 +210,8 @@ beforeAll(async () => {
   const others = temporaryFolder();
   mkdirSync(join(others, "tree"));
   writeFileSync(join(others, "tree/file"), "hidden\n");
+  const usersFile = join(closedFolder(), "file");
+  writeFileSync(usersFile, "hidden\n");
   const inSystem = isRoot ? "/usr/local/share/chartroom-escape-test" : "";
   if (isRoot) writeFileSync(inSystem, "hidden\n", { mode: 0o644 });
   const hidden = [data, ...(isRoot ? [inSystem] : [])];
@@ -213,7 +229,7 @@ beforeAll(async () => {
     OTHER: others,
     IN_SYSTEM: inSystem,
     MACHINES_TMP: others,
-    USERS_HOME: process.env.HOME ?? "/root",
+    USERS_FILE: usersFile,
     PID: String(other.pid),
     // As an expression that does not match itself.
     MARK: "mark-of-argumen[t]",

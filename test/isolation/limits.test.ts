@@ -37,23 +37,26 @@ function processesWith(word: string) {
   });
 }
 
+/** Arguments of `sleep` that no other process has. */
+const SECONDS = `${4711 + process.pid}.${Date.now() % 1000}`;
+
 const words = { folder: "", environment: { PATH: realPrograms.path } };
 
 test("everything that a command leaves behind ends with it, sessions of their own too", async () => {
   const { exit } = await place.sh(
-    "setsid sh -c 'setsid sleep 4711.1 & sleep 4711.1' & until pgrep -f 4711.1 | sed 1d | grep -q .; do sleep 0.01; done; exit 3",
+    `setsid sh -c 'setsid sleep ${SECONDS}1 & sleep ${SECONDS}1' & until pgrep -f ${SECONDS}1 | sed 1d | grep -q .; do sleep 0.01; done; exit 3`,
   );
   expect(exit).toBe(3);
-  expect(processesWith("4711.1")).toEqual([]);
+  expect(processesWith(`${SECONDS}1`)).toEqual([]);
 });
 
 test("a command that is stopped is asked first, and then ended with everything in its sandbox", async () => {
   for (const [script, expected] of [
     [
-      "trap 'echo bye; exit 4' TERM; echo up; sleep 4711.2 & wait",
+      `trap 'echo bye; exit 4' TERM; echo up; sleep ${SECONDS}2 & wait`,
       { exit: 4, timedOut: false, stopped: true },
     ],
-    ["setsid sleep 4711.2 & echo up; exec sleep 4711.2", { exit: 143, stopped: true }],
+    [`setsid sleep ${SECONDS}2 & echo up; exec sleep ${SECONDS}2`, { exit: 143, stopped: true }],
   ] as const) {
     const stop = new AbortController();
     const result = await place.run({
@@ -65,7 +68,7 @@ test("a command that is stopped is asked first, and then ended with everything i
       onOutput: () => stop.abort(),
     });
     expect(result).toMatchObject(expected);
-    expect(processesWith("4711.2")).toEqual([]);
+    expect(processesWith(`${SECONDS}2`)).toEqual([]);
   }
 });
 
@@ -74,19 +77,19 @@ test("a command ends when its runner is killed", async () => {
   const script = `
     import { bubblewrap, enter } from ${JSON.stringify(join(import.meta.dirname, "sandboxes.ts"))};
     const place = await enter(await bubblewrap());
-    await place.sh("setsid sleep 4711.3 & sleep 4711.3");`;
+    await place.sh("setsid sleep ${SECONDS}3 & sleep ${SECONDS}3");`;
   const file = join(folder, "runner.ts");
   writeFileSync(file, script);
   const running = runProgram("bash", ["-c", `${process.execPath} ${file} & echo $! > ${folder}/id; wait`]);
   await until(
-    () => processesWith("4711.3").filter(({ isInside }) => isInside),
+    () => processesWith(`${SECONDS}3`).filter(({ isInside }) => isInside),
     (found) => found.length >= 2,
   );
   process.kill(Number(readFileSync(join(folder, "id"), "utf8")), "SIGKILL");
   await running;
   expect(
     await until(
-      () => processesWith("4711.3"),
+      () => processesWith(`${SECONDS}3`),
       (found) => found.length === 0,
     ),
   ).toEqual([]);
@@ -97,12 +100,12 @@ test("no process of the work is root's, or the runner's user's where that is roo
   const running = place.run({
     ...words,
     program: "sleep",
-    args: ["4711.4"],
+    args: [`${SECONDS}4`],
     folder: place.workspace.tree,
     signal: stop.signal,
   });
   const inside = await until(
-    () => processesWith("4711.4").filter((each) => each.isInside),
+    () => processesWith(`${SECONDS}4`).filter((each) => each.isInside),
     (found) => found.length > 1,
   );
   const user = String(WORK_USER ?? process.getuid?.());
@@ -148,11 +151,11 @@ test("no descriptor of the runner's start reaches the work", async () => {
   writeFileSync(join(folder, "key"), "hidden\n");
   const script = `
     import { bare, bubblewrap, enter, removeAll } from ${JSON.stringify(join(import.meta.dirname, "sandboxes.ts"))};
-    const seen = async (isolation) => (await (await enter(isolation)).sh("cat <&9; ls -l /proc/self/fd")).text;
+    const seen = async (isolation) => (await (await enter(isolation)).sh("cat /proc/self/fd/77")).text;
     console.log(JSON.stringify([await seen(bare), await seen(await bubblewrap())]));
     removeAll();`;
   writeFileSync(join(folder, "runner.ts"), script);
-  const start = `exec ${process.execPath} ${folder}/runner.ts 9< ${folder}/key`;
+  const start = `exec ${process.execPath} ${folder}/runner.ts 77< ${folder}/key`;
   const { stdout } = await runProgram("bash", ["-c", start]);
   const [open, kept] = JSON.parse(stdout) as [string, string];
   // The shell itself gives them on where nothing closes them.

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -96,7 +95,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
               programs: options.sandboxPrograms,
               user,
               folder: options.folder,
-              mountsFile: join(workspace.folder, `mounts-${randomUUID()}`),
+              mountsFolder: workspace.folder,
               sources: sourcesOf(parts),
             });
       const run = createCommandRunner(options.signalGroup, {

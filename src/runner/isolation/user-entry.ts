@@ -1,4 +1,5 @@
-import { chmod, lstat, mkdir, writeFile } from "node:fs/promises";
+import { createHash, randomUUID } from "node:crypto";
+import { chmod, lstat, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxPrograms } from "./bubblewrap.ts";
 
@@ -15,8 +16,8 @@ export interface UserEntryOptions {
   readonly user: number;
   /** The folder for files that all sandboxes share. */
   readonly folder: string;
-  /** The file for what is mounted, which is written. */
-  readonly mountsFile: string;
+  /** The folder for the list of what is mounted. */
+  readonly mountsFolder: string;
   /** The paths that bubblewrap mounts. */
   readonly sources: readonly string[];
 }
@@ -29,7 +30,7 @@ export interface UserEntryOptions {
  * the runner on to one of another user.
  */
 export async function prepareUserEntry(options: UserEntryOptions): Promise<UserEntry> {
-  const { programs, user, folder, mountsFile, sources } = options;
+  const { programs, user, folder, mountsFolder, sources } = options;
   const { unshare, mount, setpriv } = programs;
   const targets = join(folder, "targets");
   const names = await Promise.all(sources.map((source, index) => makeTarget(targets, source, index)));
@@ -37,7 +38,12 @@ export async function prepareUserEntry(options: UserEntryOptions): Promise<UserE
   const lines = sources.map((source, index) => line(source, join(targets, names[index] ?? ""), "bind"));
   // Last, since sources may be in the machine's /tmp.
   const text = [...lines, line(targets, "/tmp", "rbind")].join("");
-  await writeFile(mountsFile, text, { mode: 0o600 });
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const mountsFile = join(mountsFolder, `mounts-${digest}`);
+  // Atomically: another command of the same work may read it now.
+  const draft = `${mountsFile}.${randomUUID()}`;
+  await writeFile(draft, text, { mode: 0o600 });
+  await rename(draft, mountsFile);
   const found = new Map(sources.map((source, index) => [source, `/tmp/${names[index]}`]));
   return {
     prefix: [
