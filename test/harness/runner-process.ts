@@ -105,7 +105,7 @@ export async function startHostedRunner(
   { stateDir = join(temporaryFolder(), "runner"), args = [], env = {} }: HostedRunnerOptions = {},
 ): Promise<HostedRunner> {
   const logFile = join(temporaryFolder(), "log");
-  const variables = { PATH: process.env.PATH, ...env };
+  const variables = { PATH: process.env.PATH, ...NO_ISOLATION, ...env };
   const service = await hostService(runnerArguments(server, stateDir, args), variables, logFile);
   const runner: HostedRunner = {
     ...observed(stateDir, () => service.output + readFileSync(logFile, "utf8")),
