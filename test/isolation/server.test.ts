@@ -48,6 +48,24 @@ describe("the runner beside a server", () => {
     expect(logs[1]).toContain(`${keyFile}: No such file`);
   });
 
+  test("commits and pushes what steps have changed, and they go on from there", async () => {
+    const proposal = { title: "Two", description: "", branch: "topic", draft: false };
+    const run = await startExecution(server, {
+      repository: () => repository.url,
+      steps: [
+        task("echo two > b.txt"),
+        { pullRequest: proposal },
+        task(
+          "git log --format=%s -1; echo three > c.txt; git add -A; git commit -qm three; git log --format=%s -1",
+        ),
+      ],
+    });
+    await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
+    const [action] = await run.actions();
+    expect(await readLog(server, action.id, { stepIndex: 2 })).toBe("Two\nthree\n");
+    expect(repository.list("topic")).toEqual(["a.txt", "b.txt"]);
+  });
+
   test("says at its start what keeps work in, and that the network is open", () => {
     const messages = server.log().map(({ msg }) => msg);
     expect(messages).toContain("work is isolated by bubblewrap");

@@ -21,8 +21,8 @@ import { withDiskLimits } from "./disk-watch.ts";
 import { makeEtcFolder } from "./etc-folder.ts";
 import type { Isolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
-import { sandboxProcess } from "./sandbox-process.ts";
 import { findProgram } from "./sandbox-program.ts";
+import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
 
@@ -120,7 +120,7 @@ function encloseIn(parts: SandboxParts, entry: UserEntry, options: BubblewrapOpt
     ];
     const sandbox = [sandboxPrograms.bwrap, "--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
     const [first = "", ...args] = [...entry.prefix, ...sandbox];
-    return sandboxProcess({
+    return sandboxedCommand({
       ...options,
       program: first,
       args,

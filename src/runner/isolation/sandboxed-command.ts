@@ -20,7 +20,7 @@ function nothing(): number {
 /** Time in which the processes of a sandbox are gone once it has ended: the system kills them. */
 const MAX_GONE_MS = 10_000;
 
-export interface SandboxProcessOptions {
+export interface SandboxedCommandOptions {
   readonly program: string;
   readonly args: readonly string[];
   /** The arguments that bubblewrap reads from a descriptor: they hold secrets, and other users see those of a program. */
@@ -32,7 +32,7 @@ export interface SandboxProcessOptions {
 }
 
 /** Returns a command in a sandbox of bubblewrap. */
-export function sandboxProcess(options: SandboxProcessOptions): Enclosure {
+export function sandboxedCommand(options: SandboxedCommandOptions): Enclosure {
   const { program, args, hiddenArgs, filterFile, inheritedDescriptors, signalGroup } = options;
   const filter = openSync(filterFile, "r");
   const descriptors: ("pipe" | "ignore" | number)[] = ["pipe", filter, "pipe"];
