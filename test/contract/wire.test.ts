@@ -165,6 +165,7 @@ const OWN_TYPES = [
   "RepositoryChanges",
   "RetryFailedActionsRequest",
   "RetryFailedActionsResponse",
+  "RunnerIsolation",
   "StreamActionLogsRequest",
   "StreamActionLogsResponse",
   "ToolKind",
