@@ -3,6 +3,7 @@ import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work
 import { EnvironmentWorkService as EnvironmentWorkContract } from "#gen/runner/v1/environment_work_service_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService as AccountContract } from "#gen/service/v1/account_service_pb.js";
+import { AgentReviewService as AgentReviewContract } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalService as ApprovalContract } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
@@ -29,6 +30,7 @@ import { UserService } from "./services/access/user-service.ts";
 import { handlerOf } from "./services/access/work-handlers.ts";
 import { AgentService } from "./services/agent/agent-service.ts";
 import { runsInEnvironment as runs } from "./services/agent/reading/runs-in-environment.ts";
+import { AgentReviewService } from "./services/agent/review/agent-review-service.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
 import { ApprovalService } from "./services/approval/approval-service.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";
@@ -47,6 +49,7 @@ export function implementations(
 ): readonly ServiceImplSpec[] {
   return [
     implement(AccountContract, new AccountService(deps)),
+    implement(AgentReviewContract, new AgentReviewService(deps)),
     implement(AgentContract, new AgentService(deps)),
     implement(ApprovalContract, new ApprovalService(deps)),
     implement(EnvironmentContract, new EnvironmentService({ ...deps, runs })),

@@ -3,6 +3,7 @@ import { AgentWorkService } from "#gen/runner/v1/agent_work_service_pb.js";
 import { EnvironmentWorkService } from "#gen/runner/v1/environment_work_service_pb.js";
 import { WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AccountService } from "#gen/service/v1/account_service_pb.js";
+import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
@@ -21,6 +22,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 /** The contract: every service that the server offers to clients. */
 export const CONTRACT: readonly DescService[] = [
   AccountService,
+  AgentReviewService,
   AgentService,
   ApprovalService,
   EnvironmentService,

@@ -21,6 +21,9 @@ export const PULL_REQUESTS_LEVEL = 2;
 /** Runners say what keeps their work in. */
 export const RUNNER_ISOLATION_LEVEL = 2;
 
+/** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
+export const AGENT_REVIEWS_LEVEL = 2;
+
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
  * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.

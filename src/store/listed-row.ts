@@ -22,6 +22,7 @@ export interface BodyRow {
 type BodyTable =
   | "agent"
   | "agent_execution"
+  | "agent_review_draft"
   | "approval"
   | "environment"
   | "environment_class"

@@ -5,6 +5,7 @@ import type {
   AgentInputTable,
   AgentInterestTable,
   AgentOutputTable,
+  AgentReviewDraftTable,
   AgentTable,
 } from "./agent/agent-schema.ts";
 import type { ApprovalDeciderTable, ApprovalTable } from "./approval/approval-schema.ts";
@@ -117,6 +118,7 @@ export interface Schema {
   agent_input_image: AgentInputImageTable;
   agent_output: AgentOutputTable;
   agent_interest: AgentInterestTable;
+  agent_review_draft: AgentReviewDraftTable;
   approval: ApprovalTable;
   approval_decider: ApprovalDeciderTable;
   audit_log: AuditLogTable;

@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { AgentReview } from "./agent_review_pb.js";
 import type { Subject } from "./identity_pb.js";
 import type { ApprovalOutcome } from "./approval_pb.js";
 
@@ -314,6 +315,15 @@ export declare type UserInputBlock_Input = Message<"service.v1.UserInputBlock.In
      */
     value: UserInputBlock_ImageInput;
     case: "image";
+  } | {
+    /**
+     * A review of what the run has changed. At most one in a message. Runners
+     * get it after texts that say the same in words.
+     *
+     * @generated from field: service.v1.AgentReview review = 1000;
+     */
+    value: AgentReview;
+    case: "review";
   } | { case: undefined; value?: undefined };
 };
 

@@ -408,6 +408,15 @@ export enum ErrorReason {
   APPROVAL_CHANGED = 55,
 
   /**
+   * The draft has changed since the revision that the request names: read it again
+   * before you change or send it. Code aborted. Metadata: `revision`, the present
+   * one.
+   *
+   * @generated from enum value: ERROR_REASON_DRAFT_CHANGED = 57;
+   */
+  DRAFT_CHANGED = 57,
+
+  /**
    * Another resource has the value, which must be unique. Code already_exists.
    * Metadata: `resource`, the kind of both; `field`, the path of the value.
    *

@@ -3,6 +3,7 @@ import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
 const STARTED = "agent runs that the caller started";
 const STARTED_OR_ASSIGNED = `${STARTED}; a runner's: the agent runs on it`;
 const SHARED = "what the organization's conversation sharing policy opens to the caller";
+const AUTHORS = "drafts of the caller itself";
 const APPROVALS =
   "approvals of agent runs that the caller may read, those that name it as a decider, and those of steps of workflows";
 
@@ -53,6 +54,33 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     condition: SHARED,
   },
   "AgentService/ListAgentInputs": { permission: "list_agent_inputs", grants: MEMBERS, condition: SHARED },
+  "AgentReviewService/ListAgentReviews": {
+    permission: "list_agent_reviews",
+    grants: MEMBERS,
+    condition: SHARED,
+  },
+  "AgentReviewService/CreateAgentReviewDraft": {
+    permission: "create_agent_review_draft",
+    grants: CREATORS,
+    own: STARTED,
+  },
+  "AgentReviewService/UpdateAgentReviewDraft": {
+    permission: "update_agent_review_draft",
+    grants: CREATORS,
+    own: STARTED,
+    condition: AUTHORS,
+  },
+  "AgentReviewService/ListAgentReviewDrafts": {
+    permission: "list_agent_review_drafts",
+    grants: CREATORS,
+    own: STARTED,
+    condition: AUTHORS,
+  },
+  "AgentReviewService/DeleteAgentReviewDraft": {
+    permission: "delete_agent_review_draft",
+    grants: MEMBERS,
+    condition: AUTHORS,
+  },
   "ApprovalService/ListApprovals": {
     permission: "list_approvals",
     grants: MEMBERS,

@@ -12,6 +12,7 @@ import type {
 } from "#gen/service/v1/service_account_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { newServiceAccount } from "../../domain/identity/service-account.ts";
+import { removeReviewDraftsOf } from "../../store/agent/agent-review-draft.ts";
 import {
   findServiceAccount,
   insertServiceAccount,
@@ -64,6 +65,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       }
       await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       await removeSecretsOf(tx, caller, serviceAccountId);
+      await removeReviewDraftsOf(tx, caller, serviceAccountId);
       const failure = {
         reason: AgentExecutionFailureReason.SERVICE,
         message: "its service account was deleted",

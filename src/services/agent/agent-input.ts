@@ -41,6 +41,7 @@ import { handleControlInput } from "./agent-control-input.ts";
 import { queueInput, readQueue } from "./agent-queue.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 import { runnerOf } from "./reading/agent-reading.ts";
+import { acceptReview } from "./review/sent-review.ts";
 
 /** The context in which an input is accepted. */
 interface InputContext {
@@ -154,7 +155,8 @@ async function acceptUserInput(context: InputContext, sent: UserInputBlock): Pro
   const { tx, caller, stored } = context;
   requireQueueSpace(await readQueue(tx, stored));
   const keepsMetadata = caller.role === "runner";
-  const message = acceptedMessage(sent, { id: tx.newId(), now: tx.now, keepsMetadata });
+  const accepted = await acceptReview(tx, caller, stored, sent);
+  const message = acceptedMessage(accepted, { id: tx.newId(), now: tx.now, keepsMetadata });
   await endUserMessageInterests(tx, caller, stored);
   await enqueue(context, message.id, { case: "userInput", value: message });
 }

@@ -1,6 +1,6 @@
 import { type AgentInput, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import type { ListedRow } from "../../domain/page.ts";
-import { checkDeadline } from "../expressions.ts";
+import { checkDeadline, contains } from "../expressions.ts";
 import { firstOfFew } from "../first-rows.ts";
 import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
@@ -24,12 +24,38 @@ export async function findInputPage(
   { includePast, after, limit }: InputQuery,
 ): Promise<ListedRow<AgentInput>[]> {
   const key = includePast ? "number" : "place";
-  let query = builderOf(db)
+  const query = inputsOf(db, executionId);
+  const listed = includePast ? query : query.where("receipt", "=", Receipt.QUEUED);
+  return inputRows(db, executionId, listed, key, { after, limit });
+}
+
+/** Returns the inputs of an execution that carry a review, in the order of their arrival. */
+export async function findReviewPage(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  after: number | undefined,
+  limit: number,
+): Promise<ListedRow<AgentInput>[]> {
+  // A name of the stored JSON: in a text the quotation marks have escapes.
+  const reviews = inputsOf(db, executionId).where(contains("agent_input.body", '"review":'));
+  return inputRows(db, executionId, reviews, "number", { after, limit });
+}
+
+function inputsOf(db: Reader, executionId: Handle<"agent_execution">) {
+  return builderOf(db)
     .selectFrom("agent_input")
     .select(["input_id", "number", "place", "receipt", ...textColumns("agent_input.body")])
     .where(checkDeadline())
     .where("execution_id", "=", executionId);
-  if (!includePast) query = query.where("receipt", "=", Receipt.QUEUED);
+}
+
+async function inputRows(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  query: ReturnType<typeof inputsOf>,
+  key: "number" | "place",
+  { after, limit }: Pick<InputQuery, "after" | "limit">,
+): Promise<ListedRow<AgentInput>[]> {
   const order = {
     columns: [`agent_input.${key}`],
     direction: "asc",

@@ -127,3 +127,16 @@ export interface AgentInterestTable {
   /** Empty for any phase. */
   environment_phase: string | null;
 }
+
+/** Drafts of reviews of what executions have changed. */
+export interface AgentReviewDraftTable {
+  id: string;
+  organization_id: string;
+  execution_id: string;
+  /** Id of the only subject that sees it. */
+  author_id: string;
+  /** Principal by number. */
+  author_principal: number;
+  /** AgentReviewDraft. */
+  body: string;
+}

@@ -14,7 +14,7 @@ import { listedRow, textColumns } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
-import type { EnvironmentChangesTable } from "./environment-schema.ts";
+import type { EnvironmentChangesTable, EnvironmentFileDiffTable } from "./environment-schema.ts";
 
 /** A diff against one base, whose files are rows of their own. */
 export interface StoredDiff {
@@ -231,6 +231,26 @@ const selectFileDiff = prepared<{ environmentId: string; base: number; place: nu
       .where("base", "=", base)
       .where("place", "=", place),
 );
+
+const selectDiffTexts = prepared<Key, DiffText>((db, { environmentId, organizationId }) =>
+  db
+    .selectFrom("environment_file_diff")
+    .select(["base", "body"])
+    .where("environment_id", "=", environmentId)
+    .where(unindexed("environment_file_diff.organization_id"), "=", organizationId),
+);
+
+/** A file of a diff: DiffBase by number, and the text of EnvironmentFileDiff. */
+export type DiffText = Pick<EnvironmentFileDiffTable, "base" | "body">;
+
+/** Returns the files of all diffs of an environment, which are at most 4 MiB. */
+export function findDiffTexts(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<DiffText[]> {
+  return selectDiffTexts(db, { environmentId, organizationId });
+}
 
 const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationId }) =>
   db

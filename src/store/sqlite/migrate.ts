@@ -36,6 +36,7 @@ import * as thirtyFourth from "./migrations/0034-agent-slots.ts";
 import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import * as thirtySeventh from "./migrations/0037-environment-question.ts";
 import * as thirtyEighth from "./migrations/0038-pull-request.ts";
+import * as thirtyNinth from "./migrations/0039-agent-review-draft.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
@@ -100,6 +101,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtySixth,
   thirtySeventh,
   thirtyEighth,
+  thirtyNinth,
   fortySecond,
   fortyThird,
 ];

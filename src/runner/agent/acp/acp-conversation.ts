@@ -214,6 +214,7 @@ export class AcpConversation {
     const abilities = {
       capabilities: capabilities.promptCapabilities ?? {},
       commands: this.#services.commands,
+      resolve: (path: string) => this.#services.resolve(path),
     };
     const prompt = await promptOf(input, abilities, state.storeImage);
     await this.#choose(

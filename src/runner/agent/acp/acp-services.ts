@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type {
   ClientApp,
   CreateTerminalRequest,
@@ -63,6 +64,14 @@ export class AcpServices {
       terminalOutput: (id) => this.#terminals.outputOf(id),
       sessionNumber: () => this.#session?.number ?? 1,
     };
+  }
+
+  /**
+   * Returns the real path of a file of the workspace by its path there.
+   * @throws RequestError for one that leads out of it
+   */
+  async resolve(path: string): Promise<string> {
+    return this.#files.resolve(join(await this.#files.tree, path));
   }
 
   serve(app: ClientApp): ClientApp {

@@ -32,6 +32,7 @@ import { recordHeartbeat } from "../../runner/heartbeat.ts";
 import { type LeaseDependencies, requireLease, writeUnderLease } from "../../runner/held-lease.ts";
 import type { LeaseStreams } from "../../runner/lease-streams.ts";
 import { readQueue, reorderQueue } from "../agent-queue.ts";
+import { fillReview, reviewOf } from "../review/sent-review.ts";
 
 /**
  * Streams the inputs of an agent execution to the runner that holds its lease: first
@@ -79,7 +80,7 @@ export async function* streamInputs(
         continue;
       }
       for (let unseen = await findUnseenInput(store.reader, executionId, sent); unseen; ) {
-        yield await toDelivery(store.reader, executionId, unseen);
+        yield await toDelivery(store.reader, caller, executionId, unseen);
         sent = unseen.place;
         unseen = await findUnseenInput(store.reader, executionId, sent);
       }
@@ -156,10 +157,15 @@ async function resolveTurn(tx: WriteTransaction, executionId: Handle<"agent_exec
 
 async function toDelivery(
   db: Reader,
+  scope: Scope,
   executionId: Handle<"agent_execution">,
   { input, steer, turn }: StoredInput,
 ): Promise<StreamInputsResponse> {
   await fillImages(db, executionId, input, yieldToEventLoop);
+  if (reviewOf(input)) {
+    const { environmentId = "" } = (await findAgentExecution(db, scope, executionId)) ?? {};
+    await fillReview(db, scope, environmentId, input);
+  }
   const { turnOptions, extAgentSettings } = turn;
   return create(StreamInputsResponseSchema, {
     input,

@@ -1,0 +1,157 @@
+import { create } from "@bufbuild/protobuf";
+import type { UserInputBlock } from "#gen/service/v1/agent_pb.js";
+import {
+  type AgentReview,
+  AgentReviewSchema,
+  type AgentReviewComment as Comment,
+  AgentReviewCommentSchema as CommentSchema,
+  type AgentReviewDraft as Draft,
+  type AgentReviewComment_Quote as Quote,
+  AgentReviewComment_QuoteSchema as QuoteSchema,
+} from "#gen/service/v1/agent_review_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { requireNoDeceptiveText } from "../../deceptive-text.ts";
+import { diffBaseOf } from "../../environment/environment-changes.ts";
+import { DomainError, phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { isOnPresentDiff, type PresentDiffs, quoteOf } from "./comment-place.ts";
+import { keptLine, sideOf } from "./diff-lines.ts";
+
+/** The most drafts that somebody may have for one run (contract, CreateAgentReviewDraft). */
+export const MAX_DRAFTS = 10;
+
+/** What somebody says about changes, in a draft or in a review. */
+export type ReviewContent = Pick<AgentReview, "summary" | "comments">;
+
+/**
+ * Requires that every server that may deliver an input knows reviews.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
+export function requireReviewsKnown(areKnown: boolean): void {
+  if (areKnown) return;
+  const message = "reviews can be sent once every server runs this release";
+  throw phaseUnsuitable("installation", "UPGRADING", message);
+}
+
+/**
+ * Returns the review in a message, and its place among the inputs; undefined for none.
+ * @throws DomainError VALUE_UNUSABLE for a second one
+ */
+export function reviewIn({
+  inputs,
+}: Pick<UserInputBlock, "inputs">): { index: number; review: AgentReview } | undefined {
+  const found = inputs.flatMap(({ input }, index) =>
+    input.case === "review" ? [{ index, review: input.value }] : [],
+  );
+  const [first, second] = found;
+  if (!second) return first;
+  const field = `userInput.inputs[${second.index}].review`;
+  throw valueUnusable(field, `${field} is the second review of the message: send one, with all comments`);
+}
+
+/**
+ * Returns comments as they are stored: with the lines that they are on.
+ * @param before comments that have their lines already
+ * @param path the JSON path of what has them, such as `userInput.inputs[0].review`; empty for the request
+ * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for lines that the diff does not show
+ */
+export function keptContent(
+  { summary, comments }: ReviewContent,
+  diffs: PresentDiffs,
+  { before = [], path = "" }: { readonly before?: readonly Comment[]; readonly path?: string },
+): ReviewContent {
+  const prefix = path === "" ? "" : `${path}.`;
+  requireNoDeceptiveText(summary, `${prefix}summary`);
+  const kept = comments.map((comment, index) => {
+    const field = `${prefix}comments[${index}]`;
+    requireNoDeceptiveText(comment.text, `${field}.text`);
+    const quote = requireQuote(comment, diffs, before, field);
+    const { path: file, firstLine, lastLine, digest, text } = comment;
+    return create(CommentSchema, {
+      path: file,
+      side: sideOf(comment.side),
+      firstLine,
+      lastLine,
+      base: diffBaseOf(comment.base),
+      digest,
+      text,
+      ...(quote && { quote }),
+    });
+  });
+  return { summary, comments: kept };
+}
+
+/** @throws DomainError VALUE_UNUSABLE for lines that the diff does not show */
+function requireQuote(
+  comment: Comment,
+  diffs: PresentDiffs,
+  before: readonly Comment[],
+  field: string,
+): Quote | undefined {
+  if (isOnPresentDiff(comment, diffs)) {
+    const quote = quoteOf(comment, diffs);
+    if (quote) return quote;
+    throw valueUnusable(
+      field,
+      `${field} is on lines that the diff with its digest does not show in that file`,
+    );
+  }
+  const known = before.find((each) => isSamePlace(each, comment))?.quote;
+  if (known) return known;
+  const { quote } = comment;
+  if (!quote || quote.lines.length === 0) return undefined;
+  const count = comment.lastLine - comment.firstLine + 1;
+  if (quote.lines.length !== count) {
+    const lines = `${field}.quote.lines`;
+    throw valueUnusable(lines, `${lines} has ${quote.lines.length} lines, and the comment is on ${count}`);
+  }
+  return create(QuoteSchema, {
+    lines: quote.lines.map(keptLine),
+    before: quote.before.map(keptLine),
+    after: quote.after.map(keptLine),
+    oldPath: quote.oldPath,
+  });
+}
+
+function isSamePlace(one: Comment, other: Comment): boolean {
+  return (
+    one.path === other.path &&
+    sideOf(one.side) === sideOf(other.side) &&
+    one.firstLine === other.firstLine &&
+    one.lastLine === other.lastLine &&
+    diffBaseOf(one.base) === diffBaseOf(other.base) &&
+    one.digest === other.digest
+  );
+}
+
+/**
+ * Returns the review that a draft becomes when it is sent.
+ * @param revision the one that the sender has seen
+ * @throws DomainError DRAFT_CHANGED; VALUE_UNUSABLE for an empty draft
+ */
+export function reviewOfDraft(draft: Draft, revision: bigint, field: string): AgentReview {
+  requireDraftRevision(draft, revision);
+  const { summary, comments } = draft;
+  if (summary === "" && comments.length === 0)
+    throw valueUnusable(`${field}.draftId`, `${field}.draftId names a draft without a summary and comments`);
+  return create(AgentReviewSchema, { summary, comments });
+}
+
+/** @throws DomainError DRAFT_CHANGED when the draft has another revision */
+export function requireDraftRevision({ revision: present }: Pick<Draft, "revision">, revision: bigint): void {
+  if (present === revision) return;
+  throw new DomainError(
+    ErrorReason.DRAFT_CHANGED,
+    `the draft has changed and is at revision ${present}: read it with ListAgentReviewDrafts and try again`,
+    { revision: String(present) },
+  );
+}
+
+/** @throws DomainError LIMIT_REACHED when somebody has as many drafts for a run as there may be */
+export function requireDraftSpace(count: number): void {
+  if (count < MAX_DRAFTS) return;
+  throw new DomainError(
+    ErrorReason.LIMIT_REACHED,
+    `you have ${MAX_DRAFTS} drafts of reviews for the agent run: send or delete one`,
+    { resource: "agent review draft", measure: "count", limit: String(MAX_DRAFTS) },
+  );
+}
