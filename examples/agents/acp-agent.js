@@ -9,12 +9,15 @@
  *
  *     echo WORDS       answers the words
  *     count            answers how many messages its session has got, also those of earlier processes
- *     write PATH WORDS has the runner write a file of the repository, by its path there
+ *     write PATH WORDS has the runner write a file of the repository, by its path there, " / " between its lines
  *     read PATH        has the runner read one, and answers what is in it
  *     run COMMAND      has the runner execute a command, and answers what it printed
  *     ask WORDS        asks whether it may execute something, and answers what it was told
  *     question WORDS   asks a person, and answers the answer
+ *     links            answers what the message links to
  *     slow NUMBER      works in so many steps of a fifth of a second
+ *
+ * Of a review it obeys the lines that are commands, and passes over the others.
  */
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -45,7 +48,7 @@ const app = agent({ name: "acp-example" })
     const lines = prompt.flatMap((part) => (part.type === "text" ? part.text.split("\n") : []));
     for (const line of lines) {
       try {
-        await obey(line, { client, sessionId, signal });
+        await obey(line, { client, sessionId, signal, prompt });
       } catch (error) {
         if (!signal.aborted) await say(client, sessionId, `${line}: ${error.message}\n`);
       }
@@ -62,7 +65,7 @@ const say = (client, sessionId, text) =>
     update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } },
   });
 
-async function obey(line, { client, sessionId, signal }) {
+async function obey(line, { client, sessionId, signal, prompt }) {
   const [, command = "", words = ""] = /^(\S*) ?(.*)$/.exec(line) ?? [];
   const answer = (text) => say(client, sessionId, `${text}\n`);
   const request = (method, params) => client.request(method, { sessionId, ...params });
@@ -75,7 +78,10 @@ async function obey(line, { client, sessionId, signal }) {
       return answer(readFileSync(historyOf(sessionId), "utf8").split("\n").length - 1);
     case "write": {
       const [, path = "", content = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
-      return request("fs/write_text_file", { path: join(process.cwd(), path), content: `${content}\n` });
+      return request("fs/write_text_file", {
+        path: join(process.cwd(), path),
+        content: `${content.replaceAll(" / ", "\n")}\n`,
+      });
     }
     case "read": {
       const { content } = await request("fs/read_text_file", { path: join(process.cwd(), words) });
@@ -108,6 +114,11 @@ async function obey(line, { client, sessionId, signal }) {
       const told = await request("elicitation/create", { mode: "form", message: words, requestedSchema });
       return answer(told.content?.answer ?? told.action);
     }
+    case "links":
+      for (const { type, uri, name, description } of prompt) {
+        if (type === "resource_link") await answer(`${name} at ${uri}: ${description}`);
+      }
+      return;
     case "slow":
       for (let step = 1; step <= Number(words); step++) {
         await answer(`step ${step}`);
@@ -115,6 +126,7 @@ async function obey(line, { client, sessionId, signal }) {
       }
       return;
     default:
+      if (prompt[0]?.text?.startsWith("Review of your changes")) return;
       return answer(`there is no command ${command}`);
   }
 }

@@ -11,6 +11,9 @@
  *     echo WORDS         answers the words
  *     count              answers how many messages it has got since it was started
  *     edit PATH WORDS    adds a line to a file of the repository
+ *     write PATH WORDS   puts the words in place of what is in a file, " / " between its lines
+ *     move PATH PATH     gives a file another path
+ *     remove PATH        removes a file
  *     tool NAME WORDS    asks for a tool
  *     ask NAME KIND WORDS  asks whether it may use a tool of the kind for the words, and answers what it was told
  *     question NAME WORDS  asks a person, and answers the answer
@@ -27,11 +30,21 @@
  *     leave              ends its program after the turn
  *     fail WORDS         complains and ends with an error
  *
+ * Of a review it obeys the lines that are commands, and passes over the others.
+ *
  * With the path of a file as its argument it adds a line to that file for
  * everything that it gets, before it confirms it.
  */
 
-import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -122,6 +135,16 @@ async function obey(line, message) {
       return text(count);
     case "edit":
       return edit(words);
+    case "write": {
+      const [, path = "", content = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
+      return writeFileSync(path, `${content.replaceAll(" / ", "\n")}\n`);
+    }
+    case "move": {
+      const [from, to] = words.split(" ");
+      return renameSync(from, to);
+    }
+    case "remove":
+      return rmSync(words);
     case "tool":
       return tool(words);
     case "ask":
@@ -154,6 +177,7 @@ async function obey(line, message) {
       process.stderr.write(`${words}\n`);
       return process.exit(1);
     default:
+      if (wordsOf(message).startsWith("Review of your changes")) return undefined;
       return say({ type: "error", message: `there is no command ${command}` });
   }
 }

@@ -132,6 +132,11 @@ const WORKFLOWS = [
 
 // What agents need around them.
 const AGENTS = [
+  "AgentReviewService/CreateAgentReviewDraft",
+  "AgentReviewService/DeleteAgentReviewDraft",
+  "AgentReviewService/ListAgentReviewDrafts",
+  "AgentReviewService/ListAgentReviews",
+  "AgentReviewService/UpdateAgentReviewDraft",
   "AgentService/DeleteAgentExecution",
   "AgentService/ForkAgentExecution",
   "AgentService/GetAgentExecution",

@@ -1,6 +1,7 @@
 import { digestOf } from "../../src/store/approval/approval.ts";
 import { built, type Ids, type Operation, page, within } from "./operation.ts";
 import { ASKED, type World } from "./world.ts";
+import { commentOn } from "./world-work.ts";
 
 const leased = (world: World) => ({ leaseId: world.agentLease, fence: "1" });
 const leasedAction = (world: World) => ({ leaseId: world.actionLease, fence: "1" });
@@ -15,6 +16,10 @@ const CODE_CONTEXT: Ids = within("codeContext", {
   environmentId: "environment",
   "contextUrl.environmentClassId": "environmentClass",
 });
+const REVIEWED: Ids = { agentExecutionId: "heldAgentExecution" };
+const DRAFT: Ids = { draftId: "reviewDraft" };
+const REVIEW_DRAFT: Ids = { "userInput.inputs[].review.draftId": "reviewDraft" };
+const reviewed = (world: World) => ({ agentExecutionId: world.heldAgentExecution });
 const run = (world: World) => ({ agentExecutionId: world.agentExecution });
 const approval = (world: World) => ({ approvalId: world.approval });
 const endedRun = (world: World) => ({ agentExecutionId: world.endedAgentExecution });
@@ -47,6 +52,7 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       workflowActionId: "workflowAction",
       resumeFrom: "endedAgentExecution",
       ...CODE_CONTEXT,
+      ...REVIEW_DRAFT,
     },
   ),
   "AgentService/ForkAgentExecution": built(
@@ -56,11 +62,11 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
       userInput: { id: "first", inputs: [{ text: { content: "try it otherwise" } }] },
       turnOptions: { modes: ["AGENT_MODE_SPEC"] },
     }),
-    { agentExecutionId: "heldAgentExecution" },
+    { agentExecutionId: "heldAgentExecution", ...REVIEW_DRAFT },
   ),
   "AgentService/SendToAgentExecution": built(
     (world) => ({ ...run(world), userInput: { inputs: [{ text: { content: "go on" } }] } }),
-    RUN,
+    { ...RUN, ...REVIEW_DRAFT },
   ),
   "AgentService/GetAgentExecution": built(run, RUN),
   "AgentService/ListAgentExecutions": built(() => page, {
@@ -81,6 +87,17 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   ),
   "AgentService/ListAgentInputs": built((world) => ({ ...run(world), ...page }), RUN),
   "AgentService/ListAgents": built(() => page),
+  "AgentReviewService/ListAgentReviews": built((world) => ({ ...reviewed(world), ...page }), REVIEWED),
+  "AgentReviewService/CreateAgentReviewDraft": built(
+    (world) => ({ ...reviewed(world), summary: "Nearly there.", comments: [commentOn("0".repeat(64))] }),
+    REVIEWED,
+  ),
+  "AgentReviewService/UpdateAgentReviewDraft": built(
+    (world) => ({ draftId: world.reviewDraft, revision: "1", summary: "Done." }),
+    DRAFT,
+  ),
+  "AgentReviewService/ListAgentReviewDrafts": built((world) => ({ ...reviewed(world), ...page }), REVIEWED),
+  "AgentReviewService/DeleteAgentReviewDraft": built((world) => ({ draftId: world.reviewDraft }), DRAFT),
   "ApprovalService/ListApprovals": built(() => page, {
     "filter.agentExecutionIds[]": "agentExecution",
     "filter.workflowExecutionIds[]": "workflowExecution",

@@ -22,6 +22,7 @@ const RUN_COMMANDS = [
   "list",
   "resume",
   "retry-turn",
+  "review",
   "send",
   "start",
   "stop",

@@ -102,6 +102,35 @@ export async function sayTwoThings(call: Call, agentExecutionId: string): Promis
   }
 }
 
+/** A comment on a line of {@link changesOf}. */
+export const commentOn = (digest: string) => ({
+  path: "hello/main.c",
+  firstLine: 1,
+  lastLine: 1,
+  digest,
+  text: "Say what it returns.",
+});
+
+/** Sends two reviews of a run's changes, which were reported, and keeps two drafts; returns the id of a draft. */
+export async function reviewsOf(
+  call: Call,
+  agentExecutionId: string,
+  environmentId: string,
+): Promise<string> {
+  const { changes } = await call("EnvironmentService/GetEnvironmentChanges", { environmentId });
+  const comments = [commentOn(changes.digest)];
+  for (const summary of ["Nearly there.", "One more thing."]) {
+    const userInput = { id: `the review "${summary}"`, inputs: [{ review: { summary, comments } }] };
+    await call("AgentService/SendToAgentExecution", { agentExecutionId, userInput });
+  }
+  const ids: string[] = [];
+  for (const summary of ["To be sent", ""]) {
+    const request = { agentExecutionId, summary, comments };
+    ids.push((await call("AgentReviewService/CreateAgentReviewDraft", request)).draft.id);
+  }
+  return ids[0] ?? "";
+}
+
 /** What came of an agent's step. */
 export interface StepAtWork {
   /** Id of the lease of the action. */

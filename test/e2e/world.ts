@@ -45,6 +45,7 @@ import {
   changesOf,
   environmentAtWork,
   INSTANCE,
+  reviewsOf,
   sayTwoThings,
   stepAtWork,
 } from "./world-work.ts";
@@ -84,6 +85,8 @@ export interface World {
   readonly project: string;
   /** A question about `heldEnvironment` that `runner` has not answered. */
   readonly question: string;
+  /** A draft of a review of `heldAgentExecution`, by the caller. */
+  readonly reviewDraft: string;
   readonly runner: string;
   readonly secret: string;
   readonly securityPolicy: string;
@@ -132,6 +135,7 @@ export function nowhere(): World {
     organization: v7(),
     project: v7(),
     question: v7(),
+    reviewDraft: v7(),
     runner: v7(),
     secret: v7(),
     securityPolicy: v7(),
@@ -196,6 +200,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
   const agentId = agents[0] ?? "";
   const held = await agentAtWork(call, registered.token, { agentId, environmentId });
   await call("EnvironmentWorkService/ReportEnvironmentChanges", changesOf(environmentId), registered.token);
+  const reviewDraft = await reviewsOf(call, held.heldAgentExecution, environmentId);
   const { runnerId } = runner;
   await call("WorkService/BeginInstance", { instanceId: INSTANCE }, registered.token);
   const question = await askRefresh(server, identity, { runnerId, environmentId });
@@ -301,6 +306,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     agent: agentId,
     ...held,
     heldEnvironment: environmentId,
+    reviewDraft,
     agentExecution: runs[0] ?? "",
     approval: await askTwice(server, identity, runs[0] ?? ""),
     endedAgentExecution: runs[1] ?? "",

@@ -12,6 +12,7 @@ const COUNTED: Readonly<Record<string, string>> = {
     "select organization_id, i.data from agent_input_image i join agent_execution e on e.id = i.execution_id",
   agent_output:
     "select organization_id, o.body from agent_output o join agent_execution e on e.id = o.execution_id",
+  agent_review_draft: "select organization_id, body from agent_review_draft",
   approval: "select organization_id, body from approval",
   environment: "select organization_id, body from environment",
   environment_changes: "select organization_id, body from environment_changes",

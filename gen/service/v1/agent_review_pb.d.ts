@@ -45,7 +45,7 @@ export declare type AgentReview = Message<"service.v1.AgentReview"> & {
 
   /**
    * The revision of the draft that the sender has seen; with another one nothing
-   * is sent (aborted). Set with `draft_id`, and only then.
+   * is sent (aborted). 0: the draft is sent whatever it has become.
    *
    * @generated from field: int64 draft_revision = 4;
    */

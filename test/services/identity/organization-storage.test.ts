@@ -1,16 +1,18 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { AgentReviewService as ReviewContract } from "#gen/service/v1/agent_review_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeDeletedProjects } from "../../../src/jobs/project-removal.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
+import { AgentReviewService } from "../../../src/services/agent/review/agent-review-service.ts";
 import { findOrganizationsWithBytes } from "../../../src/store/identity/organization.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { printedRandom, type Random } from "../../harness/random.ts";
 import { type RawData, withRawData } from "../../harness/raw-data.ts";
 import { countedBytes, storageProblems, summedBytes, unlistedTables } from "../../harness/stored-bytes.ts";
-import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
+import { DAY_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, runsOn } from "../agent/agents.ts";
 import { registeredRunner } from "../runner/work-service.ts";
 import { servicesOf } from "../services.ts";
@@ -34,7 +36,13 @@ async function actions(caller: Caller, random: Random): Promise<(() => Promise<u
   const runner = await runnerOf(made, caller);
   const home = await registeredRunner(made, caller, { name: "south" });
   const runs = runsOn(made, caller, home);
-  const own = { projects: [] as string[], workflows: [] as string[], runs: [] as string[] };
+  const reviews = operationsOf(ReviewContract, new AgentReviewService(made.deps), caller);
+  const own = {
+    projects: [] as string[],
+    workflows: [] as string[],
+    runs: [] as string[],
+    drafts: [] as string[],
+  };
   const text = () => "é".repeat(random.integer(0, 2_000));
   const kept = async (list: string[], id: Promise<string>) => list.push(await id);
   const one = (list: string[]) => (list.length > 0 ? random.pick(list) : "");
@@ -74,6 +82,15 @@ async function actions(caller: Caller, random: Random): Promise<(() => Promise<u
         input: { case: "userInput", value },
       });
     },
+    async () => {
+      const { draft } = await reviews.createAgentReviewDraft({
+        agentExecutionId: one(own.runs),
+        summary: text(),
+      });
+      own.drafts.push(draft?.id ?? "");
+    },
+    () => reviews.updateAgentReviewDraft({ draftId: one(own.drafts), revision: 1n, summary: text() }),
+    () => reviews.deleteAgentReviewDraft({ draftId: one(own.drafts) }),
     () => runs.agents.stopAgentExecution({ agentExecutionId: one(own.runs) }),
     () => runs.agents.deleteAgentExecution({ agentExecutionId: one(own.runs) }),
     // What fails after it wrote is taken back, and counted back.

@@ -125,11 +125,11 @@ function isSamePlace(one: Comment, other: Comment): boolean {
 
 /**
  * Returns the review that a draft becomes when it is sent.
- * @param revision the one that the sender has seen
+ * @param revision the one that the sender has seen; 0 for any
  * @throws DomainError DRAFT_CHANGED; VALUE_UNUSABLE for an empty draft
  */
 export function reviewOfDraft(draft: Draft, revision: bigint, field: string): AgentReview {
-  requireDraftRevision(draft, revision);
+  if (revision !== 0n) requireDraftRevision(draft, revision);
   const { summary, comments } = draft;
   if (summary === "" && comments.length === 0)
     throw valueUnusable(`${field}.draftId`, `${field}.draftId names a draft without a summary and comments`);
