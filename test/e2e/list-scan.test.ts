@@ -26,6 +26,8 @@ const WITHOUT_A_SEARCH: Readonly<Record<string, string>> = {
 
 /** Lists that are not made in pieces when they take too long, and what bounds them. */
 const WITHOUT_PIECES: Readonly<Record<string, string>> = {
+  "AgentReviewService/ListAgentReviewDrafts": "at most ten of one person for one run",
+  "AgentReviewService/ListAgentReviews": "of one run, along its index",
   "AgentService/ListAgentInputs": "of one run, along its index",
   "AgentService/ListAgents": "the operator registers them",
   "ProjectService/ListProjectEnvironmentClasses": "they are in the body of one project",

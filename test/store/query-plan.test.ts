@@ -7,9 +7,10 @@ import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
 import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
 import { findQueuedInputs } from "../../src/store/agent/agent-input.ts";
-import { findInputPage } from "../../src/store/agent/agent-input-list.ts";
+import { findInputPage, findReviewPage } from "../../src/store/agent/agent-input-list.ts";
 import { findDueTimers } from "../../src/store/agent/agent-interest.ts";
 import { findOutput } from "../../src/store/agent/agent-output.ts";
+import { countReviewDrafts, findReviewDraftPage } from "../../src/store/agent/agent-review-draft.ts";
 import {
   findApprovalsOfToolCall,
   findExpiredApprovals,
@@ -251,6 +252,22 @@ test("what a run waits for is found by the run, a list of approvals by its state
   queries = [];
   await findExpiredApprovals(db, made.clock.now, 100);
   expect(plans()[0]).toEqual([expect.stringContaining("INDEX approval_by_expiry (expires_at<?)")]);
+});
+
+test("drafts of reviews are found by their run and author, and reviews by their run", async () => {
+  const author = { ...scope, subject: { id: "a", principal: 1 } };
+  const run = "e" as Handle<"agent_execution">;
+  await findReviewDraftPage(db, author, run, { key: 0, id: "d" }, 26);
+  await countReviewDrafts(db, author, run);
+  await findReviewPage(db, run, 3, 26);
+  const [drafts, counted, reviews] = plans();
+  expect(drafts).toEqual([
+    expect.stringContaining("agent_review_draft_by_execution (execution_id=? AND author_id=? AND id>?)"),
+  ]);
+  expect(counted).toEqual([
+    expect.stringContaining("agent_review_draft_by_execution (execution_id=? AND author_id=?)"),
+  ]);
+  expect(reviews).toEqual([expect.stringMatching(/INDEX \S+ \(execution_id=\? AND number>\?\)$/)]);
 });
 
 test("pull requests are found by what opened them, by their repository and by their time", async () => {

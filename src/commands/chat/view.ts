@@ -11,6 +11,7 @@ import {
   AgentOutputBlock_Question_State as QuestionState,
   AgentOutputBlock_Plan_State as StepState,
   AgentOutputBlock_ToolCall_State as ToolState,
+  type UserInputBlock_Input,
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { printable } from "../client/printable.ts";
@@ -146,7 +147,7 @@ export function wordsOf({ input }: AgentInput): string {
     case "userInput": {
       const { inputs, input: only } = input.value;
       const parts = only.case === undefined ? inputs.map((part) => part.input) : [only];
-      return parts.map((part) => (part.case === "text" ? part.value.content : "(an image)")).join(" ");
+      return parts.map(partWords).join(" ");
     }
     case "agentMessage":
       return `(from the run ${input.value.senderExecutionId}) ${input.value.payload}`;
@@ -159,6 +160,13 @@ export function wordsOf({ input }: AgentInput): string {
     default:
       return "";
   }
+}
+
+function partWords(part: UserInputBlock_Input["input"]): string {
+  if (part.case === "text") return part.value.content;
+  if (part.case !== "review") return "(an image)";
+  const { comments, summary } = part.value;
+  return `(a review with ${comments.length} comments) ${summary || (comments[0]?.text ?? "")}`;
 }
 
 function orderOf({ control }: AgentControlInput): string {

@@ -36,8 +36,8 @@ export async function findReviewPage(
   after: number | undefined,
   limit: number,
 ): Promise<ListedRow<AgentInput>[]> {
-  // A name of the stored JSON: in a text the quotation marks have escapes.
-  const reviews = inputsOf(db, executionId).where(contains("agent_input.body", '"review":'));
+  // Part of the stored JSON: in a text its quotation marks have escapes, and a value of a map is no object.
+  const reviews = inputsOf(db, executionId).where(contains("agent_input.body", '"review":{'));
   return inputRows(db, executionId, reviews, "number", { after, limit });
 }
 
