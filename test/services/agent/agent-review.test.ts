@@ -230,22 +230,26 @@ describe("a draft", () => {
       summary: "Hm",
       comments: [{ quote: { lines: ["second line"] } }],
     });
-    const second = { ...(await addMember("second@example.org")), role: "administrator" } as const;
     expect(await draftsOf(caller, other.id)).toEqual([]);
     expect(await draftsOf(caller, run.id)).toMatchObject([{ id: own?.id }]);
-    const id = own?.id ?? "";
-    const strangers = [await made.createOrganization("island"), second];
-    for (const by of strangers) {
-      const operations = reviewsOf(by);
+    await expect(send(other.id, { draftId: own?.id ?? "" })).rejects.toMatchObject(reason("NOT_FOUND"));
+
+    // An administrator may send to the run, and does not see what its creator keeps.
+    const member = await addMember("second@example.org");
+    const agentExecutionId = await runsOn(made, member, runner).start();
+    const draftId = (await draft(member, agentExecutionId))?.id ?? "";
+    expect(await draftsOf(caller, agentExecutionId)).toEqual([]);
+    for (const by of [caller, await made.createOrganization("island")]) {
       const refused = [
-        operations.updateAgentReviewDraft({ draftId: id, revision: 1n, summary: "Mine" }),
-        operations.deleteAgentReviewDraft({ draftId: id }),
+        reviewsOf(by).updateAgentReviewDraft({ draftId, revision: 1n, summary: "Mine" }),
+        reviewsOf(by).deleteAgentReviewDraft({ draftId }),
+        send(agentExecutionId, { draftId }, { by }),
       ];
-      const results = await Promise.allSettled(refused);
-      expect(results.every(({ status }) => status === "rejected")).toBe(true);
+      for (const each of refused) await expect(each).rejects.toMatchObject(reason("NOT_FOUND"));
     }
-    await expect(send(other.id, { draftId: id })).rejects.toMatchObject(reason("NOT_FOUND"));
-    expect(await draftsOf(caller, run.id)).toMatchObject([{ revision: 1n, summary: "Hm" }]);
+    expect(await draftsOf(member, agentExecutionId)).toMatchObject([{ revision: 1n, summary: "Hm" }]);
+    await reviewsOf(member).deleteAgentReviewDraft({ draftId });
+    expect(await draftsOf(member, agentExecutionId)).toEqual([]);
   });
 
   test("is changed by whoever has seen its revision, and keeps the lines of its comments", async () => {
