@@ -44,7 +44,7 @@ test("a review is its words, and one link to each of its files that is in the wo
     { input: { case: "review" as const, value: { comments } } },
   ];
   const input = create(AgentInputSchema, { input: { case: "userInput", value: { inputs } } });
-  const files = new WorkspaceFiles(tree);
+  const files = new WorkspaceFiles(tree, undefined);
   const abilities = {
     capabilities: {},
     commands: new Set<string>(),
