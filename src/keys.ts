@@ -21,6 +21,8 @@ export const TOKEN_PREFIXES = {
   runner: "cr_run_",
   environment: "cr_env_",
   exchange: "cr_exc_",
+  session: "cr_ses_",
+  link: "cr_lnk_",
 } as const;
 export type TokenKind = keyof typeof TOKEN_PREFIXES;
 

@@ -10,6 +10,8 @@ import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
+import { type SessionOrigin, sessionOriginOf } from "./http/sign-in/session-origin.ts";
+import { createSignInDispatch } from "./http/sign-in/sign-in.ts";
 import { implementations } from "./implementations.ts";
 import { createJobs } from "./jobs/jobs.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
@@ -30,6 +32,7 @@ import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
+import { createSignIn } from "./services/identity/sign-in.ts";
 import { asLeader, type Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
@@ -105,12 +108,19 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     onUpdateFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
   const admission = createAdmission(authenticate, readiness);
+  // Known once it listens; before, nobody can ask.
+  let origin: SessionOrigin | undefined;
+  const sessionOrigin = () => {
+    origin ??= sessionOriginOf(baseUrl);
+    return origin;
+  };
   const bodyReader = createBodyReader(config);
   const dispatch = createDispatch({
     routes,
     admission,
     unaryPath: config.fastPath === "on" ? createUnaryPath(report, bodyReader.parseElsewhere) : undefined,
     ...bodyReader,
+    sessionOrigin,
     now: deps.now,
     maxTimeoutMs: config.maxTimeout * 1000,
     report,
@@ -123,6 +133,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });
+  const signIn = createSignInDispatch({
+    signIn: createSignIn({ store, keys, now: deps.now }),
+    admission,
+    sessionOrigin,
+    now: deps.now,
+    report,
+  });
   const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
   const calls = new CallMeasures();
   const output = new OutputBudget(outputLimits(config), onCut);
@@ -133,6 +150,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     handle: createMiddleware({
       dispatch,
       webhook,
+      signIn,
       readiness,
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),

@@ -1,7 +1,7 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import type { DataConfig } from "../config/config.ts";
+import type { Config, DataConfig } from "../config/config.ts";
 import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
-import { findOrCreateAccount } from "../services/access/organization-creation.ts";
+import { createSignInLinkAsOperator, findOrCreateAccount } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
 import type { StoredMember } from "../store/identity/member.ts";
@@ -26,6 +26,50 @@ export interface RoleOptions extends NamedMember {
 
 export interface MemberOptions extends RoleOptions {
   readonly name: string;
+}
+
+/** The settings of {@link printSignInLink}. */
+type LinkConfig = DataConfig & Pick<Config, "baseUrl" | "host" | "port" | "tlsCert">;
+
+/**
+ * Creates a link with which a person signs in once, within 15 minutes. It works while a server runs.
+ *
+ * @param named user id, mail address or name of a member
+ * @param organization id or name, where several organizations have such a member
+ * @returns a line with the link, whose secret is stored nowhere
+ * @throws StartError when no member or more than one matches
+ */
+export async function printSignInLink(
+  config: LinkConfig,
+  named: string,
+  organization: string | undefined,
+): Promise<string> {
+  const { store, keys } = await openExistingData(config);
+  try {
+    const id = organization === undefined ? undefined : (await resolveOrganization(store, organization)).id;
+    const fitting = (await findUsers(store.reader)).filter(
+      ({ userId, email, name, organizationId }) =>
+        (id === undefined || organizationId === id) &&
+        (userId === named.toLowerCase() || email === named || name === named),
+    );
+    const [user, other] = fitting;
+    if (!user) throw new StartError(`no member has the id, mail address or name ${named}`);
+    if (other) {
+      const choices = fitting.map((each) => `  ${each.userId}  ${each.email}  ${each.organizationName}`);
+      throw new StartError(
+        `more than one member is called that: choose one by its id\n${choices.join("\n")}`,
+      );
+    }
+    const link = await createSignInLinkAsOperator(store, keys, user.userId, "chartroom member sign-in").catch(
+      rethrowDomainError,
+    );
+    const { baseUrl, host, port, tlsCert } = config;
+    const base =
+      baseUrl || `${tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    return `${base}/sign-in#${link}\n`;
+  } finally {
+    await store.close();
+  }
 }
 
 const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.MEMBER } as const;

@@ -6,7 +6,10 @@ import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import type { Telemetry } from "../metrics/telemetry.ts";
 import { buildServer, type Server } from "../server.ts";
-import { createFirstOrganization } from "../services/access/organization-creation.ts";
+import {
+  createFirstOrganization,
+  createSignInLinkAsOperator,
+} from "../services/access/organization-creation.ts";
 import {
   findUnrecordedOrganizations,
   hasOrganization,
@@ -76,10 +79,10 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
     if (isFirstStart) {
-      const token = await firstToken(store, keys);
+      const first = await firstTokens(store, keys);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
-      if (token !== undefined) terminal.print(welcome(url, token));
+      if (first !== undefined) terminal.print(welcome(url, first));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
       // Of several servers at once, another may have made it, with other keys.
       else await requireKeys(config, store, keys);
@@ -168,7 +171,13 @@ async function recordOrganizations(store: Store): Promise<void> {
   await store.write(SYSTEM, "chartroom serve", record, { locks: [null] });
 }
 
-async function firstToken(store: Store, keys: Keys): Promise<string | undefined> {
+/** What the first start prints: a token, and the secret of a sign-in link. */
+interface FirstTokens {
+  readonly token: string;
+  readonly link: string;
+}
+
+async function firstTokens(store: Store, keys: Keys): Promise<FirstTokens | undefined> {
   const first = await createFirstOrganization(store, keys, {
     operation: "chartroom serve",
     organizationName: "My organization",
@@ -176,7 +185,9 @@ async function firstToken(store: Store, keys: Keys): Promise<string | undefined>
     email: "admin@localhost",
     tokenDescription: "first start",
   });
-  return first?.token;
+  if (!first) return undefined;
+  const { token, userId } = first;
+  return { token, link: await createSignInLinkAsOperator(store, keys, userId, "chartroom serve") };
 }
 
 const NO_ORGANIZATION = `
@@ -184,14 +195,18 @@ There is no organization any more: make one with "chartroom organization create"
 
 `;
 
-function welcome(url: string, token: string): string {
+function welcome(url: string, { token, link }: FirstTokens): string {
   return `
 This is the first start: an organization and its administrator were made.
 The administrator's access token, valid for 30 days, is shown this once:
 
   ${token}
 
-Store a project with it:
+Sign in with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
+
+  ${url}/sign-in#${link}
+
+Store a project with the token:
 
   curl ${url}/api/service.v1.ProjectService/CreateProject \\
     -H 'Authorization: Bearer ${token}' \\

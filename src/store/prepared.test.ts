@@ -26,6 +26,7 @@ const token = (id: string, hash: Uint8Array): TokenTable => ({
   creator_account_id: null,
   disabled_at: null,
   warned_at: null,
+  parent_id: null,
   body: "{}",
 });
 

@@ -103,6 +103,8 @@ const GOVERNING = [
   "ServiceAccountService/ListServiceAccounts",
   "UserService/GetAuthenticatedUser",
   "UserService/GetUser",
+  "UserService/ListSessions",
+  "UserService/RevokeSession",
   "UserService/RenewPersonalAccessToken",
   "UserService/SetSuspended",
 ];

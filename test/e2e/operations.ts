@@ -377,6 +377,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ personalAccessTokenId: world.token, validFor: "7776000s" }),
     { personalAccessTokenId: "token" },
   ),
+  "UserService/ListSessions": built(() => page),
+  "UserService/RevokeSession": built((world) => ({ sessionId: world.signInSession }), {
+    sessionId: "signInSession",
+  }),
   "UserService/DeletePersonalAccessToken": built((world) => ({ personalAccessTokenId: world.token }), {
     personalAccessTokenId: "token",
   }),

@@ -1,6 +1,6 @@
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z/g;
-const TOKEN = /cr_(pat|sat|exc|run|env)_\w+|whsec_[A-Za-z0-9+/=]+/g;
+const TOKEN = /cr_(pat|sat|exc|run|env|ses|lnk)_\w+|whsec_[A-Za-z0-9+/=]+/g;
 
 /**
  * A copy of a JSON value in which what differs from run to run is replaced: ids

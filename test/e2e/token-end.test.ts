@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post, reasonOf } from "../harness/call.ts";
-import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { type ReachableServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { expiredToken } from "./bad-tokens.ts";
 
 const DAY_S = 24 * 3600;
@@ -40,6 +40,8 @@ test("a token that has ended opens the server again once its owner has renewed i
   const token = await expiredToken(server);
   const whoami = () => post(server, "IdentityService/GetAuthenticatedIdentity", {}, token);
   expect(reasonOf(await whoami())).toBe("TOKEN_EXPIRED");
+  const listed = await runHostedCommand(["run", "list", "--server", server.url], { CHARTROOM_TOKEN: token });
+  expect(listed.stderr).toMatch(/^chartroom: the token ended at 20[-\d]+T[:.\d]+Z: chartroom login\n$/);
   const { personalAccessTokens } = (await post(server, "UserService/ListPersonalAccessTokens")).body;
   const personalAccessTokenId = personalAccessTokens.at(-1).id;
   // It cannot renew itself any more.

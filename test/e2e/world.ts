@@ -20,8 +20,10 @@ import {
   newFollowedPullRequest,
   placeOfPullRequest,
 } from "../../src/domain/workflow/pull-request/followed-pull-request.ts";
+import { createSignInLinkAsOperator } from "../../src/services/access/organization-creation.ts";
 import { registerAgent } from "../../src/services/agent/agent-registry.ts";
 import { askApproval } from "../../src/services/approval/approval-asking.ts";
+import { createSignIn } from "../../src/services/identity/sign-in.ts";
 import type { ActionOfExecution } from "../../src/services/workflow/action/action-progress.ts";
 import {
   advanceSteps,
@@ -93,6 +95,8 @@ export interface World {
   readonly serviceAccount: string;
   readonly serviceAccountToken: string;
   readonly session: string;
+  /** One of two sessions of `user`, who is signed in. */
+  readonly signInSession: string;
   readonly stepAgentExecution: string;
   readonly token: string;
   readonly triggerEvent: string;
@@ -142,6 +146,7 @@ export function nowhere(): World {
     serviceAccount: v7(),
     serviceAccountToken: v7(),
     session: v7(),
+    signInSession: v7(),
     stepAgentExecution: v7(),
     token: v7(),
     triggerEvent: v7(),
@@ -328,6 +333,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     secret: secrets[0] ?? "",
     securityPolicy: securityPolicies[0] ?? "",
     session,
+    signInSession: await signInTwice(server, call, identity.subject.id),
     project,
     token: personalAccessTokens.at(-1).id,
     lease: works[0].leaseId,
@@ -337,6 +343,21 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     invite: invite.inviteId,
     exchangeToken: (await call("RunnerService/CreateRunnerToken", { runnerId })).exchangeToken,
   };
+}
+
+/** Signs a user in with two links of the operator, in the data of the server; the id of the first session. */
+async function signInTwice(
+  server: Pick<ReachableServer, "dataDir">,
+  call: (operation: string, body: unknown) => Promise<Answer["body"]>,
+  userId: string,
+): Promise<string> {
+  await withServerData(server, async (store, keys) => {
+    const signIn = createSignIn({ store, keys, now: Date.now });
+    for (const _ of ["at work", "at home"]) {
+      await signIn.begin(await createSignInLinkAsOperator(store, keys, userId, "test"), undefined, false);
+    }
+  });
+  return (await call("UserService/ListSessions", {})).sessions[0].id;
 }
 
 /** Registers two agents as the operator would, unless the organization has them; their ids. */

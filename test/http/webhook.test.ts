@@ -58,6 +58,7 @@ beforeAll(async () => {
     handle: createMiddleware({
       dispatch: () => Promise.reject(new Error("an operation was called")),
       webhook,
+      signIn: () => Promise.reject(new Error("somebody signed in")),
       readiness,
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,

@@ -870,13 +870,15 @@ CREATE TABLE token (
   expires_at integer not null,
   last_used_at integer,
   body text not null
-, creator_account_id text, disabled_at integer, hmac_key_id text, warned_at integer) strict;
+, creator_account_id text, disabled_at integer, hmac_key_id text, warned_at integer, parent_id text) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 CREATE INDEX token_by_expiry on token (kind, expires_at);
 
 CREATE INDEX token_by_hmac_key on token (hmac_key_id) where hmac_key_id is not null;
+
+CREATE INDEX token_by_parent on token (parent_id) where parent_id is not null;
 
 CREATE INDEX token_by_subject on token (organization_id, kind, subject_id, id);
 

@@ -278,7 +278,8 @@ export enum ResourceType {
   SUBSCRIPTION = 1000,
 
   /**
-   * A token of a runner or an environment. In what was recorded before tokens
+   * A token of a runner or an environment, a session or a sign-in link of a
+   * person. In what was recorded before tokens
    * were told apart, any token that opens the interface.
    *
    * @generated from enum value: RESOURCE_TYPE_TOKEN = 1001;

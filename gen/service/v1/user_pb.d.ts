@@ -75,6 +75,70 @@ export declare type User = Message<"service.v1.User"> & {
 export declare const UserSchema: GenMessage<User>;
 
 /**
+ * A person who is signed in, in one browser.
+ *
+ * @generated from message service.v1.Session
+ */
+export declare type Session = Message<"service.v1.Session"> & {
+  /**
+   * Id of the session; names it when it is revoked.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Id of the user that it acts for.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * When the person signed in.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When the session ends at the latest; 12 hours without a request end it
+   * earlier.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 4;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * When it was last used, to within a minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used = 5;
+   */
+  lastUsed?: Timestamp | undefined;
+
+  /**
+   * Whether it calls only operations without side effects, as the token that it
+   * began with.
+   *
+   * @generated from field: bool read_only = 6;
+   */
+  readOnly: boolean;
+
+  /**
+   * Whether it is the one that the request itself came with.
+   *
+   * @generated from field: bool current = 7;
+   */
+  current: boolean;
+};
+
+/**
+ * Describes the message service.v1.Session.
+ * Use `create(SessionSchema)` to create a new message.
+ */
+export declare const SessionSchema: GenMessage<Session>;
+
+/**
  * What is known about a personal access token. Never its value, which is shown
  * once, when the token is created.
  *

@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { PersonalAccessToken, User } from "./user_pb.js";
+import type { PersonalAccessToken, Session, User } from "./user_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
@@ -317,6 +317,88 @@ export declare type RenewPersonalAccessTokenResponse = Message<"service.v1.Renew
 export declare const RenewPersonalAccessTokenResponseSchema: GenMessage<RenewPersonalAccessTokenResponse>;
 
 /**
+ * Which sessions to list.
+ *
+ * @generated from message service.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequest = Message<"service.v1.ListSessionsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
+
+/**
+ * A page of sessions.
+ *
+ * @generated from message service.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponse = Message<"service.v1.ListSessionsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The sessions of this page, by id ascending.
+   *
+   * @generated from field: repeated service.v1.Session sessions = 2;
+   */
+  sessions: Session[];
+};
+
+/**
+ * Describes the message service.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse>;
+
+/**
+ * Which session to end.
+ *
+ * @generated from message service.v1.RevokeSessionRequest
+ */
+export declare type RevokeSessionRequest = Message<"service.v1.RevokeSessionRequest"> & {
+  /**
+   * Id of one of the caller's sessions. It may be the one that the request itself
+   * came with.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message service.v1.RevokeSessionRequest.
+ * Use `create(RevokeSessionRequestSchema)` to create a new message.
+ */
+export declare const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest>;
+
+/**
+ * Nothing to say: the session has ended.
+ *
+ * @generated from message service.v1.RevokeSessionResponse
+ */
+export declare type RevokeSessionResponse = Message<"service.v1.RevokeSessionResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.RevokeSessionResponse.
+ * Use `create(RevokeSessionResponseSchema)` to create a new message.
+ */
+export declare const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse>;
+
+/**
  * Which personal access token to delete.
  *
  * @generated from message service.v1.DeletePersonalAccessTokenRequest
@@ -446,6 +528,29 @@ export declare const UserService: GenService<{
     methodKind: "unary";
     input: typeof RenewPersonalAccessTokenRequestSchema;
     output: typeof RenewPersonalAccessTokenResponseSchema;
+  },
+  /**
+   * Lists the sessions of the caller's user that have not ended, by id ascending
+   * (order of signing in). Callable by every user. Errors: invalid_argument for a
+   * page token of another query.
+   *
+   * @generated from rpc service.v1.UserService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * Ends a session at once, its streams before the answer. Callable by the user
+   * that it acts for. Errors: not_found when the caller has no such session.
+   *
+   * @generated from rpc service.v1.UserService.RevokeSession
+   */
+  revokeSession: {
+    methodKind: "unary";
+    input: typeof RevokeSessionRequestSchema;
+    output: typeof RevokeSessionResponseSchema;
   },
   /**
    * Deletes a personal access token; requests that carry it are refused at

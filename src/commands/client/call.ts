@@ -1,4 +1,5 @@
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ExitCode, StartError } from "../start-error.ts";
 import type { ServerAccess } from "./server-access.ts";
 
@@ -41,7 +42,7 @@ export function isTemporary(error: unknown): boolean {
 /** Returns the message of an error for the person at the terminal. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ConnectError)) return (error as Error).message;
-  if (error.code === Code.Unauthenticated) return "the token does not hold: chartroom login";
+  if (error.code === Code.Unauthenticated) return `${unauthenticatedText(error)}: chartroom login`;
   if (error.code === Code.NotFound) return `${error.rawMessage}: there is none, or it is not open to you`;
   return error.rawMessage;
 }
@@ -70,6 +71,13 @@ export async function readPages<T>(
     token = page.pagination?.nextToken ?? "";
     if (token === "" || all.length >= limit) return all;
   }
+}
+
+function unauthenticatedText(error: ConnectError): string {
+  const detail = error
+    .findDetails(ErrorDetailSchema)
+    .find(({ reason }) => reason === ErrorReason.TOKEN_EXPIRED);
+  return detail ? `the token ended at ${detail.metadata.expired_at}` : "the token does not hold";
 }
 
 /** Tells an error of the connection, which has a cause, from one that the server sent. */

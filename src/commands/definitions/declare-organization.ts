@@ -1,8 +1,9 @@
 import { Argument, type Command, Option } from "commander";
+import { SETTINGS } from "../../config/config.ts";
 import type { MemberOptions, NamedMember, RoleOptions } from "../member.ts";
 import type { OrganizationOptions } from "../organization.ts";
 import type { RemovalOptions } from "../remove-organization.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadOrganizationCommands = () => import("../organization.ts");
@@ -82,6 +83,22 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
           (await loadMemberCommands()).addMember(config, { organization: named, email, name, role }),
         ),
       ),
+  );
+  const { baseUrl, host, port, tlsCert } = SETTINGS;
+  withSettings(
+    withDataSettings(
+      member
+        .command("sign-in")
+        .description("print a link with which a member signs in once, within 15 minutes")
+        .argument("<name>", "the member's user id, mail address or name")
+        .option("--organization <id or name>", "which organization, where several have such a member")
+        .action((named: string, { organization: of, ...flags }: Flags & { organization?: string }) =>
+          runOnData(terminal, flags, async (config) =>
+            (await loadMemberCommands()).printSignInLink(config, named, of),
+          ),
+        ),
+    ),
+    { baseUrl, host, port, tlsCert },
   );
   withDataSettings(
     member

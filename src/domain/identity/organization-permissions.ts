@@ -1,6 +1,7 @@
 import { ADMINISTRATORS, MEMBERS, PEOPLE, type Permission, SELF } from "./grants.ts";
 
 const OWN_TOKENS = "the caller's own tokens";
+const OWN_SESSIONS = "the caller's own sessions";
 const INVITED = "whoever has the id of the invite, also of another organization";
 
 /** Rows of the permissions table for organizations and their members. */
@@ -76,6 +77,8 @@ export const USER_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: SELF,
     own: OWN_TOKENS,
   },
+  "UserService/ListSessions": { permission: "list_sessions", grants: SELF, own: OWN_SESSIONS },
+  "UserService/RevokeSession": { permission: "revoke_session", grants: SELF, own: OWN_SESSIONS },
   "UserService/DeletePersonalAccessToken": {
     permission: "delete_personal_access_token",
     grants: SELF,

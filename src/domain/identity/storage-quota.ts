@@ -34,6 +34,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.ServiceAccountService/DeleteServiceAccountToken",
   "service.v1.UserService/DeletePersonalAccessToken",
   "service.v1.UserService/RenewPersonalAccessToken",
+  "service.v1.UserService/RevokeSession",
   "service.v1.UserService/SetSuspended",
   "service.v1.WorkflowService/CancelWorkflowExecution",
   "service.v1.WorkflowService/CancelWorkflowExecutionAction",

@@ -34,6 +34,8 @@ import { messageForm, requestMessages } from "../body/request-messages.ts";
 import { withinDeadline } from "../body/within-deadline.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "../output/node-response.ts";
+import { sessionOf } from "../sign-in/session-cookie.ts";
+import type { SessionOrigin } from "../sign-in/session-origin.ts";
 
 /** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
@@ -59,6 +61,8 @@ export interface DispatchOptions {
   readonly budget: BodyBudget;
   /** Parses large requests. */
   readonly parseElsewhere: ParseElsewhere;
+  /** The origin whose pages have sessions. */
+  readonly sessionOrigin: () => SessionOrigin;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Maximum deadline; longer ones are cut to it. */
@@ -112,7 +116,8 @@ async function authenticateAndDispatch(
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
-  let rejected = await options.admission.admit(route, req.headers.authorization, record);
+  const session = sessionOf(req, route, options.sessionOrigin());
+  let rejected = await options.admission.admit(route, req.headers.authorization, record, session);
   capDeadline(req.headers, options.maxTimeoutMs);
   const { accountId, subject } = record.caller ?? ANONYMOUS;
   const callerId = accountId || subject.id;

@@ -5,6 +5,7 @@ import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
+import { isSignIn } from "../sign-in/sign-in.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { type Dispatch, TOKEN_END_HEADER } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
@@ -29,6 +30,8 @@ export interface MiddlewareOptions {
   readonly dispatch: Dispatch;
   /** Handles requests that are posted to workflows; see isWebhook. */
   readonly webhook: Dispatch;
+  /** Handles the sign-in page and what it calls; see isSignIn. */
+  readonly signIn: Dispatch;
   /** While it has a reason why the server is not ready, /readyz responds with 503 and that reason. */
   readonly readiness: Pick<Readiness, "unreadiness">;
   readonly corsOrigins: ReadonlySet<string>;
@@ -78,7 +81,8 @@ export function createMiddleware(
       options.measures.end({ ...line, method: req.method ?? "" });
       options.log(line);
     });
-    void (isWebhook(req) ? options.webhook : options.dispatch)(req, res, record);
+    const page = isSignIn(req) ? options.signIn : undefined;
+    void (page ?? (isWebhook(req) ? options.webhook : options.dispatch))(req, res, record);
   };
 }
 

@@ -10,17 +10,23 @@ import { type CallRecord, callRecordKey } from "./call-record.ts";
 /** The checks that every call passes before its operation, over a socket, as a delivery or from this process. */
 export interface Admission {
   /** Authenticates the sender of a request, and names a known one in the record of the call. */
-  identify(authorization: string | undefined, record: CallRecord): Promise<AuthenticatedCaller>;
+  identify(
+    authorization: string | undefined,
+    record: CallRecord,
+    session?: string,
+  ): Promise<AuthenticatedCaller>;
   /**
    * Authenticates the caller of an operation, unless it needs no token.
    *
    * @param route undefined for a path that names no operation
+   * @param session the value of the session's cookie, where it counts
    * @returns the error with which the call must end, which its protocol sends
    */
   admit(
     route: Route | undefined,
     authorization: string | undefined,
     record: CallRecord,
+    session?: string,
   ): Promise<ConnectError | undefined>;
   /** @throws ConnectError UNAVAILABLE once the server shuts down */
   requireOpen(): void;
@@ -39,16 +45,16 @@ export function createAdmission(
   authenticate: Authentication,
   { draining }: Pick<Readiness, "draining">,
 ): Admission {
-  const identify: Admission["identify"] = async (authorization, record) => {
-    const authentication = await authenticate(authorization);
+  const identify: Admission["identify"] = async (authorization, record, session) => {
+    const authentication = await authenticate(authorization, session);
     if (authentication.kind === "known") record.caller = authentication.caller;
     return authentication;
   };
   return {
     identify,
-    async admit(route, authorization, record) {
+    async admit(route, authorization, record, session) {
       if (route?.requiresToken === false) return undefined;
-      return authError(await identify(authorization, record));
+      return authError(await identify(authorization, record, session));
     },
     requireOpen() {
       if (draining.aborted) throw shuttingDown();

@@ -21,6 +21,9 @@ const LAST_USED_EVERY_MS = 60_000;
 /** `Bearer` and one token, as RFC 6750 writes it; the scheme's case does not matter. */
 const BEARER = /^bearer +(\S+) *$/i;
 
+/** Kinds of tokens that no header carries: that of a link is for the sign-in page alone. */
+const COOKIE_KINDS: ReadonlySet<TokenKind | undefined> = new Set(["session", "link"]);
+
 export interface AuthenticationOptions {
   readonly store: Store;
   readonly keys: Keys;
@@ -29,7 +32,14 @@ export interface AuthenticationOptions {
   readonly onUpdateFailure: (error: unknown) => void;
 }
 
-export type Authentication = (authorization: string | undefined) => Promise<AuthenticatedCaller>;
+/**
+ * Authenticates a sender by the header `Authorization`, or without one by its session.
+ * @param session the value of the session's cookie, where it counts
+ */
+export type Authentication = (
+  authorization: string | undefined,
+  session?: string,
+) => Promise<AuthenticatedCaller>;
 
 /**
  * Creates the function that authenticates the caller of a request before its body
@@ -66,17 +76,21 @@ export function createAuthentication({
     if (authentication.kind === "known") updateLastUse(found, at, replacement);
     return authentication;
   };
-  return async (authorization) => {
-    const value = BEARER.exec(authorization ?? "")?.[1];
+  return async (authorization, session) => {
+    const isBearer = authorization !== undefined;
+    const value = isBearer ? BEARER.exec(authorization)?.[1] : session;
     if (value === undefined) return UNKNOWN;
     const token = keys.readToken(value);
+    // Cookies carry sessions and nothing else, and headers no session.
+    const isRightKind = isBearer ? !COOKIE_KINDS.has(token?.kind) : token?.kind === "session";
+    const kind = isRightKind ? token?.kind : undefined;
     // What is malformed is looked up too, and what was disabled under every hash: all that is refused alike costs
     // the same look-ups, so that the time of the answer tells them apart as little as its text.
     const hash = token?.hash ?? keys.hashOf(value);
-    const known = await findCaller(hash, token?.kind);
+    const known = await findCaller(hash, kind);
     if (known.kind !== "unknown") return known;
     for (const mac of keys.tokenMacs(value)) {
-      const underMac = await findCaller(mac, token?.kind, hash);
+      const underMac = await findCaller(mac, kind, hash);
       if (underMac.kind !== "unknown") return underMac;
     }
     return UNKNOWN;

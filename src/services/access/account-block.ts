@@ -13,6 +13,7 @@ import {
 import { findAccount, findMemberships } from "../../store/identity/account.ts";
 import { countOtherAdministrators } from "../../store/identity/member.ts";
 import { serviceAccountTokenOfRow } from "../../store/identity/service-account-token.ts";
+import { removeSessionsOf } from "../../store/identity/session.ts";
 import { cancelSubscriptions } from "../../store/identity/subscription.ts";
 import { disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
 import type { Lock, Reader, WriteTransaction } from "../../store/store.ts";
@@ -60,6 +61,9 @@ export async function blockAccount(
       organizationId,
       await countOtherAdministrators(tx.db, { organizationId }, userId),
     );
+  }
+  for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
+    await removeSessionsOf(tx, { organizationId }, userId);
   }
   const tokens = await disableTokensOfCreator(tx, accountId);
   // Before the environments, so that the failure names the block and not the stopped environment.

@@ -1,6 +1,7 @@
 import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { findMember, updateMember } from "../../store/identity/member.ts";
+import { removeSessionsOf } from "../../store/identity/session.ts";
 import { disablePersonalTokens, disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { insertPendingStop } from "../../store/workflow/pending-stop.ts";
@@ -28,6 +29,7 @@ export async function suspendMember(tx: WriteTransaction, scope: Scope, userId: 
   if (!member) throw notFound("user");
   if (member.suspended_at !== null) return;
   await requireAnotherAdministrator(tx, scope, member);
+  await removeSessionsOf(tx, scope, userId);
   await disablePersonalTokens(tx, scope, userId);
   await disableTokensOfCreator(tx, member.account_id, scope);
   // Before the environments, so that the failure names the suspension and not the stopped environment.

@@ -12,6 +12,7 @@ import {
   insertMember,
   updateMember,
 } from "../../store/identity/member.ts";
+import { removeSessionsOf } from "../../store/identity/session.ts";
 import { findTokens, removeToken } from "../../store/identity/token.ts";
 import { removeSecretsOf } from "../../store/policy/secret.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -74,6 +75,7 @@ export async function setMemberRole(
 export async function removeMembership(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
   const member = await getMember(tx, scope, userId);
   await requireAnotherAdministrator(tx, scope, member);
+  await removeSessionsOf(tx, scope, userId);
   for (const token of await findTokens(tx.db, scope, "personal", userId)) {
     await removeToken(tx, scope, token);
   }

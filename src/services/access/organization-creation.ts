@@ -9,6 +9,7 @@ import { hadOrganization, hasOrganization, insertOrganization } from "../../stor
 import { insertRunner } from "../../store/runner/runner.ts";
 import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
 import { createPersonalToken } from "../identity/personal-token.ts";
+import { createSignInLink } from "../identity/sign-in.ts";
 
 export { findUsers } from "../../store/identity/member.ts";
 
@@ -119,6 +120,32 @@ export function createTokenAsOperator(
     "chartroom token create",
     async (tx) =>
       createPersonalToken(tx, await find(tx.db), keys, { userId, description, validForMs, readOnly }),
+    { locks: async (db) => [(await find(db)).organizationId] },
+  );
+}
+
+/**
+ * Creates a link with which a user of any organization signs in once, within 15 minutes, as the operator.
+ *
+ * @param operation name of the command, for the audit log
+ * @returns the secret of the link, which is stored nowhere
+ * @throws DomainError NOT_FOUND
+ */
+export function createSignInLinkAsOperator(
+  store: Store,
+  keys: Keys,
+  userId: string,
+  operation: string,
+): Promise<string> {
+  const find = async (db: Reader) => {
+    const member = await findMembership(db, userId);
+    if (!member) throw notFound("user");
+    return { organizationId: member.organization_id };
+  };
+  return store.write(
+    OPERATOR,
+    operation,
+    async (tx) => createSignInLink(tx, await find(tx.db), keys, userId),
     { locks: async (db) => [(await find(db)).organizationId] },
   );
 }

@@ -9,18 +9,22 @@ import {
   type GetUserRequest,
   type ListPersonalAccessTokensRequest,
   ListPersonalAccessTokensRequest_FilterSchema,
+  type ListSessionsRequest,
   type RenewPersonalAccessTokenRequest,
+  type RevokeSessionRequest,
   type SetSuspendedRequest,
 } from "#gen/service/v1/user_service_pb.js";
 import { notFound, ownAccount } from "../../domain/error.ts";
 import { userMessage } from "../../domain/identity/member.ts";
 import { renewedToken, requireOwnUserId, validForMs } from "../../domain/identity/personal-token.ts";
+import { SESSION_IDLE_MS } from "../../domain/identity/session.ts";
 import { findMemberFacts } from "../../store/identity/member-list.ts";
 import {
   findOwnPersonalToken,
   findPersonalTokenPage,
   personalTokenOfRow,
 } from "../../store/identity/personal-token.ts";
+import { findOwnSession, findSessionPage } from "../../store/identity/session.ts";
 import { removeToken } from "../../store/identity/token.ts";
 import { updateTokenEnd } from "../../store/identity/token-end.ts";
 import { toBody } from "../../store/json.ts";
@@ -113,6 +117,32 @@ export class UserService implements ServiceImpl<typeof Contract> {
       await updateTokenEnd(tx, caller, found, { expiresAt: expiresAtMs, body });
       return { personalAccessToken: token };
     });
+  }
+
+  async listSessions(req: ListSessionsRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    const userId = caller.subject.id;
+    const now = this.#deps.now();
+    const { rows, page } = await listPage(this.#deps, caller, {
+      operation: "ListSessions",
+      parts: [userId],
+      pagination: req.pagination,
+      find: (db, after, limit) =>
+        findSessionPage(db, caller, { userId, now, idleSince: now - SESSION_IDLE_MS }, after, limit),
+    });
+    return { ...page, sessions: rows.map((each) => ({ ...each, current: each.id === caller.tokenId })) };
+  }
+
+  async revokeSession({ sessionId }: RevokeSessionRequest, ctx: HandlerContext) {
+    const { store, revocationMonitor } = this.#deps;
+    const revoked = await writeAsCaller(store, ctx, async (tx, caller) => {
+      const session = await findOwnSession(tx.db, caller, caller.subject.id, sessionId);
+      if (!session) throw notFound("session");
+      await removeToken(tx, caller, session);
+      return {};
+    });
+    await revocationMonitor.check();
+    return revoked;
   }
 
   deletePersonalAccessToken(req: DeletePersonalAccessTokenRequest, ctx: HandlerContext) {

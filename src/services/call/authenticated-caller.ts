@@ -3,6 +3,7 @@ import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { accountBlocked, type DomainError, unauthenticated } from "../../domain/error.ts";
 import type { Caller, Role } from "../../domain/identity/caller.ts";
 import { requireSameGrant } from "../../domain/identity/ownership.ts";
+import { hasSessionEnded } from "../../domain/identity/session.ts";
 import { isWarnedOf, tokenExpired } from "../../domain/identity/token-end.ts";
 import { type FoundToken, findTokenById } from "../../store/identity/token.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
@@ -25,6 +26,8 @@ const ADMINISTRATOR = 1;
 /** Returns the caller that a stored token authenticates at `at` (milliseconds since 1970 UTC). */
 export function authenticatedCallerOf(found: FoundToken | undefined, at: number): AuthenticatedCaller {
   if (!found || isRevoked(found, at)) return UNKNOWN;
+  // A session is no token that could be renewed.
+  if (found.kind === "session" && hasSessionEnded(found.expires_at, found.last_used_at, at)) return UNKNOWN;
   const hasEnded = found.expires_at <= at;
   if (found.blocked_at !== null) return hasEnded ? UNKNOWN : { kind: "blocked" };
   const identity = identityOf(found);

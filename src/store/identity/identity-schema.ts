@@ -87,10 +87,11 @@ export interface TokenTable {
   id: string;
   organization_id: string;
   /**
-   * Kind of the token: `exchange` opens the registration of a runner, the others the API as the
-   * principal that they name.
+   * Kind of the token: `exchange` opens the registration of a runner, `link` signs a person in once, and
+   * `session` is the cookie of whoever is signed in; the others open the API as the principal that
+   * they name.
    */
-  kind: "personal" | "service_account" | "runner" | "environment" | "exchange";
+  kind: "personal" | "service_account" | "runner" | "environment" | "exchange" | "session" | "link";
   /** Id of the member, service account, runner or environment that it acts for. */
   subject_id: string;
   /**
@@ -104,7 +105,7 @@ export interface TokenTable {
   /** Separate from the body, since every use changes it. */
   last_used_at: number | null;
   /**
-   * PersonalAccessToken or ServiceAccountToken. Of an environment's token for an agent execution,
+   * PersonalAccessToken, ServiceAccountToken or Session. Of an environment's token for an agent execution,
    * the execution's id as `agentExecutionId`. Otherwise an empty object.
    */
   body: string;
@@ -118,6 +119,8 @@ export interface TokenTable {
   disabled_at: number | null;
   /** Set when its end was announced, and from the beginning for one that is made for less time than that. */
   warned_at: number | null;
+  /** Of a session that began with a token, the id of that, with which it is removed; otherwise null. */
+  parent_id: string | null;
 }
 
 export interface ServiceAccountTable {

@@ -47,7 +47,7 @@ const tokensWithPrincipals = (db: Reader) =>
           "=",
           eb
             .case()
-            .when("token.kind", "=", "personal")
+            .when("token.kind", "in", ["personal", "session", "link"])
             .then(eb.ref("token.subject_id"))
             .when("token.kind", "=", "environment")
             .then(eb.ref("environment.creator_id"))
@@ -141,8 +141,14 @@ export async function findTokens(
   return selectTokens(db, { organizationId: scope.organizationId, kind, subjectId });
 }
 
-/** Kinds of tokens that no list shows: they are removed once they have expired. */
-const UNLISTED_KINDS: readonly TokenTable["kind"][] = ["exchange", "runner", "environment"];
+/** Kinds of tokens that no list shows with their end: they are removed once they have expired. */
+const UNLISTED_KINDS: readonly TokenTable["kind"][] = [
+  "exchange",
+  "runner",
+  "environment",
+  "session",
+  "link",
+];
 
 /**
  * Returns up to `limit` tokens of programs that have expired at `now`. For the system, so without a
@@ -175,6 +181,8 @@ export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
   runner: "token",
   environment: "token",
   exchange: "token",
+  session: "token",
+  link: "token",
 };
 
 const insertRow = prepared<TokenTable, unknown>((db, row) =>
@@ -191,15 +199,20 @@ const insertRow = prepared<TokenTable, unknown>((db, row) =>
     creator_account_id: row.creator_account_id,
     disabled_at: row.disabled_at,
     warned_at: row.warned_at,
+    parent_id: row.parent_id,
     body: row.body,
   }),
 );
 
-/** A token without what its end decides. */
-export type NewToken = Omit<TokenTable, "warned_at">;
+/** A token without what its end decides; `parent_id` is null when absent. */
+export type NewToken = Omit<TokenTable, "warned_at" | "parent_id"> & Partial<Pick<TokenTable, "parent_id">>;
 
 export async function insertToken(tx: WriteTransaction, scope: Scope, token: NewToken): Promise<void> {
-  await insertRow(tx.db, { ...token, warned_at: endsSoon(token.expires_at, tx.now) ? tx.now : null });
+  await insertRow(tx.db, {
+    ...token,
+    warned_at: endsSoon(token.expires_at, tx.now) ? tx.now : null,
+    parent_id: token.parent_id ?? null,
+  });
   tx.record({
     organizationId: scope.organizationId,
     type: TYPES[token.kind],
@@ -215,8 +228,16 @@ const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db,
   db.deleteFrom("token").where("id", "=", id).where("organization_id", "=", organizationId),
 );
 
-/** Removes a token; from the next request on its value is unknown. */
+/** Removes a token, with the sessions that began with it; from the next request on its value is unknown. */
 export async function removeToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
+  if (token.kind === "personal") {
+    const sessions = builderOf(tx.db)
+      .selectFrom("token")
+      .selectAll()
+      .where("parent_id", "=", token.id)
+      .where("organization_id", "=", scope.organizationId);
+    for (const session of await sessions.execute()) await removeToken(tx, scope, session);
+  }
   await deleteRow(tx.db, { id: token.id, organizationId: scope.organizationId });
   tx.record({
     organizationId: scope.organizationId,

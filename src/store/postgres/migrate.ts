@@ -25,6 +25,7 @@ import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import * as thirtyNinth from "./migrations/0039-agent-review-draft.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
+import * as fortyFourth from "./migrations/0044-session.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -103,6 +104,7 @@ export function migrations(): readonly Migration[] {
     thirtyNinth,
     fortySecond,
     fortyThird,
+    fortyFourth,
   ];
 }
 

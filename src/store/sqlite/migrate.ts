@@ -39,6 +39,7 @@ import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import * as thirtyNinth from "./migrations/0039-agent-review-draft.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
+import * as fortyFourth from "./migrations/0044-session.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -104,6 +105,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtyNinth,
   fortySecond,
   fortyThird,
+  fortyFourth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

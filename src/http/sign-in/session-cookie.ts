@@ -1,0 +1,40 @@
+import type { Route } from "../../rpc/routes.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+import type { SessionOrigin } from "./session-origin.ts";
+
+/** The prefix has browsers keep it only with Secure, for this host alone and every path (RFC 6265bis). */
+const NAME = "__Host-chartroom";
+
+/** Returns the header that gives a browser a session. @param maxAgeSeconds until its end */
+export function sessionCookie(value: string, maxAgeSeconds: number): string {
+  return `${NAME}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Lax`;
+}
+
+/**
+ * Returns the session of a request, where it counts: for operations of service.v1 by POST from a page of the server's
+ * own origin, in a protocol of browsers, without a header `Authorization`.
+ */
+export function sessionOf(
+  req: HttpRequest,
+  route: Route | undefined,
+  own: SessionOrigin,
+): string | undefined {
+  if (req.headers.cookie === undefined || req.headers.authorization !== undefined) return undefined;
+  if (req.method !== "POST" || !route?.operation.startsWith("service.v1.")) return undefined;
+  if (/^application\/grpc/i.test(req.headers["content-type"] ?? "")) return undefined;
+  return isFrom(req, own) ? sessionIn(req.headers.cookie) : undefined;
+}
+
+/** Returns whether a page of the server's own origin sent a request. */
+export function isFrom({ headers }: HttpRequest, { origin }: SessionOrigin): boolean {
+  return headers.origin === origin;
+}
+
+/** Returns the session among a browser's cookies; undefined for two, of which one was put there by others. */
+export function sessionIn(cookies: string | undefined): string | undefined {
+  const values = (cookies ?? "").split(";").flatMap((each) => {
+    const [name, value] = each.split("=", 2);
+    return name?.trim() === NAME ? [value?.trim() ?? ""] : [];
+  });
+  return values.length === 1 ? values[0] : undefined;
+}

@@ -1,0 +1,7 @@
+/** Of a session that began with a token, the id of that. */
+export const name = "0044-session";
+
+export const statements = `
+alter table token add column parent_id text collate "C";
+create index token_by_parent on token (parent_id) where parent_id is not null;
+`;
