@@ -33,6 +33,7 @@ const WITHOUT_PIECES: Readonly<Record<string, string>> = {
   "ProjectService/ListProjectEnvironmentClasses": "they are in the body of one project",
   "ProjectService/ListProjects": "indexes lead to few; what is left takes a second of a million rows",
   "UserService/ListPersonalAccessTokens": "of one user, along their index, and nothing to filter by",
+  "UserService/ListSessions": "of one user, along their index, and nothing to filter by",
 };
 
 /** Rows by their whole key, and the few sub-agents, approvals and changes of a run; the first are sorted then. */
