@@ -219,6 +219,7 @@ beforeAll(async () => {
   unfiltered = await enter(await bubblewrap({ hidden, isFiltered: false }));
   free = await enter(bare);
   other = spawn("sh", ["-c", "sleep 1000; true", "mark-of-argument"], {
+    detached: true,
     cwd: data,
     env: { PATH: process.env.PATH, MARK_OF_OTHERS: "1" },
     stdio: ["ignore", "ignore", "ignore", openSync(join(data, "key.json"), "r")],
@@ -238,7 +239,8 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  other.kill("SIGKILL");
+  // With the sleep that it waits for.
+  process.kill(-(other.pid ?? Number.NaN), "SIGKILL");
   abstract.close();
   if (isRoot) await free.sh("rm -f /usr/local/share/chartroom-escape-test");
   await removeAll();
