@@ -23,6 +23,8 @@ describe("a minted token", () => {
       runner: "cr_run_",
       environment: "cr_env_",
       exchange: "cr_exc_",
+      session: "cr_ses_",
+      link: "cr_lnk_",
     });
   });
 
