@@ -20,6 +20,8 @@ export const PULL_REQUESTS_LEVEL = 2;
 
 /** Runners say what keeps their work in. */
 export const RUNNER_ISOLATION_LEVEL = 2;
+/** Policies say which branches may be pushed to, and approvals ask for pushes. */
+export const PUSH_RULES_LEVEL = 2;
 
 /** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
 export const AGENT_REVIEWS_LEVEL = 2;

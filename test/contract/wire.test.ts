@@ -180,6 +180,8 @@ const OWN_TYPES = [
   "PullRequest.Origin",
   "PullRequestChecks",
   "PullRequestFollowing",
+  "PushRules",
+  "PushRules.Rule",
   "RedeliverWorkflowTriggerEventRequest",
   "RedeliverWorkflowTriggerEventResponse",
   "RemoveMemberRequest",

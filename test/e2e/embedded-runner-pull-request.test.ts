@@ -175,6 +175,34 @@ describe("a pull-request step", () => {
   });
 });
 
+describe("the organization's rules about pushes", () => {
+  const setRules = async (rules: readonly object[]) => {
+    const identity = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
+    const request = { organizationId: identity.organizationId, agentPolicy: { pushRules: { rules } } };
+    await succeeded(post(server, "OrganizationService/UpdateOrganizationPolicies", request));
+  };
+  afterAll(() => setRules([]));
+
+  test.each([
+    ["denies", [{ branches: ["add-*"], effect: "EFFECT_DENY" }], ["push_denied"]],
+    [
+      "allows before it denies",
+      [
+        { branches: ["add-b"], effect: "EFFECT_ALLOW" },
+        { branches: ["**"], effect: "EFFECT_DENY" },
+      ],
+      [],
+    ],
+    ["is about other branches", [{ branches: ["add-*/**", "main"], effect: "EFFECT_DENY" }], []],
+  ])("a step whose branch one %s", async (_, rules, expected) => {
+    await setRules(rules);
+    const repository = repositoryAt(hosts.github);
+    const { status } = await ran(repository.cloneUrl);
+    expect(reasons(status.failures)).toEqual(expected);
+    expect(repository.find("add-b") === undefined).toBe(expected.length > 0);
+  });
+});
+
 test("neither a command nor any log sees the credential", async () => {
   const repository = repositoryAt(hosts.github);
   const look = "env; git config --list; cat .git/config; ls -la ~; git remote -v; echo one > c.txt";

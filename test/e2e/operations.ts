@@ -194,12 +194,22 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
           rules: [{ effect: "EFFECT_ASK", deciders: { who: "WHO_USERS", userIds: [world.user] } }],
           steps: { deciders: { who: "WHO_USERS", userIds: [world.user] } },
         },
+        pushRules: {
+          rules: [
+            {
+              branches: ["main"],
+              effect: "EFFECT_ASK",
+              deciders: { who: "WHO_USERS", userIds: [world.user, world.member] },
+            },
+          ],
+        },
       },
     }),
     {
       organizationId: "organization",
       "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
       "agentPolicy.approvals.steps.deciders.userIds[]": "user",
+      "agentPolicy.pushRules.rules[].deciders.userIds[]": "user",
       securityPolicyId: "securityPolicy",
       "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
     },

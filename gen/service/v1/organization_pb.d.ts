@@ -632,6 +632,15 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
    * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
    */
   approvals?: AgentApprovalPolicy | undefined;
+
+  /**
+   * To which branches of repositories may be pushed, by PushEnvironmentBranch,
+   * OpenPullRequest and pullRequest steps of workflows. Unset: a push may create
+   * or fast-forward any branch but the default one.
+   *
+   * @generated from field: service.v1.PushRules push_rules = 1001;
+   */
+  pushRules?: PushRules | undefined;
 };
 
 /**
@@ -639,6 +648,78 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
  * Use `create(AgentPolicySchema)` to create a new message.
  */
 export declare const AgentPolicySchema: GenMessage<AgentPolicy>;
+
+/**
+ * To which branches may be pushed.
+ *
+ * @generated from message service.v1.PushRules
+ */
+export declare type PushRules = Message<"service.v1.PushRules"> & {
+  /**
+   * The first rule that is about a push decides; where none is, the push may
+   * create or fast-forward any branch but the default one of its remote. At most
+   * 100.
+   *
+   * @generated from field: repeated service.v1.PushRules.Rule rules = 1;
+   */
+  rules: PushRules_Rule[];
+};
+
+/**
+ * Describes the message service.v1.PushRules.
+ * Use `create(PushRulesSchema)` to create a new message.
+ */
+export declare const PushRulesSchema: GenMessage<PushRules>;
+
+/**
+ * What holds for pushes to some branches.
+ *
+ * @generated from message service.v1.PushRules.Rule
+ */
+export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
+  /**
+   * Patterns of branches, such as `release/*`: `*` stands for any characters of
+   * one part of a name, `**` for any characters at all, every other character
+   * for itself. The default branch of a remote is meant by a rule that allows or
+   * asks only where one of its patterns is the branch's whole name. 1 to 25
+   * patterns of 1 to 255 characters each.
+   *
+   * @generated from field: repeated string branches = 1;
+   */
+  branches: string[];
+
+  /**
+   * What holds for them. EFFECT_ASK: people approve each push first, others than
+   * whoever asks for it; a pullRequest step needs an approval step before it.
+   *
+   * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 2;
+   */
+  effect: AgentApprovalPolicy_Effect;
+
+  /**
+   * Whether the rule is also about pushes that remove commits from the branch:
+   * such ones are refused unless a rule with it allows or asks. A rule that denies
+   * is about all pushes.
+   *
+   * @generated from field: bool force = 3;
+   */
+  force: boolean;
+
+  /**
+   * Who decides, with EFFECT_ASK. Unset: administrators of the organization.
+   * Whoever asks for the push never decides. Refused (invalid_argument) when the
+   * people of the organization could not satisfy it.
+   *
+   * @generated from field: service.v1.ApprovalDeciders deciders = 4;
+   */
+  deciders?: ApprovalDeciders | undefined;
+};
+
+/**
+ * Describes the message service.v1.PushRules.Rule.
+ * Use `create(PushRules_RuleSchema)` to create a new message.
+ */
+export declare const PushRules_RuleSchema: GenMessage<PushRules_Rule>;
 
 /**
  * What agents, and steps of workflows, must ask people for.

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { UserStatus } from "./user_pb.js";
@@ -1071,6 +1071,14 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
    * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
    */
   approvals?: AgentApprovalPolicy | undefined;
+
+  /**
+   * To which branches may be pushed. Replaced entirely; an empty message is as
+   * good as none.
+   *
+   * @generated from field: service.v1.PushRules push_rules = 1001;
+   */
+  pushRules?: PushRules | undefined;
 };
 
 /**

@@ -1,3 +1,4 @@
+import { type AgentPolicy, AgentApprovalPolicy_Effect as Effect } from "#gen/service/v1/organization_pb.js";
 import { branchNameProblem } from "../source/git-branch-name.ts";
 import { canonicalJson } from "./approval.ts";
 
@@ -15,6 +16,15 @@ export interface PushRule {
 
 /** `ask`: people approve it first. */
 export type PushDecision = "allow" | "ask" | "deny";
+
+/** Returns the rules of a policy; none where it has none. */
+export function pushRulesOf(policy: Pick<AgentPolicy, "pushRules"> | undefined): readonly PushRule[] {
+  return (policy?.pushRules?.rules ?? []).map(({ branches, effect, force }) => ({
+    branches,
+    force,
+    decision: effect === Effect.ALLOW ? "allow" : effect === Effect.ASK ? "ask" : "deny",
+  }));
+}
 
 /** A push that somebody asks for. */
 export interface PushRequest {

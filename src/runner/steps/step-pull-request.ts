@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
+import { decidePush, pushRulesOf } from "../../domain/approval/push-rules.ts";
+import { pathOfPushRule } from "../../domain/policy/push-policy.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { resolveRemoteAccess } from "../git/git-access.ts";
 import { switchToBranch } from "../git/git-branch.ts";
@@ -52,8 +54,36 @@ async function proposeChanges(
       "the branch is the one that the changes are meant for: name another",
     );
   }
+  requirePushAllowed(run, request, checkout);
   await push(run, request, checkout, snapshot);
   return host ? openAt(host, run, request, checkout, base) : { warnings: [pullRequestsUnsupported(request)] };
+}
+
+/**
+ * Requires that the organization's rules allow a push to the branch: where they ask, people have approved a step before
+ * this one.
+ *
+ * @throws WorkFailure push_denied
+ */
+function requirePushAllowed(
+  { assignment, action, stepIndex }: StepRun,
+  { branch }: WorkflowStep_PullRequest,
+  { defaultBranch }: Checkout,
+): void {
+  const rules = pushRulesOf(assignment.work.policies?.agentPolicy);
+  // What it may replace are commits of its own workflow, so that nobody loses any.
+  const { decision, rule } = decidePush(rules, { branch, defaultBranch, isForced: false });
+  if (rule === undefined || decision === "allow") return;
+  const isApproved = action.steps.slice(0, stepIndex).some(({ step }) => step.case === "approval");
+  if (decision === "ask" && isApproved) return;
+  const path = pathOfPushRule(rule);
+  const name = JSON.stringify(branch);
+  throw new WorkFailure(
+    "push_denied",
+    decision === "ask"
+      ? `the organization's policy (${path}) asks before pushes to ${name}: put an approval step before this one`
+      : `the organization's policy (${path}) denies pushes to ${name}: name another branch`,
+  );
 }
 
 async function push(

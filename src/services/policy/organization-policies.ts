@@ -1,11 +1,18 @@
-import type { AgentApprovalPolicy } from "#gen/service/v1/organization_pb.js";
+import type { ApprovalDeciders } from "#gen/service/v1/approval_pb.js";
+import type { AgentApprovalPolicy, PushRules } from "#gen/service/v1/organization_pb.js";
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
+import {
+  decidersOfPushes,
+  requireMeaningfulPushRules,
+  requirePushRulesKnown,
+} from "../../domain/policy/push-policy.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
+import { mayStore, PUSH_RULES_LEVEL } from "../../store/feature-level.ts";
 import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
@@ -35,6 +42,7 @@ export async function setPolicies(
     requireSecurityPolicyAssignable(securityPolicy);
   }
   await requireApprovalsPossible(tx, caller, req.agentPolicy?.approvals);
+  await requirePushesPossible(tx, caller, req.agentPolicy?.pushRules);
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   await updatePolicies(tx, caller, before, after);
@@ -48,7 +56,26 @@ async function requireApprovalsPossible(
 ): Promise<void> {
   if (!policy) return;
   requireMeaningfulRules(policy);
-  const named = decidersIn(policy);
+  await requireAllSatisfiable(tx, scope, decidersIn(policy));
+}
+
+/** @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible; whoever asks for a push is no decider of it */
+async function requirePushesPossible(
+  tx: WriteTransaction,
+  scope: Scope,
+  policy: PushRules | undefined,
+): Promise<void> {
+  if (!policy) return;
+  requirePushRulesKnown(mayStore(tx, PUSH_RULES_LEVEL));
+  requireMeaningfulPushRules(policy);
+  await requireAllSatisfiable(tx, scope, decidersOfPushes(policy));
+}
+
+async function requireAllSatisfiable(
+  tx: WriteTransaction,
+  scope: Scope,
+  named: readonly { readonly deciders: ApprovalDeciders | undefined; readonly field: string }[],
+): Promise<void> {
   const userIds = named.flatMap(({ deciders }) => deciders?.userIds ?? []);
   const members = await findUnblockedMembers(tx.db, scope, [...new Set(userIds)]);
   for (const { deciders, field } of named) requireSatisfiable(deciders, members, field);

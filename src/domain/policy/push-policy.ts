@@ -1,0 +1,60 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { type ApprovalDeciders, ApprovalDecidersSchema } from "#gen/service/v1/approval_pb.js";
+import { AgentApprovalPolicy_Effect as Effect, type PushRules } from "#gen/service/v1/organization_pb.js";
+import { phaseUnsuitable, valueUnusable } from "../error.ts";
+import { branchNameProblem } from "../source/git-branch-name.ts";
+
+/** Path of the policy in OrganizationPolicies. */
+export const PUSH_RULES = "agentPolicy.pushRules";
+
+/** Requires that rules may be stored: servers of the release before would lose them. @throws DomainError PHASE_UNSUITABLE */
+export function requirePushRulesKnown(areKnown: boolean): void {
+  if (areKnown) return;
+  const message = `${PUSH_RULES} can be set once every server runs this release`;
+  throw phaseUnsuitable("installation", "UPGRADING", message);
+}
+
+/** Returns the path of a rule of the policy, in JSON names. */
+export function pathOfPushRule(index: number): string {
+  return `${PUSH_RULES}.rules[${index}]`;
+}
+
+/** Returns who decides a push: never whoever asks for it. @param chosen as the rule says */
+export function pushDeciders(chosen: ApprovalDeciders | undefined): ApprovalDeciders {
+  const deciders = chosen ? clone(ApprovalDecidersSchema, chosen) : create(ApprovalDecidersSchema);
+  deciders.excludesStarter = true;
+  return deciders;
+}
+
+/** Returns those who decide by the rules that ask, with their paths in the request. */
+export function decidersOfPushes({ rules }: PushRules) {
+  return [...rules.entries()].flatMap(([index, { effect, deciders }]) =>
+    effect === Effect.ASK
+      ? [{ field: `${pathOfPushRule(index)}.deciders`, deciders: pushDeciders(deciders) }]
+      : [],
+  );
+}
+
+/**
+ * Requires that each rule can have an effect.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireMeaningfulPushRules({ rules }: PushRules): void {
+  for (const [index, { branches, effect, deciders }] of rules.entries()) {
+    const path = pathOfPushRule(index);
+    if (deciders && effect !== Effect.ASK)
+      throw valueUnusable(`${path}.deciders`, `${path}.deciders has an effect with EFFECT_ASK only`);
+    for (const [place, pattern] of branches.entries()) {
+      const problem = patternProblem(pattern);
+      const field = `${path}.branches[${place}]`;
+      if (problem !== undefined)
+        throw valueUnusable(field, `${field} matches no branch: git allows no name that ${problem}`);
+    }
+  }
+}
+
+/** Returns why no branch has a name that matches; undefined where one can. */
+function patternProblem(pattern: string): string | undefined {
+  if (pattern.startsWith("refs/")) return "begins with refs/, which is written without it";
+  return branchNameProblem(pattern.replaceAll(/\*+/g, "x"));
+}
