@@ -22,6 +22,11 @@ import { implement } from "./rpc/routes.ts";
 import { AccountService } from "./services/access/account-service.ts";
 import { EventService } from "./services/access/event-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
+import {
+  openPullRequest,
+  type PushDependencies,
+  pushEnvironmentBranch,
+} from "./services/access/push/push-operations.ts";
 import { RunnerService } from "./services/access/runner-service.ts";
 import { SecretService } from "./services/access/secret-service.ts";
 import { ServiceAccountService } from "./services/access/service-account-service.ts";
@@ -33,6 +38,7 @@ import { runsInEnvironment as runs } from "./services/agent/reading/runs-in-envi
 import { AgentReviewService } from "./services/agent/review/agent-review-service.ts";
 import { AgentWorkService } from "./services/agent/work/agent-work-service.ts";
 import { ApprovalService } from "./services/approval/approval-service.ts";
+import type { EnvironmentPushes } from "./services/environment/environment-pushes.ts";
 import { EnvironmentService } from "./services/environment/environment-service.ts";
 import { EnvironmentWorkService } from "./services/environment/environment-work-service.ts";
 import { IdentityService } from "./services/identity/identity-service.ts";
@@ -45,14 +51,18 @@ import { findEnvironment } from "./store/environment/environment.ts";
 
 /** Returns the services of the contract, each built from its dependencies. */
 export function implementations(
-  deps: Omit<WorkServiceDependencies, "handlerOf">,
+  deps: Omit<WorkServiceDependencies, "handlerOf"> & PushDependencies,
 ): readonly ServiceImplSpec[] {
+  const pushes: EnvironmentPushes = {
+    pushEnvironmentBranch: (req, ctx) => pushEnvironmentBranch(deps, req, ctx),
+    openPullRequest: (req, ctx) => openPullRequest(deps, req, ctx),
+  };
   return [
     implement(AccountContract, new AccountService(deps)),
     implement(AgentReviewContract, new AgentReviewService(deps)),
     implement(AgentContract, new AgentService(deps)),
     implement(ApprovalContract, new ApprovalService(deps)),
-    implement(EnvironmentContract, new EnvironmentService({ ...deps, runs })),
+    implement(EnvironmentContract, new EnvironmentService({ ...deps, runs, pushes })),
     implement(EventContract, new EventService(deps)),
     implement(IdentityContract, new IdentityService()),
     implement(OrganizationContract, new OrganizationService(deps)),

@@ -21,6 +21,7 @@ import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { standingMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
+import { createPullRequestHosts } from "./pull-request-hosts.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
 import { createCheck } from "./rpc/check.ts";
@@ -73,10 +74,15 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     perServer: config.streams,
   });
   const revocationMonitor = createRevocationMonitor(createRevalidation({ store, now: deps.now }));
+  const scm = createSourceControl({
+    allowPrivateAddresses: config.allowPrivateRemotes,
+    plainHttpHosts: config.plainHttpHosts,
+  });
   const routes = createRoutes({
     implementations: implementations({
       store,
       keys,
+      hosts: createPullRequestHosts(scm),
       pageTokens: createPageTokens(keys.pageMac, equalBytes),
       check,
       baseUrl: () => baseUrl,
@@ -159,10 +165,6 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       measures: calls,
       log: (line) => log.info(line, "call"),
     }),
-  });
-  const scm = createSourceControl({
-    allowPrivateAddresses: config.allowPrivateRemotes,
-    plainHttpHosts: config.plainHttpHosts,
   });
   const jobs = createJobs({
     store: asLeader(store),

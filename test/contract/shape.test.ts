@@ -150,8 +150,13 @@ const AGENTS = [
   "AgentService/WatchAgentExecution",
 ];
 
-// What is seen of environments.
-const ENVIRONMENTS = ["EnvironmentService/GetEnvironmentChanges", "EnvironmentService/GetEnvironmentDiff"];
+// What is seen of environments, and taken out of them.
+const ENVIRONMENTS = [
+  "EnvironmentService/GetEnvironmentChanges",
+  "EnvironmentService/GetEnvironmentDiff",
+  "EnvironmentService/OpenPullRequest",
+  "EnvironmentService/PushEnvironmentBranch",
+];
 
 // What people are asked.
 const APPROVALS = [
@@ -170,6 +175,7 @@ const WORK = [
   "AgentWorkService/StartSubagent",
   "AgentWorkService/StreamInputs",
   "EnvironmentWorkService/AnswerRequest",
+  "EnvironmentWorkService/GetQuestionCredential",
   "EnvironmentWorkService/ReportEnvironmentChanges",
   "EnvironmentWorkService/WatchRequests",
   "WorkService/BeginInstance",

@@ -20,6 +20,8 @@ const RUN_COMMANDS = [
   "go-on",
   "help",
   "list",
+  "pr",
+  "push",
   "resume",
   "retry-turn",
   "review",

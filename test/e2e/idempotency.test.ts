@@ -55,8 +55,10 @@ const withoutSecrets = (body: unknown): unknown =>
   );
 
 const writers = everyOperation().filter(
-  ([name, { built, method }]) =>
+  ([name, { built, method, refusal }]) =>
     built &&
+    // Nothing is kept of what was refused.
+    refusal === undefined &&
     // A stream has no answer that could be kept: it is resumed by what its request says.
     method.methodKind === "unary" &&
     method.idempotency !== Idempotency.NO_SIDE_EFFECTS &&

@@ -6,6 +6,8 @@ import { type CompiledQuery, Kysely } from "kysely";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import type { Caller } from "../../src/domain/identity/caller.ts";
 import { implementations } from "../../src/implementations.ts";
+import { createPullRequestHosts } from "../../src/pull-request-hosts.ts";
+import { createSourceControl } from "../../src/scm/source-control.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
 import { DATABASE_FILE, type SqliteStore } from "../../src/store/sqlite/open.ts";
@@ -80,7 +82,8 @@ beforeAll(async () => {
     searcher: (scope) => searching({ search }, scope),
     lister: (scope) => listing({ search }, { db: reader, attempt }, scope),
   };
-  operations = implementations({ ...workDependencies(made), store });
+  const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
+  operations = implementations({ ...workDependencies(made), store, hosts: createPullRequestHosts(scm) });
 });
 afterAll(async () => {
   raw.close();

@@ -11,6 +11,8 @@ export interface Operation {
    * names. `projects[]` stands for the first element of a list, `ids[]` for a list of ids.
    */
   readonly ids: Readonly<Record<string, ResourceKind>>;
+  /** What it answers in a world where what it needs is not there: the status and the code. */
+  readonly refusal?: readonly [status: number, code: string];
   /** Who calls it, where that is nobody with a personal access token. */
   readonly token?: (world: World) => string;
 }

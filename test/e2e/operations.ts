@@ -102,6 +102,19 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ environmentId: world.heldEnvironment, ...page }),
     { environmentId: "heldEnvironment" },
   ),
+  // No runner listens in a world.
+  "EnvironmentService/PushEnvironmentBranch": {
+    ...built((world) => ({ environmentId: world.heldEnvironment, branch: "b" }), {
+      environmentId: "heldEnvironment",
+    }),
+    refusal: [400, "failed_precondition"],
+  },
+  "EnvironmentService/OpenPullRequest": {
+    ...built((world) => ({ environmentId: world.heldEnvironment, branch: "b", title: "Add b" }), {
+      environmentId: "heldEnvironment",
+    }),
+    refusal: [400, "failed_precondition"],
+  },
 
   "EventService/ListAuditLogs": built(
     () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),

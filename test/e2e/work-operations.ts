@@ -67,4 +67,11 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ questionId: world.question, instanceId: INSTANCE, changesRefreshed: {} }),
     { questionId: "question" },
   ),
+  // The question of a world asks for no push.
+  "EnvironmentWorkService/GetQuestionCredential": {
+    ...asRunner((world) => ({ questionId: world.question, host: "one.example.org" }), {
+      questionId: "question",
+    }),
+    refusal: [404, "not_found"],
+  },
 };

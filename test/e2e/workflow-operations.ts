@@ -146,6 +146,7 @@ export const WORKFLOW_OPERATIONS: Readonly<Record<string, Operation>> = {
     "filter.workflowExecutionIds[]": "workflowExecution",
     "filter.workflowExecutionActionIds[]": "workflowAction",
     "filter.environmentIds[]": "environment",
+    "filter.agentExecutionIds[]": "agentExecution",
   }),
   "WorkflowService/StreamActionLogs": built(
     (world) => ({ workflowExecutionActionId: world.workflowAction }),

@@ -19,9 +19,11 @@ import { operationsOf, type TestStore } from "../harness/test-store.ts";
 export function servicesOf({ deps }: TestStore, caller: Caller) {
   const projects = operationsOf(ProjectContract, new ProjectService({ ...deps, findEnvironment }), caller);
   const draining = new AbortController().signal;
+  const unused = () => Promise.reject(new Error("these tests push nothing"));
+  const pushes = { pushEnvironmentBranch: unused, openPullRequest: unused };
   const environments = operationsOf(
     EnvironmentContract,
-    new EnvironmentService({ ...deps, draining, runs }),
+    new EnvironmentService({ ...deps, draining, runs, pushes }),
     caller,
   );
   const runners = operationsOf(RunnerContract, new RunnerService(deps), caller);

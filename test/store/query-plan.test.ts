@@ -271,7 +271,14 @@ test("drafts of reviews are found by their run and author, and reviews by their 
 });
 
 test("pull requests are found by what opened them, by their repository and by their time", async () => {
-  const none = { executionIds: [], actionIds: [], environmentIds: [], states: [] };
+  const none = {
+    executionIds: [],
+    actionIds: [],
+    environmentIds: [],
+    agentExecutionIds: [],
+    states: [],
+    reader: undefined,
+  };
   const page = async (filter: object) => {
     queries = [];
     await findPullRequestPage(db, scope, { ...none, ...filter }, { key: 0, id: "a" }, 26);
@@ -284,6 +291,9 @@ test("pull requests are found by what opened them, by their repository and by th
   );
   expect(await page({ environmentIds: ["e"] })).toContain(
     "pull_request_by_environment (environment_id=? AND id>?)",
+  );
+  expect(await page({ agentExecutionIds: ["a"] })).toContain(
+    "pull_request_by_run (agent_execution_id=? AND id>?)",
   );
   expect(await page({ actionIds: ["a", "b"] })).toMatch(
     /^SEARCH pull_request USING INDEX \S+ \(action_id=\?\)$/,

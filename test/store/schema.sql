@@ -207,10 +207,12 @@ CREATE TABLE approval (
   creator_principal integer not null,
   is_shared integer not null,
   expires_at integer not null,
-  body text not null,
+  body text not null, environment_id text,
   unique (agent_execution_id, tool_call_id, digest),
   unique (action_id, step_index)
 ) strict;
+
+CREATE INDEX approval_by_environment on approval (environment_id) where environment_id is not null;
 
 CREATE INDEX approval_by_expiry on approval (expires_at) where phase = 1;
 
@@ -696,13 +698,16 @@ CREATE TABLE pruning (
   organization_id text primary key
 ) strict, without rowid;
 
-CREATE TABLE pull_request (
+CREATE TABLE "pull_request" (
   id text primary key,
   organization_id text not null references organization (id),
   workflow_id text not null,
   execution_id text not null,
-  action_id text not null references workflow_action (id) on delete cascade,
+  action_id text references workflow_action (id) on delete cascade,
   environment_id text not null,
+  agent_execution_id text,
+  owner_id text,
+  owner_principal integer,
   host text not null,
   repository text not null,
   identity text not null,
@@ -728,6 +733,8 @@ CREATE INDEX pull_request_by_id on pull_request (organization_id, id);
 CREATE INDEX pull_request_by_identity on pull_request (organization_id, identity, number);
 
 CREATE INDEX pull_request_by_poll on pull_request (next_poll_at) where next_poll_at is not null;
+
+CREATE INDEX pull_request_by_run on pull_request (agent_execution_id, id) where agent_execution_id is not null;
 
 CREATE INDEX pull_request_by_workflow on pull_request (workflow_id);
 

@@ -5,7 +5,9 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "../../service/v1/identity_pb.js";
 import type { Failure } from "./work_service_pb.js";
+import type { EnvironmentPush_Outcome } from "../../service/v1/environment_push_pb.js";
 
 /**
  * Describes the file runner/v1/environment_question.proto.
@@ -96,6 +98,14 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
      */
     value: EnvironmentQuestion_RefreshChanges;
     case: "refreshChanges";
+  } | {
+    /**
+     * Look at what would be pushed, or push it.
+     *
+     * @generated from field: runner.v1.EnvironmentQuestion.PushBranch push_branch = 20;
+     */
+    value: EnvironmentQuestion_PushBranch;
+    case: "pushBranch";
   } | { case: undefined; value?: undefined };
 };
 
@@ -104,6 +114,114 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
  * Use `create(EnvironmentQuestionSchema)` to create a new message.
  */
 export declare const EnvironmentQuestionSchema: GenMessage<EnvironmentQuestion>;
+
+/**
+ * Pushes what is checked out in a repository of the environment to a branch of the
+ * remote that it was cloned from, with the credential that GetQuestionCredential
+ * hands out and no other. Nothing that commands wrote into the tree decides where
+ * the push goes, and nothing in the tree changes.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.PushBranch
+ */
+export declare type EnvironmentQuestion_PushBranch = Message<"runner.v1.EnvironmentQuestion.PushBranch"> & {
+  /**
+   * The folder of the repository; unset: the first one.
+   *
+   * @generated from field: optional string folder = 1;
+   */
+  folder?: string | undefined;
+
+  /**
+   * The branch.
+   *
+   * @generated from field: string branch = 2;
+   */
+  branch: string;
+
+  /**
+   * Message of a commit of what is not committed. Empty: such changes are a failure
+   * (`uncommitted_changes`).
+   *
+   * @generated from field: string commit_message = 3;
+   */
+  commitMessage: string;
+
+  /**
+   * The author of that commit.
+   *
+   * @generated from field: string author_name = 4;
+   */
+  authorName: string;
+
+  /**
+   * The address of the author.
+   *
+   * @generated from field: string author_email = 5;
+   */
+  authorEmail: string;
+
+  /**
+   * Whose credential it is.
+   *
+   * @generated from field: service.v1.Subject credential_of = 6;
+   */
+  credentialOf?: Subject | undefined;
+
+  /**
+   * What was decided on. Unset: nothing is pushed, only looked at.
+   *
+   * @generated from field: runner.v1.EnvironmentQuestion.Decided decided = 7;
+   */
+  decided?: EnvironmentQuestion_Decided | undefined;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.PushBranch.
+ * Use `create(EnvironmentQuestion_PushBranchSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_PushBranchSchema: GenMessage<EnvironmentQuestion_PushBranch>;
+
+/**
+ * A push that is allowed.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.Decided
+ */
+export declare type EnvironmentQuestion_Decided = Message<"runner.v1.EnvironmentQuestion.Decided"> & {
+  /**
+   * The commit to push. Another one is a failure (`branch_moved`).
+   *
+   * @generated from field: string commit = 1;
+   */
+  commit: string;
+
+  /**
+   * The commit that the branch has; empty for none. Another one is a failure
+   * (`branch_moved`).
+   *
+   * @generated from field: string tip = 2;
+   */
+  tip: string;
+
+  /**
+   * Whether the branch may be the remote's default one.
+   *
+   * @generated from field: bool may_be_default = 3;
+   */
+  mayBeDefault: boolean;
+
+  /**
+   * Whether the branch may lose commits.
+   *
+   * @generated from field: bool may_force = 4;
+   */
+  mayForce: boolean;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.Decided.
+ * Use `create(EnvironmentQuestion_DecidedSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_DecidedSchema: GenMessage<EnvironmentQuestion_Decided>;
 
 /**
  * Reports what has changed now, by ReportEnvironmentChanges, before the answer.
@@ -162,6 +280,14 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
      */
     value: AnswerRequestRequest_ChangesRefreshed;
     case: "changesRefreshed";
+  } | {
+    /**
+     * What is, or would be, pushed.
+     *
+     * @generated from field: runner.v1.AnswerRequestRequest.BranchPushed branch_pushed = 20;
+     */
+    value: AnswerRequestRequest_BranchPushed;
+    case: "branchPushed";
   } | { case: undefined; value?: undefined };
 };
 
@@ -184,6 +310,84 @@ export declare type AnswerRequestRequest_ChangesRefreshed = Message<"runner.v1.A
  * Use `create(AnswerRequestRequest_ChangesRefreshedSchema)` to create a new message.
  */
 export declare const AnswerRequestRequest_ChangesRefreshedSchema: GenMessage<AnswerRequestRequest_ChangesRefreshed>;
+
+/**
+ * What is pushed, and where to.
+ *
+ * @generated from message runner.v1.AnswerRequestRequest.BranchPushed
+ */
+export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.AnswerRequestRequest.BranchPushed"> & {
+  /**
+   * Why nothing is. Set: nothing else is told.
+   *
+   * @generated from field: runner.v1.Failure failure = 1;
+   */
+  failure?: Failure | undefined;
+
+  /**
+   * The folder of the repository. At most 4,096 characters.
+   *
+   * @generated from field: string folder = 2;
+   */
+  folder: string;
+
+  /**
+   * The remote, without a secret. At most 2,048 characters.
+   *
+   * @generated from field: string remote = 3;
+   */
+  remote: string;
+
+  /**
+   * The commit, in hexadecimal digits. At most 64 characters.
+   *
+   * @generated from field: string commit = 4;
+   */
+  commit: string;
+
+  /**
+   * The commit that the branch had; empty for none. At most 64 characters.
+   *
+   * @generated from field: string tip = 5;
+   */
+  tip: string;
+
+  /**
+   * The remote's default branch; empty where it names none. At most 1,024
+   * characters.
+   *
+   * @generated from field: string default_branch = 6;
+   */
+  defaultBranch: string;
+
+  /**
+   * The remote's branch that was checked out, or else the default one; empty for
+   * none. At most 1,024 characters.
+   *
+   * @generated from field: string base_branch = 7;
+   */
+  baseBranch: string;
+
+  /**
+   * Whether the branch loses commits by it.
+   *
+   * @generated from field: bool is_forced = 8;
+   */
+  isForced: boolean;
+
+  /**
+   * What has become of the branch. Unspecified: it was only looked at.
+   *
+   * @generated from field: service.v1.EnvironmentPush.Outcome outcome = 9;
+   */
+  outcome: EnvironmentPush_Outcome;
+};
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.BranchPushed.
+ * Use `create(AnswerRequestRequest_BranchPushedSchema)` to create a new message.
+ */
+export declare const AnswerRequestRequest_BranchPushedSchema: GenMessage<AnswerRequestRequest_BranchPushed>;
 
 /**
  * Nothing to say: the answer is taken.

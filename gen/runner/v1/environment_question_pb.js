@@ -6,12 +6,14 @@ import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_runner_v1_work_service } from "./work_service_pb.js";
+import { file_service_v1_environment_push } from "../../service/v1/environment_push_pb.js";
+import { file_service_v1_identity } from "../../service/v1/identity_pb.js";
 
 /**
  * Describes the file runner/v1/environment_question.proto.
  */
 export const file_runner_v1_environment_question = /*@__PURE__*/
-  fileDesc("CiRydW5uZXIvdjEvZW52aXJvbm1lbnRfcXVlc3Rpb24ucHJvdG8SCXJ1bm5lci52MSI2ChRXYXRjaFJlcXVlc3RzUmVxdWVzdBIeCgtpbnN0YW5jZV9pZBgBIAEoCUIJukgGcgQQARhAIkkKFVdhdGNoUmVxdWVzdHNSZXNwb25zZRIwCghxdWVzdGlvbhgBIAEoCzIeLnJ1bm5lci52MS5FbnZpcm9ubWVudFF1ZXN0aW9uItEBChNFbnZpcm9ubWVudFF1ZXN0aW9uEgoKAmlkGAEgASgJEhYKDmVudmlyb25tZW50X2lkGAIgASgJEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEkgKD3JlZnJlc2hfY2hhbmdlcxgKIAEoCzItLnJ1bm5lci52MS5FbnZpcm9ubWVudFF1ZXN0aW9uLlJlZnJlc2hDaGFuZ2VzSAAaEAoOUmVmcmVzaENoYW5nZXNCCgoIcXVlc3Rpb24i8AEKFEFuc3dlclJlcXVlc3RSZXF1ZXN0Eh0KC3F1ZXN0aW9uX2lkGAEgASgJQgi6SAVyA7ABARIeCgtpbnN0YW5jZV9pZBgCIAEoCUIJukgGcgQQARhAEiUKB2ZhaWx1cmUYAyABKAsyEi5ydW5uZXIudjEuRmFpbHVyZUgAEk0KEWNoYW5nZXNfcmVmcmVzaGVkGAogASgLMjAucnVubmVyLnYxLkFuc3dlclJlcXVlc3RSZXF1ZXN0LkNoYW5nZXNSZWZyZXNoZWRIABoSChBDaGFuZ2VzUmVmcmVzaGVkQg8KBmFuc3dlchIFukgCCAEiFwoVQW5zd2VyUmVxdWVzdFJlc3BvbnNlQkEKE2NoYXJ0cm9vbS5ydW5uZXIudjFQAVooY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3J1bm5lci92MTtydW5uZXJ2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_runner_v1_work_service]);
+  fileDesc("CiRydW5uZXIvdjEvZW52aXJvbm1lbnRfcXVlc3Rpb24ucHJvdG8SCXJ1bm5lci52MSI2ChRXYXRjaFJlcXVlc3RzUmVxdWVzdBIeCgtpbnN0YW5jZV9pZBgBIAEoCUIJukgGcgQQARhAIkkKFVdhdGNoUmVxdWVzdHNSZXNwb25zZRIwCghxdWVzdGlvbhgBIAEoCzIeLnJ1bm5lci52MS5FbnZpcm9ubWVudFF1ZXN0aW9uIs0EChNFbnZpcm9ubWVudFF1ZXN0aW9uEgoKAmlkGAEgASgJEhYKDmVudmlyb25tZW50X2lkGAIgASgJEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEkgKD3JlZnJlc2hfY2hhbmdlcxgKIAEoCzItLnJ1bm5lci52MS5FbnZpcm9ubWVudFF1ZXN0aW9uLlJlZnJlc2hDaGFuZ2VzSAASQAoLcHVzaF9icmFuY2gYFCABKAsyKS5ydW5uZXIudjEuRW52aXJvbm1lbnRRdWVzdGlvbi5QdXNoQnJhbmNoSAAa5AEKClB1c2hCcmFuY2gSEwoGZm9sZGVyGAEgASgJSACIAQESDgoGYnJhbmNoGAIgASgJEhYKDmNvbW1pdF9tZXNzYWdlGAMgASgJEhMKC2F1dGhvcl9uYW1lGAQgASgJEhQKDGF1dGhvcl9lbWFpbBgFIAEoCRIqCg1jcmVkZW50aWFsX29mGAYgASgLMhMuc2VydmljZS52MS5TdWJqZWN0EjcKB2RlY2lkZWQYByABKAsyJi5ydW5uZXIudjEuRW52aXJvbm1lbnRRdWVzdGlvbi5EZWNpZGVkQgkKB19mb2xkZXIaUQoHRGVjaWRlZBIOCgZjb21taXQYASABKAkSCwoDdGlwGAIgASgJEhYKDm1heV9iZV9kZWZhdWx0GAMgASgIEhEKCW1heV9mb3JjZRgEIAEoCBoQCg5SZWZyZXNoQ2hhbmdlc0IKCghxdWVzdGlvbiLkBAoUQW5zd2VyUmVxdWVzdFJlcXVlc3QSHQoLcXVlc3Rpb25faWQYASABKAlCCLpIBXIDsAEBEh4KC2luc3RhbmNlX2lkGAIgASgJQgm6SAZyBBABGEASJQoHZmFpbHVyZRgDIAEoCzISLnJ1bm5lci52MS5GYWlsdXJlSAASTQoRY2hhbmdlc19yZWZyZXNoZWQYCiABKAsyMC5ydW5uZXIudjEuQW5zd2VyUmVxdWVzdFJlcXVlc3QuQ2hhbmdlc1JlZnJlc2hlZEgAEkUKDWJyYW5jaF9wdXNoZWQYFCABKAsyLC5ydW5uZXIudjEuQW5zd2VyUmVxdWVzdFJlcXVlc3QuQnJhbmNoUHVzaGVkSAAaEgoQQ2hhbmdlc1JlZnJlc2hlZBqqAgoMQnJhbmNoUHVzaGVkEiMKB2ZhaWx1cmUYASABKAsyEi5ydW5uZXIudjEuRmFpbHVyZRIYCgZmb2xkZXIYAiABKAlCCLpIBXIDGIAgEhgKBnJlbW90ZRgDIAEoCUIIukgFcgMYgBASFwoGY29tbWl0GAQgASgJQge6SARyAhhAEhQKA3RpcBgFIAEoCUIHukgEcgIYQBIgCg5kZWZhdWx0X2JyYW5jaBgGIAEoCUIIukgFcgMYgAgSHQoLYmFzZV9icmFuY2gYByABKAlCCLpIBXIDGIAIEhEKCWlzX2ZvcmNlZBgIIAEoCBI+CgdvdXRjb21lGAkgASgOMiMuc2VydmljZS52MS5FbnZpcm9ubWVudFB1c2guT3V0Y29tZUIIukgFggECEAFCDwoGYW5zd2VyEgW6SAIIASIXChVBbnN3ZXJSZXF1ZXN0UmVzcG9uc2VCQQoTY2hhcnRyb29tLnJ1bm5lci52MVABWihjaGFydHJvb20uZXhhbXBsZS9nZW4vcnVubmVyL3YxO3J1bm5lcnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_runner_v1_work_service, file_service_v1_environment_push, file_service_v1_identity]);
 
 /**
  * Describes the message runner.v1.WatchRequestsRequest.
@@ -35,11 +37,25 @@ export const EnvironmentQuestionSchema = /*@__PURE__*/
   messageDesc(file_runner_v1_environment_question, 2);
 
 /**
+ * Describes the message runner.v1.EnvironmentQuestion.PushBranch.
+ * Use `create(EnvironmentQuestion_PushBranchSchema)` to create a new message.
+ */
+export const EnvironmentQuestion_PushBranchSchema = /*@__PURE__*/
+  messageDesc(file_runner_v1_environment_question, 2, 0);
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.Decided.
+ * Use `create(EnvironmentQuestion_DecidedSchema)` to create a new message.
+ */
+export const EnvironmentQuestion_DecidedSchema = /*@__PURE__*/
+  messageDesc(file_runner_v1_environment_question, 2, 1);
+
+/**
  * Describes the message runner.v1.EnvironmentQuestion.RefreshChanges.
  * Use `create(EnvironmentQuestion_RefreshChangesSchema)` to create a new message.
  */
 export const EnvironmentQuestion_RefreshChangesSchema = /*@__PURE__*/
-  messageDesc(file_runner_v1_environment_question, 2, 0);
+  messageDesc(file_runner_v1_environment_question, 2, 2);
 
 /**
  * Describes the message runner.v1.AnswerRequestRequest.
@@ -54,6 +70,13 @@ export const AnswerRequestRequestSchema = /*@__PURE__*/
  */
 export const AnswerRequestRequest_ChangesRefreshedSchema = /*@__PURE__*/
   messageDesc(file_runner_v1_environment_question, 3, 0);
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.BranchPushed.
+ * Use `create(AnswerRequestRequest_BranchPushedSchema)` to create a new message.
+ */
+export const AnswerRequestRequest_BranchPushedSchema = /*@__PURE__*/
+  messageDesc(file_runner_v1_environment_question, 3, 1);
 
 /**
  * Describes the message runner.v1.AnswerRequestResponse.

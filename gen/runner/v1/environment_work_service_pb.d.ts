@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { DiffBase, EnvironmentFileDiff, RepositoryChanges } from "../../service/v1/environment_changes_pb.js";
+import type { HostAuthenticationTokenSource } from "../../service/v1/runner_configuration_pb.js";
 import type { AnswerRequestRequestSchema, AnswerRequestResponseSchema, WatchRequestsRequestSchema, WatchRequestsResponseSchema } from "./environment_question_pb.js";
 
 /**
@@ -96,6 +97,68 @@ export declare type ReportEnvironmentChangesResponse = Message<"runner.v1.Report
 export declare const ReportEnvironmentChangesResponseSchema: GenMessage<ReportEnvironmentChangesResponse>;
 
 /**
+ * Which credential is needed.
+ *
+ * @generated from message runner.v1.GetQuestionCredentialRequest
+ */
+export declare type GetQuestionCredentialRequest = Message<"runner.v1.GetQuestionCredentialRequest"> & {
+  /**
+   * Id of the question, which asks for a push.
+   *
+   * @generated from field: string question_id = 1;
+   */
+  questionId: string;
+
+  /**
+   * Name of the host, with a port where the remote names one. 1 to 259
+   * characters: a name of 253 at most and a port.
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+};
+
+/**
+ * Describes the message runner.v1.GetQuestionCredentialRequest.
+ * Use `create(GetQuestionCredentialRequestSchema)` to create a new message.
+ */
+export declare const GetQuestionCredentialRequestSchema: GenMessage<GetQuestionCredentialRequest>;
+
+/**
+ * A credential for a source-control host.
+ *
+ * @generated from message runner.v1.GetQuestionCredentialResponse
+ */
+export declare type GetQuestionCredentialResponse = Message<"runner.v1.GetQuestionCredentialResponse"> & {
+  /**
+   * The credential. A secret: it is handed to the host only.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * How it was obtained, which decides the user name that goes with it.
+   *
+   * @generated from field: service.v1.HostAuthenticationTokenSource source = 2;
+   */
+  source: HostAuthenticationTokenSource;
+
+  /**
+   * Id of the host authentication token.
+   *
+   * @generated from field: string host_authentication_token_id = 3;
+   */
+  hostAuthenticationTokenId: string;
+};
+
+/**
+ * Describes the message runner.v1.GetQuestionCredentialResponse.
+ * Use `create(GetQuestionCredentialResponseSchema)` to create a new message.
+ */
+export declare const GetQuestionCredentialResponseSchema: GenMessage<GetQuestionCredentialResponse>;
+
+/**
  * What runners call for the environments that they keep, beside leases and
  * independent of them. Every operation answers as WorkService says.
  *
@@ -145,6 +208,22 @@ export declare const EnvironmentWorkService: GenService<{
     methodKind: "unary";
     input: typeof AnswerRequestRequestSchema;
     output: typeof AnswerRequestResponseSchema;
+  },
+  /**
+   * Returns the credential of whoever asks for a push, for a host that the
+   * environment was made from, while the question is open and not answered. It is
+   * handed to git alone, and never to a command of the environment. Each call is
+   * kept in the audit trail. Callable by the runner that was asked. Errors:
+   * not_found for a question that is over, of another runner or about something
+   * else, and when there is no such credential; invalid_argument for another host;
+   * failed_precondition when whoever asks may not act any more.
+   *
+   * @generated from rpc runner.v1.EnvironmentWorkService.GetQuestionCredential
+   */
+  getQuestionCredential: {
+    methodKind: "unary";
+    input: typeof GetQuestionCredentialRequestSchema;
+    output: typeof GetQuestionCredentialResponseSchema;
   },
 }>;
 

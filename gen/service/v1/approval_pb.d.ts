@@ -16,7 +16,7 @@ export declare const file_service_v1_approval: GenFile;
  * A question whether something may be done, which people answer. It is pending
  * until enough of those who may decide have approved it, one of them has denied
  * it, its time has run out, or whoever asks has ended. It is removed with the
- * agent run or the workflow action that asks.
+ * agent run, the workflow action or the environment that it is asked for.
  *
  * @generated from message service.v1.Approval
  */
@@ -50,8 +50,8 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   title: string;
 
   /**
-   * What is asked for, exactly: an ApprovalToolCall, ApprovalQuestion or
-   * ApprovalStep, as the kind says, in JSON. The JSON is canonical (RFC 8785):
+   * What is asked for, exactly: an ApprovalToolCall, ApprovalQuestion,
+   * ApprovalStep or ApprovalPush, as the kind says, in JSON. The JSON is canonical (RFC 8785):
    * keys are sorted, and nothing stands between the tokens.
    *
    * @generated from field: string request_json = 5;
@@ -74,7 +74,8 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   asker?: Approval_Asker | undefined;
 
   /**
-   * Who started the agent run or, of a step, the workflow's execution.
+   * Who started the agent run or, of a step, the workflow's execution. Of a push
+   * whoever asked for it.
    *
    * @generated from field: service.v1.Subject creator = 8;
    */
@@ -158,6 +159,14 @@ export declare type Approval = Message<"service.v1.Approval"> & {
    * @generated from field: service.v1.Subject executor = 19;
    */
   executor?: Subject | undefined;
+
+  /**
+   * When the push that was approved was carried out: it is carried out once. Unset
+   * before, and for everything else.
+   *
+   * @generated from field: google.protobuf.Timestamp carried_out_at = 20;
+   */
+  carriedOutAt?: Timestamp | undefined;
 };
 
 /**
@@ -207,6 +216,13 @@ export declare type Approval_Asker = Message<"service.v1.Approval.Asker"> & {
    * @generated from field: optional int32 step_index = 5;
    */
   stepIndex?: number | undefined;
+
+  /**
+   * The environment whose branch is to be pushed. Empty for everything but a push.
+   *
+   * @generated from field: string environment_id = 6;
+   */
+  environmentId: string;
 };
 
 /**
@@ -341,6 +357,95 @@ export declare type ApprovalStep = Message<"service.v1.ApprovalStep"> & {
  * Use `create(ApprovalStepSchema)` to create a new message.
  */
 export declare const ApprovalStepSchema: GenMessage<ApprovalStep>;
+
+/**
+ * A push to a branch, and the pull request that is opened with it.
+ *
+ * @generated from message service.v1.ApprovalPush
+ */
+export declare type ApprovalPush = Message<"service.v1.ApprovalPush"> & {
+  /**
+   * The remote, without a secret.
+   *
+   * @generated from field: string remote = 1;
+   */
+  remote: string;
+
+  /**
+   * The branch.
+   *
+   * @generated from field: string branch = 2;
+   */
+  branch: string;
+
+  /**
+   * The commit that the branch is to have.
+   *
+   * @generated from field: string commit = 3;
+   */
+  commit: string;
+
+  /**
+   * Whether commits are removed from the branch.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+
+  /**
+   * The pull request. Unset: only the branch is pushed.
+   *
+   * @generated from field: service.v1.ApprovalPush.PullRequest pull_request = 5;
+   */
+  pullRequest?: ApprovalPush_PullRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ApprovalPush.
+ * Use `create(ApprovalPushSchema)` to create a new message.
+ */
+export declare const ApprovalPushSchema: GenMessage<ApprovalPush>;
+
+/**
+ * A pull request to open.
+ *
+ * @generated from message service.v1.ApprovalPush.PullRequest
+ */
+export declare type ApprovalPush_PullRequest = Message<"service.v1.ApprovalPush.PullRequest"> & {
+  /**
+   * Its title.
+   *
+   * @generated from field: string title = 1;
+   */
+  title: string;
+
+  /**
+   * What it says.
+   *
+   * @generated from field: string body = 2;
+   */
+  body: string;
+
+  /**
+   * The branch that it is meant for.
+   *
+   * @generated from field: string base = 3;
+   */
+  base: string;
+
+  /**
+   * Whether it is a draft.
+   *
+   * @generated from field: bool draft = 4;
+   */
+  draft: boolean;
+};
+
+/**
+ * Describes the message service.v1.ApprovalPush.PullRequest.
+ * Use `create(ApprovalPush_PullRequestSchema)` to create a new message.
+ */
+export declare const ApprovalPush_PullRequestSchema: GenMessage<ApprovalPush_PullRequest>;
 
 /**
  * One of the answers to choose from.
@@ -704,6 +809,13 @@ export enum ApprovalKind {
    * @generated from enum value: APPROVAL_KIND_STEP = 3;
    */
   STEP = 3,
+
+  /**
+   * A push to a branch, perhaps with a pull request: an ApprovalPush.
+   *
+   * @generated from enum value: APPROVAL_KIND_PUSH = 4;
+   */
+  PUSH = 4,
 }
 
 /**

@@ -10,6 +10,8 @@ import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { DiffBase, EnvironmentChanges, EnvironmentFileDiff } from "./environment_changes_pb.js";
+import type { EnvironmentPush } from "./environment_push_pb.js";
+import type { FollowedPullRequest } from "./pull_request_pb.js";
 
 /**
  * Describes the file service/v1/environment_service.proto.
@@ -645,6 +647,186 @@ export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironm
 export declare const GetEnvironmentDiffResponseSchema: GenMessage<GetEnvironmentDiffResponse>;
 
 /**
+ * What to push, and where to.
+ *
+ * @generated from message service.v1.PushEnvironmentBranchRequest
+ */
+export declare type PushEnvironmentBranchRequest = Message<"service.v1.PushEnvironmentBranchRequest"> & {
+  /**
+   * Id of the environment. Must be set.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The folder of the repository in the environment, as in
+   * RepositoryChanges.folder. Unset: the first repository. At most 4,096
+   * characters.
+   *
+   * @generated from field: optional string folder = 2;
+   */
+  folder?: string | undefined;
+
+  /**
+   * The branch. Empty: one that is named after the agent run in the environment, or
+   * after the environment. At most 255 characters.
+   *
+   * @generated from field: string branch = 3;
+   */
+  branch: string;
+
+  /**
+   * Message of the commit that is made of changes that are not committed, with the
+   * caller as its author; nothing in the environment changes. Empty: such changes
+   * have the call fail. At most 20,000 characters.
+   *
+   * @generated from field: string commit_message = 4;
+   */
+  commitMessage: string;
+
+  /**
+   * Whether the branch may lose commits, where the rules allow it.
+   *
+   * @generated from field: bool force = 5;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message service.v1.PushEnvironmentBranchRequest.
+ * Use `create(PushEnvironmentBranchRequestSchema)` to create a new message.
+ */
+export declare const PushEnvironmentBranchRequestSchema: GenMessage<PushEnvironmentBranchRequest>;
+
+/**
+ * What has become of the push.
+ *
+ * @generated from message service.v1.PushEnvironmentBranchResponse
+ */
+export declare type PushEnvironmentBranchResponse = Message<"service.v1.PushEnvironmentBranchResponse"> & {
+  /**
+   * The push.
+   *
+   * @generated from field: service.v1.EnvironmentPush push = 1;
+   */
+  push?: EnvironmentPush | undefined;
+};
+
+/**
+ * Describes the message service.v1.PushEnvironmentBranchResponse.
+ * Use `create(PushEnvironmentBranchResponseSchema)` to create a new message.
+ */
+export declare const PushEnvironmentBranchResponseSchema: GenMessage<PushEnvironmentBranchResponse>;
+
+/**
+ * What to push, and the pull request to open.
+ *
+ * @generated from message service.v1.OpenPullRequestRequest
+ */
+export declare type OpenPullRequestRequest = Message<"service.v1.OpenPullRequestRequest"> & {
+  /**
+   * Id of the environment. Must be set.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * As in PushEnvironmentBranchRequest.
+   *
+   * @generated from field: optional string folder = 2;
+   */
+  folder?: string | undefined;
+
+  /**
+   * As in PushEnvironmentBranchRequest.
+   *
+   * @generated from field: string branch = 3;
+   */
+  branch: string;
+
+  /**
+   * As in PushEnvironmentBranchRequest.
+   *
+   * @generated from field: string commit_message = 4;
+   */
+  commitMessage: string;
+
+  /**
+   * As in PushEnvironmentBranchRequest.
+   *
+   * @generated from field: bool force = 5;
+   */
+  force: boolean;
+
+  /**
+   * Title of the pull request. Empty: the name of the agent run in the
+   * environment, or the first line of its first message. At most 500 characters.
+   *
+   * @generated from field: string title = 6;
+   */
+  title: string;
+
+  /**
+   * What the pull request says. Unset: the first message of the agent run. At most
+   * 20,000 characters.
+   *
+   * @generated from field: optional string body = 7;
+   */
+  body?: string | undefined;
+
+  /**
+   * The branch that the pull request is meant for. Empty: the one that the
+   * repository was checked out at, or the remote's default branch. At most 255
+   * characters.
+   *
+   * @generated from field: string base = 8;
+   */
+  base: string;
+
+  /**
+   * Whether it is opened as a draft.
+   *
+   * @generated from field: bool draft = 9;
+   */
+  draft: boolean;
+};
+
+/**
+ * Describes the message service.v1.OpenPullRequestRequest.
+ * Use `create(OpenPullRequestRequestSchema)` to create a new message.
+ */
+export declare const OpenPullRequestRequestSchema: GenMessage<OpenPullRequestRequest>;
+
+/**
+ * What has become of the push, and the pull request.
+ *
+ * @generated from message service.v1.OpenPullRequestResponse
+ */
+export declare type OpenPullRequestResponse = Message<"service.v1.OpenPullRequestResponse"> & {
+  /**
+   * The push.
+   *
+   * @generated from field: service.v1.EnvironmentPush push = 1;
+   */
+  push?: EnvironmentPush | undefined;
+
+  /**
+   * The pull request. Unset while the push waits for an approval.
+   *
+   * @generated from field: service.v1.FollowedPullRequest pull_request = 2;
+   */
+  pullRequest?: FollowedPullRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.OpenPullRequestResponse.
+ * Use `create(OpenPullRequestResponseSchema)` to create a new message.
+ */
+export declare const OpenPullRequestResponseSchema: GenMessage<OpenPullRequestResponse>;
+
+/**
  * Manages the environments of the caller's organization. The operations record
  * what is wanted; runners bring it about, and an environment's status tells how
  * far they are. Every operation answers unauthenticated without a valid token,
@@ -799,6 +981,44 @@ export declare const EnvironmentService: GenService<{
     methodKind: "unary";
     input: typeof GetEnvironmentDiffRequestSchema;
     output: typeof GetEnvironmentDiffResponseSchema;
+  },
+  /**
+   * Pushes what is in a repository of an environment to a branch of the remote
+   * that the repository was made from, with the caller's own credential for that
+   * host. The branch is created or fast-forwarded; it is never the remote's default
+   * branch, and never loses commits, unless `agentPolicy.pushRules` allows that.
+   * Where the rules ask, nothing is pushed yet: the answer names the approval that
+   * others have to give, and the same call carries it out then. To repeat the call
+   * is harmless: a branch that has the commit stays as it is. It waits for the
+   * runner. Callable by administrators of the organization and by the
+   * environment's creator. Errors: permission_denied for everybody else in it;
+   * not_found; failed_precondition when the rules deny it, when people have denied
+   * it, when the repository has changes that are not committed and the request has
+   * no message for them, when the caller has no credential for the host, when the
+   * remote or the branch does not take it, and when the runner cannot be asked;
+   * invalid_argument for a name that git allows no branch.
+   *
+   * @generated from rpc service.v1.EnvironmentService.PushEnvironmentBranch
+   */
+  pushEnvironmentBranch: {
+    methodKind: "unary";
+    input: typeof PushEnvironmentBranchRequestSchema;
+    output: typeof PushEnvironmentBranchResponseSchema;
+  },
+  /**
+   * Pushes as PushEnvironmentBranch does, and opens a pull request for the branch,
+   * at a host of GitHub's, GitLab's or Gitea's form. One that is open for the
+   * branch already stays as it is and is answered. It is followed from then on:
+   * ListPullRequests tells how it stands. Callable as PushEnvironmentBranch.
+   * Errors: as PushEnvironmentBranch; failed_precondition too when the host opens
+   * none.
+   *
+   * @generated from rpc service.v1.EnvironmentService.OpenPullRequest
+   */
+  openPullRequest: {
+    methodKind: "unary";
+    input: typeof OpenPullRequestRequestSchema;
+    output: typeof OpenPullRequestResponseSchema;
   },
 }>;
 

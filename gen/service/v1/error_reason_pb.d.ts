@@ -469,6 +469,15 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_TOKEN_EXPIRED = 75;
    */
   TOKEN_EXPIRED = 75,
+
+  /**
+   * A push, or the pull request for it, is not taken: by the runner, the remote or
+   * its host. Code failed_precondition. Metadata: `cause`, a word such as
+   * `uncommitted_changes`, `branch_taken`, `push_refused` or `approval_denied`.
+   *
+   * @generated from enum value: ERROR_REASON_PUSH_REFUSED = 78;
+   */
+  PUSH_REFUSED = 78,
 }
 
 /**

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import type { Message } from "@bufbuild/protobuf";
 import type { PullRequest } from "./agent_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "./identity_pb.js";
 
 /**
  * Describes the file service/v1/pull_request.proto.
@@ -13,11 +14,12 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_pull_request: GenFile;
 
 /**
- * A pull request that an action of a workflow opened, and how it stands at its
- * host. The server follows it until it is merged or closed: it asks the host,
- * with the executor's credential, first each minute and then more seldom, at
- * most an hour apart, and at once when an event of the host tells of it. It is
- * removed with its workflow.
+ * A pull request that an action of a workflow, or somebody in an environment,
+ * opened, and how it stands at its host. The server follows it until it is merged
+ * or closed: it asks the host, with the credential of the executor or of whoever
+ * opened it, first each minute and then more seldom, at most an hour apart, and at
+ * once when an event of the host tells of it. It is removed with its workflow, or
+ * with its environment and the agent runs in that.
  *
  * @generated from message service.v1.FollowedPullRequest
  */
@@ -30,28 +32,28 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
   id: string;
 
   /**
-   * The execution whose action opened it.
+   * The execution whose action opened it. Empty outside of workflows.
    *
    * @generated from field: string workflow_execution_id = 2;
    */
   workflowExecutionId: string;
 
   /**
-   * The action that opened it.
+   * The action that opened it. Empty outside of workflows.
    *
    * @generated from field: string workflow_execution_action_id = 3;
    */
   workflowExecutionActionId: string;
 
   /**
-   * The environment of that action, which may be gone.
+   * The environment that it was opened in, which may be gone.
    *
    * @generated from field: string environment_id = 4;
    */
   environmentId: string;
 
   /**
-   * The place of the step in its action, from 0.
+   * The place of the step in its action, from 0; 0 outside of workflows.
    *
    * @generated from field: int32 step_index = 5;
    */
@@ -89,7 +91,7 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
   problem: string;
 
   /**
-   * When the action reported it.
+   * When the action reported it, or OpenPullRequest opened it.
    *
    * @generated from field: google.protobuf.Timestamp opened_at = 10;
    */
@@ -101,6 +103,20 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
    * @generated from field: google.protobuf.Timestamp seen_at = 11;
    */
   seenAt?: Timestamp | undefined;
+
+  /**
+   * Who opened it by OpenPullRequest. Unset for one that a step opened.
+   *
+   * @generated from field: service.v1.Subject opened_by = 12;
+   */
+  openedBy?: Subject | undefined;
+
+  /**
+   * The agent run that it was opened for. Empty for none.
+   *
+   * @generated from field: string agent_execution_id = 13;
+   */
+  agentExecutionId: string;
 };
 
 /**

@@ -1534,7 +1534,8 @@ export declare type ListPullRequestsRequest_Filter = Message<"service.v1.ListPul
   workflowExecutionActionIds: string[];
 
   /**
-   * Only pull requests that were opened in one of these environments.
+   * Only pull requests that were opened in one of these environments, by an action
+   * or by hand.
    *
    * @generated from field: repeated string environment_ids = 3;
    */
@@ -1546,6 +1547,13 @@ export declare type ListPullRequestsRequest_Filter = Message<"service.v1.ListPul
    * @generated from field: repeated service.v1.PullRequest.State states = 4;
    */
   states: PullRequest_State[];
+
+  /**
+   * Only pull requests that were opened for one of these agent runs.
+   *
+   * @generated from field: repeated string agent_execution_ids = 5;
+   */
+  agentExecutionIds: string[];
 };
 
 /**
@@ -1815,10 +1823,12 @@ export declare const WorkflowService: GenService<{
     output: typeof ListWorkflowExecutionOutputsResponseSchema;
   },
   /**
-   * Lists the pull requests that actions opened, with how they stand at their
-   * hosts, in the order in which they were reported. Every member and service
-   * account of the organization may call it. Errors: invalid_argument for a page
-   * token of another query.
+   * Lists the pull requests that actions of workflows, and people in environments,
+   * opened, with how they stand at their hosts, in the order in which they were
+   * reported. Every member and service account of the organization may call it; of
+   * those that belong to no workflow it answers the ones of environments that the
+   * caller made, and all where the conversations of agent runs are open to the
+   * caller. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.WorkflowService.ListPullRequests
    */

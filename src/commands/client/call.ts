@@ -11,14 +11,16 @@ const PAGE = 100;
 
 /**
  * Makes one call as the owner of the token.
+ * @param timeoutMs default 60,000
  * @throws StartError with the server's sentence and the exit code for scripts
  */
 export async function call<T>(
   { server, token }: ServerAccess,
   make: (options: CallOptions) => Promise<T>,
+  timeoutMs = CALL_MS,
 ): Promise<T> {
   try {
-    return await make({ headers: { authorization: `Bearer ${token}` }, timeoutMs: CALL_MS });
+    return await make({ headers: { authorization: `Bearer ${token}` }, timeoutMs });
   } catch (error) {
     throw failureOf(error, server);
   }

@@ -4,6 +4,7 @@ import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "
 import { ExitCode } from "../start-error.ts";
 import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
 import { declareRunApprove } from "./declare-approval.ts";
+import { declareRunPush } from "./declare-push.ts";
 import { declareRunReview } from "./declare-review.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -95,6 +96,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
   );
   declareRunApprove(run, terminal);
   declareRunReview(run, terminal);
+  declareRunPush(run, terminal);
   withSettings(
     watchOptions(
       run

@@ -50,7 +50,9 @@ export function mayReadEvent(policies: Policies, caller: Caller, event: EventDes
   if (caller.role !== "member" && caller.role !== "service_account") return false;
   switch (READERS[event.resourceType]) {
     case "everybody":
-      return true;
+      // A pull request that somebody opened in an environment has an owner.
+      if (event.resourceType !== ResourceType.PULL_REQUEST || event.ownerId === null) return true;
+      return isOwn(caller, event) || mayReadEveryAgentExecution(policies, caller.role);
     case "owner":
       return isOwn(caller, event) || isShared(policies, caller, event);
     default:

@@ -8,6 +8,8 @@ import {
   ApprovalDecisionSchema,
   type ApprovalOption,
   ApprovalOutcomeSchema,
+  type ApprovalPush,
+  ApprovalPushSchema,
   type ApprovalQuestion,
   ApprovalQuestionSchema,
   ApprovalSchema,
@@ -38,7 +40,8 @@ const MAX_TITLE_CHARACTERS = 512;
 export type Asked =
   | { readonly case: "toolCall"; readonly value: ApprovalToolCall }
   | { readonly case: "question"; readonly value: ApprovalQuestion }
-  | { readonly case: "step"; readonly value: ApprovalStep };
+  | { readonly case: "step"; readonly value: ApprovalStep }
+  | { readonly case: "push"; readonly value: ApprovalPush };
 
 /** The request, in the form that is stored and decided. */
 export interface AskedText {
@@ -63,6 +66,12 @@ export function askedText(asked: Asked): AskedText {
       const requestJson = canonicalJson(toJson(ApprovalStepSchema, asked.value));
       return { kind: Kind.STEP, title: titleOf(asked.value.message), requestJson };
     }
+    case "push": {
+      const { remote, branch, pullRequest } = asked.value;
+      const requestJson = canonicalJson(toJson(ApprovalPushSchema, asked.value));
+      const what = pullRequest ? `Push ${branch} and open a pull request` : `Push ${branch}`;
+      return { kind: Kind.PUSH, title: titleOf(`${what}: ${remote}`), requestJson };
+    }
   }
 }
 
@@ -71,12 +80,17 @@ function titleOf(message: string): string {
   return [...line].slice(0, MAX_TITLE_CHARACTERS).join("");
 }
 
+/** Names who asks; an environment only where a push is asked for. */
+export type Asker = Omit<Approval_Asker, "$typeName" | "$unknown" | "environmentId"> & {
+  readonly environmentId?: string;
+};
+
 /** The values that a new approval is created from. */
 export interface ApprovalTemplate extends AskedText {
   readonly id: string;
   /** SHA-256 of `requestJson`. */
   readonly digest: string;
-  readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
+  readonly asker: Asker;
   readonly creator: Subject;
   /** Of a step alone. */
   readonly executor?: Subject;

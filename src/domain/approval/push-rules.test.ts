@@ -1,11 +1,8 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
-import {
-  decidePush,
-  matchesBranch,
-  type PushRule,
-  pushBranchProblem,
-  pushContentJson,
-} from "./push-rules.ts";
+import { ApprovalKind, ApprovalPushSchema } from "#gen/service/v1/approval_pb.js";
+import { askedText } from "./approval.ts";
+import { decidePush, matchesBranch, type PushRule, pushBranchProblem } from "./push-rules.ts";
 
 const push = (branch: string, isForced = false) => ({ branch, defaultBranch: "main", isForced });
 const rule = (decision: PushRule["decision"], branches: string[], force = false): PushRule => ({
@@ -109,16 +106,21 @@ describe("what an approval covers", () => {
     remote: "https://git.example.org/team/r.git",
     branch: "b",
     commit: "5b1f6f3a9c0d4e8271a6b3c95d20e4f78a9b6c1d",
-    isForced: false,
-    pullRequest: { title: "Add b", body: "It was missing.", base: "main" },
+    force: false,
+    pullRequest: { title: "Add b", body: "It was missing.", base: "main", draft: false },
   };
+  const textOf = (value: MessageInitShape<typeof ApprovalPushSchema>) =>
+    askedText({ case: "push", value: create(ApprovalPushSchema, value) });
 
-  test("is canonical JSON", () => {
-    expect(pushContentJson(content)).toBe(
-      '{"branch":"b","commit":"5b1f6f3a9c0d4e8271a6b3c95d20e4f78a9b6c1d","force":false,' +
+  test("is canonical JSON, with a title in a line", () => {
+    expect(textOf(content)).toEqual({
+      kind: ApprovalKind.PUSH,
+      title: "Push b and open a pull request: https://git.example.org/team/r.git",
+      requestJson:
+        '{"branch":"b","commit":"5b1f6f3a9c0d4e8271a6b3c95d20e4f78a9b6c1d",' +
         '"pullRequest":{"base":"main","body":"It was missing.","title":"Add b"},' +
         '"remote":"https://git.example.org/team/r.git"}',
-    );
+    });
   });
 
   test("is another when anything of it is", () => {
@@ -127,12 +129,14 @@ describe("what an approval covers", () => {
       { ...content, remote: "https://git.example.org/team/s.git" },
       { ...content, branch: "c" },
       { ...content, commit: "0".repeat(40) },
-      { ...content, isForced: true },
-      { ...content, pullRequest: undefined },
+      { ...content, force: true },
+      { remote: content.remote, branch: content.branch, commit: content.commit },
       { ...content, pullRequest: { ...pullRequest, title: "Add c" } },
       { ...content, pullRequest: { ...pullRequest, body: "" } },
       { ...content, pullRequest: { ...pullRequest, base: "release" } },
+      { ...content, pullRequest: { ...pullRequest, draft: true } },
     ];
-    expect(new Set([content, ...others].map(pushContentJson)).size).toBe(others.length + 1);
+    const texts = [content, ...others].map((each) => textOf(each).requestJson);
+    expect(new Set(texts).size).toBe(others.length + 1);
   });
 });

@@ -1,6 +1,5 @@
 import { type AgentPolicy, AgentApprovalPolicy_Effect as Effect } from "#gen/service/v1/organization_pb.js";
 import { branchNameProblem } from "../source/git-branch-name.ts";
-import { canonicalJson } from "./approval.ts";
 
 /** A rule of an organization about pushes to some branches. */
 export interface PushRule {
@@ -92,29 +91,4 @@ function advance(reached: readonly boolean[], token: string, text: readonly stri
 export function pushBranchProblem(branch: string): string | undefined {
   if (branch.startsWith("refs/")) return "begins with refs/: write the branch's name alone";
   return branchNameProblem(branch);
-}
-
-/** The content that an approval of a push covers; nothing of it may change afterwards. */
-export interface PushContent {
-  /** The remote, as the environment was made from it. */
-  readonly remote: string;
-  readonly branch: string;
-  /** The commit that the branch is to have. */
-  readonly commit: string;
-  readonly isForced: boolean;
-  /** Title and body of the pull request; undefined for a push alone. */
-  readonly pullRequest: { readonly title: string; readonly body: string; readonly base: string } | undefined;
-}
-
-/** Returns the canonical JSON whose digest an approval names. */
-export function pushContentJson({ remote, branch, commit, isForced, pullRequest }: PushContent): string {
-  return canonicalJson({
-    remote,
-    branch,
-    commit,
-    force: isForced,
-    ...(pullRequest && {
-      pullRequest: { title: pullRequest.title, body: pullRequest.body, base: pullRequest.base },
-    }),
-  });
 }

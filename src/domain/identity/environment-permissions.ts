@@ -2,6 +2,8 @@ import { CREATORS, MEMBERS, OWNED_BY_CREATOR, type Permission } from "./grants.t
 
 const CONTENT =
   "environments that the caller made, and those of agent runs that it may read; administrators: every one";
+const PUSHES =
+  "the organization's policy `agentPolicy.pushRules`; with the caller's own credential for the host alone";
 const OWN_ENVIRONMENTS = "a runner's: the environments on it; an environment's: itself";
 
 /** Rows of the permissions table for environments. */
@@ -51,5 +53,17 @@ export const ENVIRONMENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "get_environment_changes",
     grants: MEMBERS,
     condition: CONTENT,
+  },
+  "EnvironmentService/PushEnvironmentBranch": {
+    permission: "push_environment_branch",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+    condition: PUSHES,
+  },
+  "EnvironmentService/OpenPullRequest": {
+    permission: "push_environment_branch",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+    condition: PUSHES,
   },
 };

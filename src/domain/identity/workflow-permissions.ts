@@ -130,4 +130,9 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: EVERY_RUNNER,
     own: "questions for the runner",
   },
+  "EnvironmentWorkService/GetQuestionCredential": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "credentials of whoever asks the runner for a push, while it does",
+  },
 };

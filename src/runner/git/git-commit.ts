@@ -76,7 +76,7 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
 }
 
 /** Stages as `git add --all` does, without looking into submodules. */
-async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
+export async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
   // Exits with an error where files differ: the next commands list those.
   await tryGit(tools, ["update-index", "-q", "--refresh"], call);
   const changed = (...options: string[]) =>

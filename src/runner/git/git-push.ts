@@ -95,7 +95,8 @@ async function findRemoteTip(
   return lines.find((line) => line.endsWith(`\t${ref}`))?.split("\t")[0];
 }
 
-function pushFailure(args: readonly string[], result: GitResult, call: GitCall): WorkFailure {
+/** Returns the failure of a push. */
+export function pushFailure(args: readonly string[], result: GitResult, call: GitCall): WorkFailure {
   const line = result.stdout.split("\n").find((line) => line.startsWith("!")) ?? "";
   if (line.includes("[rejected]")) {
     return new WorkFailure(

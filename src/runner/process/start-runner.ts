@@ -181,7 +181,7 @@ async function work(
     const questions = answerQuestions({
       client,
       instanceId,
-      answer: environmentAnswers(tools),
+      answer: environmentAnswers({ ...tools, client }),
       log,
       signal: AbortSignal.any([draining, over.signal]),
     });

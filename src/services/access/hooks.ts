@@ -1,17 +1,25 @@
 /** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
 import { ApprovalKind } from "#gen/service/v1/approval_pb.js";
+import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { deliverApproval } from "../agent/agent-approval.ts";
 import { syncAgentExecutions } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
-import { approvalEnded } from "../approval/approval-end.ts";
+import { approvalEnded, removeApprovalsOfPushes } from "../approval/approval-end.ts";
 import { environmentChanged } from "../environment/environment-change.ts";
 import { applyStepApproval } from "../workflow/action/action-approval.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
 
-environmentChanged.set(syncAgentExecutions);
-approvalEnded.set((tx, scope, approval) =>
-  approval.kind === ApprovalKind.STEP
+environmentChanged.set(async (tx, scope, before, after) => {
+  await syncAgentExecutions(tx, scope, before, after);
+  if (after) return;
+  await removeApprovalsOfPushes(tx, scope, before.id);
+  await removeUnownedPullRequests(tx, scope, before.id);
+});
+approvalEnded.set(async (tx, scope, approval) => {
+  // Whoever asked for a push carries it out by another call.
+  if (approval.kind === ApprovalKind.PUSH) return;
+  await (approval.kind === ApprovalKind.STEP
     ? applyStepApproval(tx, scope, approval)
-    : deliverApproval(tx, scope, approval),
-);
+    : deliverApproval(tx, scope, approval));
+});
 actionChanged.set(haltStepAgents);

@@ -18,6 +18,7 @@ import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
@@ -52,6 +53,7 @@ export function deleteAgentExecution(
     await removeApprovalsOf(tx, caller, execution.id);
     await removeAgentExecution(tx, caller, execution);
     await removeUnownedChanges(tx, caller, environmentId);
+    await removeUnownedPullRequests(tx, caller, environmentId);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};
   });

@@ -1,6 +1,11 @@
-import type { Approval_Asker, ApprovalDeciders, ApprovalOption } from "#gen/service/v1/approval_pb.js";
+import type { ApprovalDeciders, ApprovalOption } from "#gen/service/v1/approval_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { type AskedText, DEFAULT_LIFETIME_MS, newApproval } from "../../domain/approval/approval.ts";
+import {
+  type AskedText,
+  type Asker,
+  DEFAULT_LIFETIME_MS,
+  newApproval,
+} from "../../domain/approval/approval.ts";
 import { deciders } from "../../domain/policy/approval-deciders.ts";
 import { digestOf, type FoundApproval, insertApproval } from "../../store/approval/approval.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
@@ -8,8 +13,8 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 /** A request for an approval, with who asks and who decides. */
 export interface ApprovalAsk {
   readonly asked: AskedText;
-  readonly asker: Omit<Approval_Asker, "$typeName" | "$unknown">;
-  /** The subject that started the agent execution or the execution of the workflow. */
+  readonly asker: Asker;
+  /** The subject that started the agent execution or the execution of the workflow, or that asks for a push. */
   readonly creator: Subject;
   /** The subject that the execution of the workflow runs as, of a step alone. */
   readonly executor?: Subject | undefined;

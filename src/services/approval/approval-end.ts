@@ -8,6 +8,7 @@ import {
   updateApproval,
 } from "../../store/approval/approval.ts";
 import { findApprovalsOfWorkflow, removeApproval } from "../../store/approval/approval-removal.ts";
+import { findApprovalsOfPushes } from "../../store/approval/push-approval.ts";
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
@@ -71,4 +72,16 @@ export async function removeApprovalsOfWorkflow(
     await removeApproval(tx, scope, approval);
   }
   return found.length;
+}
+
+/** Removes the approvals of pushes of an environment that goes; what nobody has decided is cancelled first. */
+export async function removeApprovalsOfPushes(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+): Promise<void> {
+  for (const approval of await findApprovalsOfPushes(tx.db, scope, environmentId)) {
+    if (isPending(approval)) await cancelApproval(tx, scope, approval, "the environment was removed");
+    await removeApproval(tx, scope, approval);
+  }
 }

@@ -10,6 +10,8 @@ import type {
   GetEnvironmentDiffRequest,
   GetEnvironmentRequest,
   ListEnvironmentsRequest,
+  OpenPullRequestRequest,
+  PushEnvironmentBranchRequest,
   StartEnvironmentRequest,
   StopEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
@@ -53,14 +55,20 @@ import { runnersInScope } from "../runner/runner-scope.ts";
 import { getEnvironmentChanges, getEnvironmentDiff } from "./changes-read.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
+import type { EnvironmentPushes } from "./environment-pushes.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 import type { EnvironmentWorkDependencies } from "./environment-work-service.ts";
 
+/** The dependencies of the service. */
+interface EnvironmentDependencies extends EnvironmentWorkDependencies {
+  readonly pushes: EnvironmentPushes;
+}
+
 /** The service of environments: it sets their desired phase, which runners bring about. */
 export class EnvironmentService implements ServiceImpl<typeof Contract> {
-  readonly #deps: EnvironmentWorkDependencies;
+  readonly #deps: EnvironmentDependencies;
 
-  constructor(deps: EnvironmentWorkDependencies) {
+  constructor(deps: EnvironmentDependencies) {
     this.#deps = deps;
   }
 
@@ -140,6 +148,12 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
 
   getEnvironmentDiff = (req: GetEnvironmentDiffRequest, ctx: HandlerContext) =>
     getEnvironmentDiff(this.#deps, req, ctx);
+
+  pushEnvironmentBranch = (req: PushEnvironmentBranchRequest, ctx: HandlerContext) =>
+    this.#deps.pushes.pushEnvironmentBranch(req, ctx);
+
+  openPullRequest = (req: OpenPullRequestRequest, ctx: HandlerContext) =>
+    this.#deps.pushes.openPullRequest(req, ctx);
 }
 
 async function createEnvironment(

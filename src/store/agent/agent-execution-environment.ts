@@ -1,6 +1,9 @@
+import { AgentExecutionSchema, type AgentInput } from "#gen/service/v1/agent_pb.js";
 import { unindexed } from "../expressions.ts";
+import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, Scope } from "../store.ts";
+import type { Handle, Reader, Scope } from "../store.ts";
+import { inputOfRow } from "./agent-input.ts";
 
 interface EnvironmentKey {
   readonly organizationId: string;
@@ -42,4 +45,48 @@ export function findCreatorsIn(
   environmentId: string,
 ): Promise<readonly { readonly id: string; readonly principal: number }[]> {
   return selectCreators(db, { organizationId, environmentId });
+}
+
+const selectNewest = prepared<EnvironmentKey, { id: string; body: string }>(
+  (db, { organizationId, environmentId }) =>
+    db
+      .selectFrom("agent_execution")
+      .select(["id", "body"])
+      .where("environment_id", "=", environmentId)
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .where(unindexed<string | null>("agent_execution.parent_id"), "is", null)
+      .orderBy("id", "desc")
+      .limit(1),
+);
+
+const selectFirstInput = prepared<{ executionId: string }, { body: string; receipt: number }>(
+  (db, { executionId }) =>
+    db
+      .selectFrom("agent_input")
+      .select(["body", "receipt"])
+      .where("execution_id", "=", executionId)
+      .orderBy("number")
+      .limit(1),
+);
+
+/** An execution by its name, and the input that it began with. */
+export interface NamedExecution {
+  readonly id: Handle<"agent_execution">;
+  /** Empty for none. */
+  readonly name: string;
+  readonly firstInput: AgentInput | undefined;
+}
+
+/** Returns the newest execution in an environment that is no sub-agent; undefined for none. */
+export async function findNewestExecutionIn(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<NamedExecution | undefined> {
+  const [row] = await selectNewest(db, { organizationId, environmentId });
+  if (!row) return undefined;
+  const id = row.id as Handle<"agent_execution">;
+  const [input] = await selectFirstInput(db, { executionId: id });
+  const name = fromBody(AgentExecutionSchema, row.body).metadata?.name ?? "";
+  return { id, name, firstInput: input && inputOfRow(input) };
 }

@@ -15,7 +15,9 @@ export interface ApprovalTable {
   /** Id of the action whose step asks by itself, and its place; null for an agent execution. */
   action_id: string | null;
   step_index: number | null;
-  /** The subject that started the agent execution or is the executor of the workflow. */
+  /** Id of the environment whose branch is to be pushed; null for everything but a push. */
+  environment_id: string | null;
+  /** The subject that started the agent execution or is the executor of the workflow, or that asks for a push. */
   creator_id: string;
   creator_principal: number;
   /** 1 when every member may read it. */

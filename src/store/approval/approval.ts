@@ -165,6 +165,7 @@ export async function insertApproval(
       workflow_execution_id: asker?.workflowExecutionId || null,
       action_id: stepIndex === undefined ? null : asker?.workflowActionId || null,
       step_index: stepIndex ?? null,
+      environment_id: asker?.environmentId || null,
       creator_id: creator?.id ?? "",
       creator_principal: creator?.principal ?? 0,
       is_shared: isShared ? 1 : 0,

@@ -23,6 +23,7 @@ import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import * as thirtySeventh from "./migrations/0037-environment-question.ts";
 import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import * as thirtyNinth from "./migrations/0039-agent-review-draft.ts";
+import * as fortieth from "./migrations/0040-push.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import * as fortyFourth from "./migrations/0044-session.ts";
@@ -102,6 +103,7 @@ export function migrations(): readonly Migration[] {
     thirtySeventh,
     thirtyEighth,
     thirtyNinth,
+    fortieth,
     fortySecond,
     fortyThird,
     fortyFourth,

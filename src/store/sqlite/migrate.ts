@@ -15,13 +15,13 @@ import * as seventh from "./migrations/0001-0010/0007-project-search-order.ts";
 import * as eighth from "./migrations/0001-0010/0008-growth.ts";
 import * as ninth from "./migrations/0001-0010/0009-source-setter.ts";
 import * as tenth from "./migrations/0001-0010/0010-event-facts.ts";
-import * as twelfth from "./migrations/0012-zone-and-conclusion.ts";
-import * as thirteenth from "./migrations/0013-context-url-search.ts";
-import * as fifteenth from "./migrations/0015-workflow-plan.ts";
-import * as sixteenth from "./migrations/0016-organization-storage.ts";
-import * as seventeenth from "./migrations/0017-organization-removal.ts";
-import * as nineteenth from "./migrations/0019-token-hash.ts";
-import * as twentieth from "./migrations/0020-feature-level.ts";
+import * as twelfth from "./migrations/0012-0020/0012-zone-and-conclusion.ts";
+import * as thirteenth from "./migrations/0012-0020/0013-context-url-search.ts";
+import * as fifteenth from "./migrations/0012-0020/0015-workflow-plan.ts";
+import * as sixteenth from "./migrations/0012-0020/0016-organization-storage.ts";
+import * as seventeenth from "./migrations/0012-0020/0017-organization-removal.ts";
+import * as nineteenth from "./migrations/0012-0020/0019-token-hash.ts";
+import * as twentieth from "./migrations/0012-0020/0020-feature-level.ts";
 import * as twentyFirst from "./migrations/0021-workflow-progress.ts";
 import * as twentySecond from "./migrations/0022-workflow-progress-rows.ts";
 import * as twentyThird from "./migrations/0023-approval.ts";
@@ -37,6 +37,7 @@ import * as thirtySixth from "./migrations/0036-environment-changes.ts";
 import * as thirtySeventh from "./migrations/0037-environment-question.ts";
 import * as thirtyEighth from "./migrations/0038-pull-request.ts";
 import * as thirtyNinth from "./migrations/0039-agent-review-draft.ts";
+import * as fortieth from "./migrations/0040-push.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import * as fortyFourth from "./migrations/0044-session.ts";
@@ -103,6 +104,7 @@ export const MIGRATIONS: readonly Migration[] = [
   thirtySeventh,
   thirtyEighth,
   thirtyNinth,
+  fortieth,
   fortySecond,
   fortyThird,
   fortyFourth,

@@ -2,6 +2,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import {
   PullRequestChecks as Checks,
   type FollowedPullRequest,
@@ -38,7 +39,11 @@ export function placeOfPullRequest(
   initializer: EnvironmentInitializer | undefined,
   url: string,
 ): PullRequestPlace | undefined {
-  const remote = firstRemote(initializer);
+  return placeAtRemote(firstRemote(initializer), url);
+}
+
+/** Returns the place of a pull request of the repository of a remote; undefined where that is at no host, or the URL has no number. */
+export function placeAtRemote(remote: string, url: string): PullRequestPlace | undefined {
   const identity = repositoryIdentity(remote);
   const host = identity?.split("/")[0];
   const repository = repositoryPath(remote);
@@ -70,7 +75,6 @@ export interface OpenedByStep {
 export function newFollowedPullRequest(opened: OpenedByStep): FollowedPullRequest {
   const { id, action, stepIndex, step, url, place, now } = opened;
   const asked = step?.step.case === "pullRequest" ? step.step.value : undefined;
-  const slash = place.repository.lastIndexOf("/");
   return create(FollowedPullRequestSchema, {
     id,
     workflowExecutionId: action.metadata?.workflowExecutionId ?? "",
@@ -84,16 +88,63 @@ export function newFollowedPullRequest(opened: OpenedByStep): FollowedPullReques
       draft: asked?.draft ?? false,
       url,
       state: State.OPEN,
-      repository: {
-        cloneUrl: `https://${place.host}/${place.repository}.git`,
-        host: place.host,
-        owner: place.repository.slice(0, slash),
-        name: place.repository.slice(slash + 1),
-      },
+      repository: repositoryOf(place),
     },
     following: Following.ACTIVE,
     openedAt: timestampFromMs(now),
   });
+}
+
+/** A pull request that somebody has opened in an environment. */
+export interface OpenedByHand {
+  readonly id: string;
+  readonly environmentId: string;
+  /** Empty for none. */
+  readonly agentExecutionId: string;
+  readonly openedBy: Subject;
+  readonly title: string;
+  readonly branch: string;
+  readonly base: string;
+  readonly headSha: string;
+  readonly draft: boolean;
+  readonly url: string;
+  readonly place: PullRequestPlace;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/** Returns the record of a pull request that has not been read yet: what was asked for. */
+export function followedByHand({ place, now, ...opened }: OpenedByHand): FollowedPullRequest {
+  const { id, environmentId, agentExecutionId, openedBy, title, branch, base, headSha, draft, url } = opened;
+  return create(FollowedPullRequestSchema, {
+    id,
+    environmentId,
+    agentExecutionId,
+    openedBy,
+    pullRequest: {
+      id: String(place.number),
+      title,
+      fromBranch: branch,
+      toBranch: base,
+      headSha,
+      draft,
+      url,
+      state: State.OPEN,
+      repository: repositoryOf(place),
+    },
+    following: Following.ACTIVE,
+    openedAt: timestampFromMs(now),
+  });
+}
+
+function repositoryOf({ host, repository }: PullRequestPlace) {
+  const slash = repository.lastIndexOf("/");
+  return {
+    cloneUrl: `https://${host}/${repository}.git`,
+    host,
+    owner: repository.slice(0, slash),
+    name: repository.slice(slash + 1),
+  };
 }
 
 /** A host's report on a pull request. */

@@ -54,7 +54,9 @@ export function requestApproval(
 }
 
 /** @throws DomainError TEXT_DECEPTIVE */
-function checkedRequest({ request: asked }: RequestApprovalRequest): Exclude<Asked, { case: "step" }> {
+function checkedRequest({
+  request: asked,
+}: RequestApprovalRequest): Exclude<Asked, { case: "step" | "push" }> {
   if (asked.case === "question") {
     requireNoDeceptiveText(asked.value.message, "question.message");
     requireNoDeceptiveText(asked.value.schemaJson, "question.schemaJson");
@@ -74,7 +76,7 @@ async function request(
   scope: Scope,
   stored: StoredAgentExecution,
   { toolCallId, options }: RequestApprovalRequest,
-  asked: Exclude<Asked, { case: "step" }>,
+  asked: Exclude<Asked, { case: "step" | "push" }>,
 ): Promise<RequestApprovalResponse> {
   const { id: agentExecutionId, metadata } = stored.execution;
   const text = askedText(asked);

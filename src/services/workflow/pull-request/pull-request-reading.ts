@@ -1,5 +1,6 @@
 import { equals } from "@bufbuild/protobuf";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { FollowedPullRequestSchema } from "#gen/service/v1/pull_request_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../domain/error.ts";
@@ -44,8 +45,8 @@ const REFUSALS: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the pull request to read, with the executor's token for its host. The audit log records
- * that the token was read. One that may not be read is followed no longer, and says why.
+ * Returns the pull request to read, with the token for its host of the executor or of whoever opened it. The audit log
+ * records that the token was read. One that may not be read is followed no longer, and says why.
  *
  * @returns undefined when there is nothing to read
  */
@@ -56,10 +57,15 @@ export async function prepareReading(
   id: string,
 ): Promise<PendingReading | undefined> {
   const stored = await findPullRequest(tx.db, scope, id);
-  const execution = stored && (await findWholeExecution(tx.db, scope, stored.executionId))?.execution;
-  if (!stored || !execution) return undefined;
+  if (!stored) return undefined;
+  const { openedBy } = stored.pullRequest;
+  const execution = openedBy
+    ? undefined
+    : (await findWholeExecution(tx.db, scope, stored.executionId))?.execution;
+  const user = openedBy ?? execution?.metadata?.executor;
+  if (!user) return undefined;
   const { host, repository, number } = stored.place;
-  const access = await findToken(tx, scope, keys, stored, execution);
+  const access = await findToken(tx, scope, keys, stored, user, execution);
   if ("token" in access) return { host, repository, number, token: access.token, memory: stored.memory };
   await stopFollowing(tx, scope, stored, access.problem);
   return undefined;
@@ -70,18 +76,22 @@ async function findToken(
   scope: Scope,
   keys: Pick<Keys, "open">,
   { place: { host }, sourceSetBy }: StoredPullRequest,
-  execution: WorkflowExecution,
+  user: Subject,
+  execution: WorkflowExecution | undefined,
 ): Promise<{ readonly token: string } | { readonly problem: string }> {
-  const subject = requireExecutor(execution.metadata?.executor);
+  const subject = requireExecutor(user);
   try {
     await getExecutorAsCaller(tx, scope, subject);
-    await requireTrustedSource(tx, scope, {
-      host,
-      executor: subject,
-      namedBy: await findExecutorAssigner(tx, scope, execution),
-      setters: sourceSetBy,
-      kinds: sourceKindsOf(execution, false),
-    });
+    // Whoever opened one by hand has named its repository by that.
+    if (execution) {
+      await requireTrustedSource(tx, scope, {
+        host,
+        executor: subject,
+        namedBy: await findExecutorAssigner(tx, scope, execution),
+        setters: sourceSetBy,
+        kinds: sourceKindsOf(execution, false),
+      });
+    }
   } catch (error) {
     if (!(error instanceof DomainError) || !REFUSALS.has(error.reason)) throw error;
     return { problem: error.message };
@@ -90,7 +100,7 @@ async function findToken(
   const credential = runnerId && (await readHostCredential(tx, scope, keys, { runnerId, host, subject }));
   return credential
     ? { token: credential.secrets.token }
-    : { problem: `the executor has no credential for ${host}` };
+    : { problem: `${execution ? "the executor" : "whoever opened it"} has no credential for ${host}` };
 }
 
 /** Stores how a pull request stands, unless it was removed meanwhile. */
@@ -107,7 +117,14 @@ export async function applyReading(
   const isOpen = reading.state === "open";
   const isChanged = !equals(FollowedPullRequestSchema, before, after);
   const at = isOpen ? tx.now + followingDelayMs(isChanged ? 0 : tx.now - stored.changedAt) : null;
-  await updatePullRequest(tx, scope, before, after, { at, failures: 0, memory, isSeen: true });
+  await updatePullRequest(
+    tx,
+    scope,
+    before,
+    after,
+    { at, failures: 0, memory, isSeen: true },
+    stored.ownerId,
+  );
 }
 
 /** A reading that failed. */
@@ -134,15 +151,15 @@ export async function applyFailedReading(
   const { pullRequest: before } = stored;
   const at = tx.now + failureDelayMs(failures, retryAfterMs);
   const after = failedPullRequest(before, problem, false);
-  await updatePullRequest(tx, scope, before, after, { at, failures, isSeen: false });
+  await updatePullRequest(tx, scope, before, after, { at, failures, isSeen: false }, stored.ownerId);
 }
 
 async function stopFollowing(
   tx: WriteTransaction,
   scope: Scope,
-  { pullRequest: before, failures }: StoredPullRequest,
+  { pullRequest: before, failures, ownerId }: StoredPullRequest,
   problem: string,
 ): Promise<void> {
   const after = failedPullRequest(before, problem, true);
-  await updatePullRequest(tx, scope, before, after, { at: null, failures, isSeen: false });
+  await updatePullRequest(tx, scope, before, after, { at: null, failures, isSeen: false }, ownerId);
 }

@@ -1,4 +1,5 @@
 import type { PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../../domain/page.ts";
 import { checkDeadline, unindexed } from "../../expressions.ts";
@@ -13,18 +14,21 @@ export interface PullRequestFilter {
   readonly executionIds: readonly string[];
   readonly actionIds: readonly string[];
   readonly environmentIds: readonly string[];
+  readonly agentExecutionIds: readonly string[];
   readonly states: readonly State[];
+  /** Subject that sees, of those that belong to no workflow, its own; undefined for one that sees all. */
+  readonly reader: Pick<Subject, "id" | "principal"> | undefined;
 }
 
 /** Returns up to `limit` pull requests after `after`, the oldest first. */
 export async function findPullRequestPage(
   db: Reader,
   scope: Scope,
-  { executionIds, actionIds, environmentIds, states }: PullRequestFilter,
+  { executionIds, actionIds, environmentIds, agentExecutionIds, states, reader }: PullRequestFilter,
   after: PagePosition | undefined,
   limit: number,
 ): Promise<ListedRow<FollowedPullRequest>[]> {
-  const isOfFew = executionIds.length + actionIds.length + environmentIds.length > 0;
+  const isOfFew = [executionIds, actionIds, environmentIds, agentExecutionIds].some((ids) => ids.length > 0);
   const own = builderOf(db)
     .selectFrom("pull_request")
     .select(["id", "seen_at", ...bodyColumns("pull_request")])
@@ -39,6 +43,16 @@ export async function findPullRequestPage(
   if (executionIds.length > 0) query = query.where("execution_id", "in", executionIds);
   if (actionIds.length > 0) query = query.where("action_id", "in", actionIds);
   if (environmentIds.length > 0) query = query.where("environment_id", "in", environmentIds);
+  if (agentExecutionIds.length > 0) query = query.where("agent_execution_id", "in", agentExecutionIds);
+  if (reader) {
+    const { id, principal } = reader;
+    query = query.where((eb) =>
+      eb.or([
+        eb("owner_id", "is", null),
+        eb.and([eb("owner_id", "=", id), eb("owner_principal", "=", principal)]),
+      ]),
+    );
+  }
   if (states.length > 0) query = query.where("state", "in", states);
   const order = { columns: ["pull_request.id"], direction: "asc", after: after && [after.id] } as const;
   const rows = await firstRows(own, query, order, limit);

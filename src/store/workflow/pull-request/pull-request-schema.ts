@@ -2,11 +2,19 @@
 export interface PullRequestTable {
   id: string;
   organization_id: string;
+  /** Empty outside of workflows. */
   workflow_id: string;
+  /** Empty outside of workflows. */
   execution_id: string;
-  action_id: string;
+  /** The action that it belongs to; null outside of workflows. */
+  action_id: string | null;
   /** Environment in which it was opened, which may be gone; empty for none. */
   environment_id: string;
+  /** The agent execution that it was opened for; null for none. */
+  agent_execution_id: string | null;
+  /** The creator of the environment, who reads it besides administrators; null where everybody does. */
+  owner_id: string | null;
+  owner_principal: number | null;
   /** The host as host tokens name it. */
   host: string;
   /** As in `owner/name`, in the letters of its remote. */

@@ -19,7 +19,10 @@ export interface StoredPullRequest {
   readonly pullRequest: FollowedPullRequest;
   readonly place: PullRequestPlace;
   readonly executionId: string;
+  /** Empty outside of workflows, as is the id of the execution. */
   readonly actionId: string;
+  /** As `owner_id` of the row. */
+  readonly ownerId: string | null;
   readonly sourceSetBy: readonly Subject[];
   readonly changedAt: number;
   readonly failures: number;
@@ -35,6 +38,9 @@ const insertRow = prepared<PullRequestTable, unknown>((db, row) =>
     execution_id: row.execution_id,
     action_id: row.action_id,
     environment_id: row.environment_id,
+    agent_execution_id: row.agent_execution_id,
+    owner_id: row.owner_id,
+    owner_principal: row.owner_principal,
     host: row.host,
     repository: row.repository,
     identity: row.identity,
@@ -60,6 +66,8 @@ export async function insertPullRequest(
     readonly workflowId: string;
     readonly place: PullRequestPlace;
     readonly sourceSetBy: readonly Subject[];
+    /** The only one, besides administrators, who reads it; undefined where everybody does. */
+    readonly owner?: Pick<Subject, "id" | "principal"> | undefined;
   },
 ): Promise<void> {
   const { host, repository, identity, number } = facts.place;
@@ -68,8 +76,11 @@ export async function insertPullRequest(
     organization_id: scope.organizationId,
     workflow_id: facts.workflowId,
     execution_id: pullRequest.workflowExecutionId,
-    action_id: pullRequest.workflowExecutionActionId,
+    action_id: pullRequest.workflowExecutionActionId || null,
     environment_id: pullRequest.environmentId,
+    agent_execution_id: pullRequest.agentExecutionId || null,
+    owner_id: facts.owner?.id ?? null,
+    owner_principal: facts.owner?.principal ?? null,
     host,
     repository,
     identity,
@@ -82,7 +93,7 @@ export async function insertPullRequest(
     memory: "{}",
     ...changingColumns(pullRequest),
   });
-  record(tx, scope, undefined, pullRequest);
+  record(tx, scope, undefined, pullRequest, facts.owner?.id ?? null);
 }
 
 const selectSame = prepared<
@@ -130,7 +141,8 @@ export async function findPullRequest(
     pullRequest: pullRequestOfRow(row),
     place: { host, repository, identity, number },
     executionId: row.execution_id,
-    actionId: row.action_id,
+    actionId: row.action_id ?? "",
+    ownerId: row.owner_id,
     sourceSetBy: subjectsOf(row.source_set_by),
     changedAt: row.changed_at,
     failures: row.failures,
@@ -156,6 +168,7 @@ export async function updatePullRequest(
   before: FollowedPullRequest,
   after: FollowedPullRequest,
   { at, failures, memory, isSeen }: NextReading,
+  ownerId: string | null,
 ): Promise<void> {
   const isChanged = !equals(FollowedPullRequestSchema, before, after);
   await builderOf(tx.db)
@@ -170,7 +183,7 @@ export async function updatePullRequest(
     .where("id", "=", before.id)
     .where("organization_id", "=", scope.organizationId)
     .execute();
-  if (isChanged) record(tx, scope, before, after);
+  if (isChanged) record(tx, scope, before, after, ownerId);
 }
 
 /** A pull request whose time to be read has come. */
@@ -261,6 +274,7 @@ function record(
   { organizationId }: Scope,
   before: FollowedPullRequest | undefined,
   after: FollowedPullRequest,
+  ownerId: string | null,
 ): void {
   tx.record({
     organizationId,
@@ -269,6 +283,6 @@ function record(
     kind: before ? "updated" : "created",
     ...(before && { before: bodyOf(before) }),
     after: bodyOf(after),
-    facts: { environmentId: after.environmentId || null },
+    facts: { environmentId: after.environmentId || null, ownerId },
   });
 }

@@ -1,0 +1,168 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { toJson } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import {
+  type EnvironmentPush,
+  EnvironmentPushSchema,
+  EnvironmentPush_Outcome as Outcome,
+  EnvironmentPush_State as State,
+} from "#gen/service/v1/environment_push_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { type FollowedPullRequest, FollowedPullRequestSchema } from "#gen/service/v1/pull_request_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { getApproval } from "./approval.ts";
+import { call } from "./call.ts";
+import { jsonText, printable } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** Arguments of `chartroom run push`, and of `chartroom run pr`. */
+export interface RunPush {
+  readonly folder?: string;
+  readonly branch?: string;
+  readonly commitMessage?: string;
+  readonly force?: boolean;
+}
+
+/** Further arguments of `chartroom run pr`. */
+export interface RunPullRequest extends RunPush {
+  readonly title?: string;
+  readonly body?: string;
+  readonly base?: string;
+  readonly draft?: boolean;
+}
+
+/** What has become of a push. */
+export interface PushResult {
+  readonly push: EnvironmentPush;
+  readonly pullRequest?: FollowedPullRequest | undefined;
+}
+
+/** How a push is followed. */
+export interface PushProgress {
+  /** True to wait until people have decided. */
+  readonly wait: boolean;
+  /** Tells what is being done, in a line that the next one replaces. */
+  readonly tell: (line: string) => void;
+}
+
+/** Longest time of one call: the runner copies the repository, and the remote takes it. */
+const PUSH_MS = 300_000;
+/** Interval at which an approval is looked at. */
+const LOOK_MS = 2_000;
+
+/** Pushes what a run has changed. @throws StartError */
+export async function pushRun(
+  access: ServerAccess,
+  run: string,
+  { folder, ...push }: RunPush,
+  progress: PushProgress,
+): Promise<PushResult> {
+  const environmentId = await environmentOf(access, run);
+  const request = { environmentId, ...(folder !== undefined && { folder }), ...push };
+  return decided(access, progress, async () => {
+    progress.tell("pushing");
+    const { push } = await call(
+      access,
+      (options) => environmentsOf(access).pushEnvironmentBranch(request, options),
+      PUSH_MS,
+    );
+    return { push: present(push) };
+  });
+}
+
+/** Pushes what a run has changed, and opens a pull request. @throws StartError */
+export async function openPullRequestOfRun(
+  access: ServerAccess,
+  run: string,
+  { folder, body, ...asked }: RunPullRequest,
+  progress: PushProgress,
+): Promise<PushResult> {
+  const environmentId = await environmentOf(access, run);
+  const request = {
+    environmentId,
+    ...(folder !== undefined && { folder }),
+    ...(body !== undefined && { body }),
+    ...asked,
+  };
+  return decided(access, progress, async () => {
+    progress.tell("pushing, and opening a pull request");
+    const { push, pullRequest } = await call(
+      access,
+      (options) => environmentsOf(access).openPullRequest(request, options),
+      PUSH_MS,
+    );
+    return { push: present(push), pullRequest };
+  });
+}
+
+/** Repeats a push that waits for an approval once that is given. */
+async function decided(
+  access: ServerAccess,
+  { wait, tell }: PushProgress,
+  push: () => Promise<PushResult>,
+): Promise<PushResult> {
+  for (;;) {
+    const result = await push();
+    const { state, approvalId } = result.push;
+    if (!wait || state !== State.WAITING_FOR_APPROVAL) return result;
+    tell(`waiting for the approval ${approvalId}`);
+    while ((await getApproval(access, approvalId)).state === ApprovalState.PENDING) await pause(LOOK_MS);
+  }
+}
+
+/** Returns whether a push is done; otherwise people have to approve it first. */
+export function isPushed({ push }: PushResult): boolean {
+  return push.state === State.DONE;
+}
+
+/** Returns what has become of a push, for people. */
+export function pushText({ push, pullRequest }: PushResult): string {
+  const { branch, remote, commit, approvalId } = push;
+  const place = `${branch} of ${remote}`;
+  if (push.state === State.WAITING_FOR_APPROVAL) {
+    return printable(
+      `nothing was pushed yet: ${place} waits for the approval ${approvalId}\n` +
+        `chartroom approval show ${approvalId} shows it; run the same command again once it is given\n`,
+    );
+  }
+  const done = {
+    [Outcome.UNSPECIFIED]: "pushed",
+    [Outcome.CREATED]: "created",
+    [Outcome.ADVANCED]: "advanced",
+    [Outcome.REPLACED]: "replaced",
+    [Outcome.UNCHANGED]: "unchanged:",
+  }[push.outcome];
+  const opened = pullRequest?.pullRequest;
+  return printable(`${done} ${place} at ${commit}\n${opened ? `${opened.url}\n` : ""}`);
+}
+
+/** Returns what has become of a push as a JSON object. */
+export function pushJson({ push, pullRequest }: PushResult): string {
+  return jsonText({
+    push: toJson(EnvironmentPushSchema, push),
+    ...(pullRequest && { pullRequest: toJson(FollowedPullRequestSchema, pullRequest) }),
+  });
+}
+
+/** @throws StartError for a run without an environment */
+async function environmentOf(access: ServerAccess, agentExecutionId: string): Promise<string> {
+  const agents = createClient(AgentService, createHttpTransport(access.server));
+  const { agentExecution } = await call(access, (options) =>
+    agents.getAgentExecution({ agentExecutionId }, options),
+  );
+  const used = agentExecution?.status?.usedEnvironments.at(-1)?.environmentId;
+  if (used) return used;
+  throw new StartError(`the run ${agentExecutionId} has no environment yet`);
+}
+
+function environmentsOf({ server }: ServerAccess) {
+  return createClient(EnvironmentService, createHttpTransport(server));
+}
+
+function present(push: EnvironmentPush | undefined): EnvironmentPush {
+  if (push) return push;
+  throw new StartError("the server has answered without the push");
+}

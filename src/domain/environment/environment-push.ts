@@ -1,0 +1,99 @@
+import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { requireNoDeceptiveText } from "../deceptive-text.ts";
+import { DomainError, valueUnusable } from "../error.ts";
+import { sourceOfPage } from "../source/context-url.ts";
+import { branchNameProblem } from "../source/git-branch-name.ts";
+import { repositoryIdentity } from "../source/repository-identity.ts";
+
+/** What a push is named after, where the request names nothing: an agent run, or else the environment. */
+export interface PushOrigin {
+  readonly id: string;
+  readonly name: string;
+  /** The text of the first message; empty for none. */
+  readonly firstMessage: string;
+}
+
+/** Characters of a name that a branch is named after. */
+const MAX_SLUG_CHARACTERS = 40;
+/** The last digits of an id of version 7 are random, the first ones a time. */
+const ID_DIGITS = 8;
+/** Limits of the contract: OpenPullRequestRequest. */
+const MAX_TITLE_CHARACTERS = 500;
+const MAX_BODY_CHARACTERS = 20_000;
+
+/** Returns the branch that is proposed, which is the same for each push. */
+export function proposedBranch(origin: PushOrigin): string {
+  const slug = proposedTitle(origin)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, MAX_SLUG_CHARACTERS)
+    .replaceAll(/^-+|-+$/g, "");
+  return ["chartroom/", slug, slug && "-", origin.id.slice(-ID_DIGITS)].join("");
+}
+
+/** Returns the title that is proposed. */
+export function proposedTitle({ name, firstMessage, id }: PushOrigin): string {
+  const [line = ""] = firstMessage.trim().split("\n");
+  const title = name.trim() || line.trim() || `Changes of ${id}`;
+  return [...title].slice(0, MAX_TITLE_CHARACTERS).join("");
+}
+
+/** Returns the text of a pull request that is proposed. */
+export function proposedBody({ firstMessage }: PushOrigin): string {
+  return [...firstMessage.trim()].slice(0, MAX_BODY_CHARACTERS).join("");
+}
+
+/** Requires a name that git allows a branch. @throws DomainError VALUE_UNUSABLE */
+export function requireBranch(branch: string, field: string): void {
+  const problem = branch.startsWith("refs/")
+    ? "begins with refs/, which is written without it"
+    : branchNameProblem(branch);
+  if (problem !== undefined)
+    throw valueUnusable(field, `git allows no branch name that ${problem}: choose another ${field}`);
+  requireNoDeceptiveText(branch, field);
+}
+
+/** The addresses of the repositories that an environment is made from, as a runner may name them. */
+export function isMadeFrom(initializer: EnvironmentInitializer | undefined, remote: string): boolean {
+  const remotes = (initializer?.specs ?? []).map(({ spec }) => {
+    if (spec.case === "git") return spec.value.remoteUri;
+    return spec.case === "contextUrl" ? sourceOfPage(spec.value.url).remoteUri : "";
+  });
+  const identity = repositoryIdentity(remote);
+  // A folder of the runner's machine has no host, and no credential goes there.
+  if (identity === undefined) return remotes.includes(remote);
+  return remotes.some((each) => repositoryIdentity(each) === identity);
+}
+
+/** The causes of a refused push that the server finds. */
+export type PushCause =
+  | "approval_denied"
+  | "branch_taken"
+  | "branch_is_base"
+  | "base_unknown"
+  | "pull_requests_unsupported"
+  | "remote_unknown";
+
+/** Returns the error for a push that the runner, the remote or its host does not take. @param cause a word of ours or of the runner's */
+export function pushRefused(cause: PushCause | (string & {}), message: string): DomainError {
+  return new DomainError(ErrorReason.PUSH_REFUSED, `nothing was done: ${message}`, { cause });
+}
+
+/** Returns the error for a caller without a credential of its own. */
+export function ownCredentialMissing(host: string): DomainError {
+  return new DomainError(
+    ErrorReason.CREDENTIAL_MISSING,
+    `you have no credential for ${host} at the environment's runner: store one with CreateHostAuthenticationToken`,
+    { host },
+  );
+}
+
+/** Returns the error for one more approval than the pushes of an environment may wait for. */
+export function tooManyApprovals(limit: number): DomainError {
+  return new DomainError(
+    ErrorReason.LIMIT_REACHED,
+    `pushes of the environment wait for ${limit} approvals, which is the most: have some of them decided first`,
+    { resource: "approval", measure: "count", limit: String(limit) },
+  );
+}

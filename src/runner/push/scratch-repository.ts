@@ -1,0 +1,101 @@
+import { constants, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type GitCall, type GitRepository, git, gitFailureOf, tryGit } from "../git/git-run.ts";
+import type { RepositorySnapshot } from "../git/git-snapshot.ts";
+import type { GitTools } from "../git/git-tools.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+
+/** A repository without a tree, whose settings, refs and objects are the runner's own. */
+export interface ScratchRepository {
+  readonly call: GitCall & { readonly repository: GitRepository };
+  /** Copies a commit of the tree, with what it has beyond the commit that was checked out. */
+  copy(commit: string): Promise<void>;
+}
+
+/** The branches of a scratch repository. */
+const BASE = "refs/heads/base";
+const OWN = "refs/heads/own";
+
+/** Faults of commits that are in the history of real projects, and harm nobody; all others are refused. */
+const HARMLESS_FAULTS = [
+  "badDate",
+  "badEmail",
+  "badTimezone",
+  "missingEmail",
+  "missingNameBeforeEmail",
+  "missingSpaceBeforeDate",
+  "missingSpaceBeforeEmail",
+  "zeroPaddedDate",
+  "zeroPaddedFilemode",
+];
+
+const FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
+
+/**
+ * Uses a new repository to push from, which is removed afterwards. What it takes from the tree is copied by a git that
+ * has no credential, under names that are computed again from the content, so that the git that has one reads nothing
+ * that commands wrote.
+ *
+ * @param base the commit that was checked out; undefined for none
+ */
+export async function withScratchRepository<T>(
+  tools: GitTools,
+  { repository, borrowed }: Pick<RepositorySnapshot, "repository" | "borrowed">,
+  { base, signal }: { readonly base: string | undefined; readonly signal: AbortSignal | undefined },
+  use: (scratch: ScratchRepository) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tools.scratch, "push-"));
+  try {
+    const source = { repository: { gitFolder: join(folder, "source") }, signal };
+    const own = { repository: { gitFolder: join(folder, "own") }, signal };
+    for (const { repository } of [source, own]) {
+      await mkdir(repository.gitFolder);
+      await git(tools, ["init", "--quiet", "--bare", "--template="], { repository, signal });
+    }
+    const folders = [
+      borrowed,
+      ...[repository, own.repository].map((each) => join(each.gitFolder, "objects")),
+    ];
+    await mkdir(join(source.repository.gitFolder, "objects/info"), { recursive: true });
+    await writeFile(join(source.repository.gitFolder, "objects/info/alternates"), `${folders.join("\n")}\n`);
+    await copyIfThere(join(repository.gitFolder, "shallow"), join(source.repository.gitFolder, "shallow"));
+    const fetch = async (settings: readonly string[], ...args: string[]) => {
+      const line = [...settings.flatMap((setting) => ["-c", setting]), ...FETCH, ...args];
+      const call = { ...own, environment: { GIT_ALLOW_PROTOCOL: "file" } };
+      const result = await tryGit(tools, line, call);
+      if (result.exit !== 0) throw unsound(gitFailureOf(["fetch"], result, call));
+    };
+    const address = source.repository.gitFolder;
+    if (base !== undefined && (await hasRef(tools, source, BASE, base))) {
+      // The remote has it; what is behind it need not be copied.
+      await fetch([], "--depth=1", "--", address, `+${BASE}:${BASE}`);
+    }
+    return await use({
+      call: own,
+      async copy(commit) {
+        await git(tools, ["update-ref", OWN, commit], source);
+        const faults = HARMLESS_FAULTS.map((fault) => `fetch.fsck.${fault}=ignore`);
+        await fetch(["fetch.fsckObjects=true", ...faults], "--", address, `+${OWN}:${OWN}`);
+      },
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function hasRef(tools: GitTools, call: GitCall, ref: string, commit: string): Promise<boolean> {
+  return (await tryGit(tools, ["update-ref", ref, commit], call)).exit === 0;
+}
+
+function unsound({ message }: WorkFailure): WorkFailure {
+  return new WorkFailure(
+    "repository_unsound",
+    `what is to be pushed is not complete, or git holds it for harmful: ${message}`,
+  );
+}
+
+async function copyIfThere(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_EXCL).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+}

@@ -1,0 +1,191 @@
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import { type CredentialFor, resolveRemoteAccess } from "../git/git-access.ts";
+import { requireBranchName } from "../git/git-branch.ts";
+import type { Checkout } from "../git/git-checkout.ts";
+import type { CommitAuthor } from "../git/git-commit.ts";
+import { pushFailure } from "../git/git-push.ts";
+import type { PushOutcome } from "../git/git-push-outcome.ts";
+import { type GitCall, git, tryGit } from "../git/git-run.ts";
+import { withSnapshot } from "../git/git-snapshot.ts";
+import type { GitTools } from "../git/git-tools.ts";
+import { resolveInside } from "../git/tree-path.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { Workspace } from "../steps/workspace.ts";
+import { findOwnCommits, isAncestor, type RemoteBranch, readRemoteBranch } from "./remote-branch.ts";
+import { type ScratchRepository, withScratchRepository } from "./scratch-repository.ts";
+import { commitFiles, messageOf, readTreeState, type TreeCall, type TreeState } from "./tree-commit.ts";
+
+/** A push of what is in a repository of an environment. */
+export interface TreePush {
+  readonly environmentId: string;
+  readonly branch: string;
+  /** Message of the commit that is made of uncommitted changes; empty where such are a failure. */
+  readonly commitMessage: string;
+  readonly author: CommitAuthor;
+  readonly credentialFor: CredentialFor;
+  /** What was decided on, once it is carried out; absent for a look at what would be pushed. */
+  readonly decided?: DecidedPush | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a push was allowed for. */
+export interface DecidedPush {
+  readonly commit: string;
+  /** The commit that the branch had; empty for none. */
+  readonly tip: string;
+  /** True if the branch may be the remote's default one. */
+  readonly mayBeDefault: boolean;
+  /** True if the branch may lose commits. */
+  readonly mayForce: boolean;
+}
+
+/** What is pushed, and where to. */
+export interface PushReport {
+  /** The remote, without a secret. */
+  readonly remote: string;
+  readonly commit: string;
+  /** The commit that the branch had; empty for none. */
+  readonly tip: string;
+  /** The remote's default branch; empty where it names none. */
+  readonly defaultBranch: string;
+  /** The remote's branch that was checked out, or else the default one; empty for none. */
+  readonly baseBranch: string;
+  /** True if the branch loses commits by it. */
+  readonly isForced: boolean;
+  /** What has become of the branch; absent when it was only looked at. */
+  readonly outcome?: PushOutcome;
+}
+
+/**
+ * Pushes what is checked out in a repository of a workspace to a branch of the remote that it was cloned from, out of a
+ * repository of the runner's own; or looks at what would be pushed. Nothing in the tree changes, and nothing that
+ * commands wrote into it decides where the push goes.
+ *
+ * @throws WorkFailure uncommitted_changes, nothing_to_push, branch_is_default, branch_moved, push_refused,
+ *   repository_unsound, and what reaching a remote throws
+ */
+export async function pushFromTree(
+  tools: GitTools,
+  workspace: Pick<Workspace, "tree">,
+  checkout: Checkout,
+  push: TreePush,
+): Promise<PushReport> {
+  const { signal } = push;
+  requireBranchName(push.branch);
+  const access = await resolveRemoteAccess(tools, checkout.remoteUri, push.credentialFor);
+  if (access.remote.scheme === "ssh") {
+    throw new WorkFailure(
+      "credential_not_own",
+      "the remote is reached by ssh, with the key of the runner: only remotes by https take the caller's own credential",
+    );
+  }
+  const folder = folderOf(workspace, checkout);
+  return withSnapshot(tools, folder, async (snapshot) => {
+    const tree: TreeCall = { repository: { ...snapshot.repository, tree: folder }, signal };
+    const state = await readTreeState(tools, tree);
+    return withScratchRepository(tools, snapshot, { base: checkout.commit, signal }, async (scratch) => {
+      const remote = { ...scratch.call, access };
+      const branch = await readRemoteBranch(tools, remote, push.branch, checkout);
+      const commit = await commitOf(tools, { tree, remote }, state, branch, push);
+      // What the branch has is there already, or need not be.
+      if (commit !== branch.tip) await scratch.copy(commit);
+      requireSameFolder(workspace, checkout, folder);
+      return pushCommit(tools, { scratch, remote, branch, base: checkout.commit }, commit, push);
+    });
+  });
+}
+
+/** Returns the folder of a repository, which no link leads elsewhere. @throws WorkFailure repository_replaced */
+function folderOf({ tree }: Pick<Workspace, "tree">, { location }: Checkout): string {
+  const folder = join(realpathSync(tree), location);
+  if (resolveInside(tree, location) === folder) return folder;
+  throw new WorkFailure("repository_replaced", "the folder of the repository is a link to another one now");
+}
+
+function requireSameFolder(workspace: Pick<Workspace, "tree">, checkout: Checkout, folder: string): void {
+  if (folderOf(workspace, checkout) !== folder)
+    throw new WorkFailure("repository_replaced", "the folder of the repository was moved during the push");
+}
+
+/**
+ * Returns the commit to push: what is checked out, or a commit of the uncommitted changes on top of it. Such commits of
+ * earlier pushes are gone on from.
+ */
+async function commitOf(
+  tools: GitTools,
+  { tree: call, remote }: { readonly tree: TreeCall; readonly remote: RemoteCall },
+  { head, tree, seconds }: TreeState,
+  { address, tip }: RemoteBranch,
+  { branch, commitMessage, environmentId, author }: TreePush,
+): Promise<string> {
+  if (tree === undefined) return head;
+  if (commitMessage.trim() === "") {
+    throw new WorkFailure(
+      "uncommitted_changes",
+      "the repository has changes that are not committed: have them committed, or give a message for a commit of them",
+    );
+  }
+  const earlier =
+    tip === "" || tip === head
+      ? undefined
+      : await findOwnCommits(tools, remote, { address, branch, tip, head, environmentId });
+  if (earlier?.tree === tree) return tip;
+  if (earlier) await lend(tools, remote, call, tip);
+  const message = messageOf(commitMessage, environmentId);
+  return commitFiles(tools, call, { tree, parent: earlier ? tip : head, message, author, seconds });
+}
+
+type RemoteCall = GitCall & ScratchRepository["call"];
+
+/** Lets the snapshot read the objects of the scratch repository, in which an earlier commit of the runner is. */
+async function lend(tools: GitTools, from: RemoteCall, to: TreeCall, commit: string): Promise<void> {
+  const { repository } = from;
+  const objects = join(repository.gitFolder, "objects");
+  const { environment } = to;
+  Object.assign(to, { environment: { ...environment, GIT_ALTERNATE_OBJECT_DIRECTORIES: objects } });
+  await git(tools, ["cat-file", "-e", `${commit}^{commit}`], to);
+}
+
+async function pushCommit(
+  tools: GitTools,
+  {
+    scratch: { call: local },
+    remote,
+    branch: { address, tip, defaultBranch, baseBranch },
+    base,
+  }: {
+    readonly scratch: ScratchRepository;
+    readonly remote: RemoteCall;
+    readonly branch: RemoteBranch;
+    readonly base: string | undefined;
+  },
+  commit: string,
+  { branch, decided }: TreePush,
+): Promise<PushReport> {
+  const common = { remote: address, commit, tip, defaultBranch, baseBranch };
+  if (tip === commit) return { ...common, isForced: false, ...(decided && { outcome: "unchanged" }) };
+  if (commit === base) throw new WorkFailure("nothing_to_push", "nothing has changed in the repository");
+  const isForced =
+    tip !== "" && !(await isAncestor(tools, { local, remote }, { address, branch, tip, commit, base }));
+  if (!decided) return { ...common, isForced };
+  if (commit !== decided.commit || tip !== decided.tip) {
+    throw new WorkFailure(
+      "branch_moved",
+      "the repository or the remote's branch has changed: try again",
+      true,
+    );
+  }
+  if (branch === defaultBranch && !decided.mayBeDefault)
+    throw new WorkFailure("branch_is_default", "the branch is the remote's default branch: name another one");
+  if (isForced && !decided.mayForce) {
+    throw new WorkFailure("branch_taken", "the remote's branch has commits that the push would remove");
+  }
+  const ref = `refs/heads/${branch}`;
+  // An empty expectation means that the branch does not exist. One that only grows needs none: git looks itself.
+  const lease = tip === "" || isForced ? [`--force-with-lease=${ref}:${tip}`] : [];
+  const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
+  const result = await tryGit(tools, args, remote);
+  if (result.exit !== 0) throw pushFailure(args, result, remote);
+  return { ...common, isForced, outcome: tip === "" ? "created" : isForced ? "replaced" : "advanced" };
+}

@@ -1,0 +1,101 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type {
+  AnswerRequestRequest_BranchPushedSchema as BranchPushedSchema,
+  EnvironmentQuestion_PushBranch as PushBranch,
+} from "#gen/runner/v1/environment_question_pb.js";
+import { EnvironmentPush_Outcome as Outcome } from "#gen/service/v1/environment_push_pb.js";
+import { Secrets } from "../../domain/secrets.ts";
+import type { WatchedWorkspace } from "../changes/environment-report.ts";
+import type { CredentialFor } from "../git/git-access.ts";
+import type { Checkout } from "../git/git-checkout.ts";
+import { CALL_MS } from "../protocol/connection.ts";
+import { failureReportOf } from "../protocol/failure-report.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { pushFromTree } from "../push/tree-push.ts";
+import type { AnswerTools } from "./environment-answers.ts";
+
+const OUTCOMES = {
+  created: Outcome.CREATED,
+  advanced: Outcome.ADVANCED,
+  replaced: Outcome.REPLACED,
+  unchanged: Outcome.UNCHANGED,
+} as const;
+
+/** A question about a push. */
+interface AskedPush {
+  /** Id of the question, under which the server hands out the credential. */
+  readonly id: string;
+  readonly push: PushBranch;
+  readonly signal: AbortSignal;
+}
+
+/** Looks at what would be pushed, or pushes it; what keeps that from being done is the answer. */
+export async function answerPush(
+  { git, client }: Pick<AnswerTools, "git" | "client">,
+  { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,
+  { id, push, signal }: AskedPush,
+): Promise<MessageInitShape<typeof BranchPushedSchema>> {
+  const secrets = new Secrets();
+  try {
+    const checkout = checkoutOf(checkouts, push.folder);
+    const { decided, branch, commitMessage, authorName: name, authorEmail: email } = push;
+    const credentialFor = credentialOf(client, id, secrets, signal);
+    const report = await pushFromTree(git, workspace, checkout, {
+      environmentId,
+      branch,
+      commitMessage,
+      author: { name, email },
+      credentialFor,
+      decided,
+      signal,
+    });
+    const { outcome, ...known } = report;
+    return { ...known, folder: checkout.location, ...(outcome && { outcome: OUTCOMES[outcome] }) };
+  } catch (error) {
+    signal.throwIfAborted();
+    const failure = failureReportOf(error, secrets);
+    return { failure: { ...failure, message: atWork.maskText(failure.message ?? "") } };
+  }
+}
+
+function checkoutOf(checkouts: readonly Checkout[], folder: string | undefined): Checkout {
+  const [first] = checkouts;
+  if (!first) throw new WorkFailure("no_repository", "the environment has no repository to push from");
+  const found = folder === undefined ? first : checkouts.find(({ location }) => location === folder);
+  if (found) return found;
+  const folders = checkouts.map(({ location }) => JSON.stringify(location)).join(", ");
+  throw new WorkFailure(
+    "no_repository",
+    `there is no repository in ${JSON.stringify(folder)}: there are ${folders}`,
+  );
+}
+
+/** Asks the server for the credential of whoever asks for the push, when git needs it. */
+function credentialOf(
+  client: AnswerTools["client"],
+  questionId: string,
+  secrets: Secrets,
+  signal: AbortSignal,
+): CredentialFor {
+  return async (host) => {
+    try {
+      const credential = await client.getQuestionCredential(
+        { questionId, host },
+        { timeoutMs: CALL_MS, signal },
+      );
+      secrets.add(credential.token);
+      return credential;
+    } catch (error) {
+      const { code, rawMessage } = ConnectError.from(error);
+      // A public repository can be looked at without one.
+      if (code === Code.NotFound) {
+        return {
+          withheld: `you have no credential for ${host} at this runner: store one with CreateHostAuthenticationToken`,
+        };
+      }
+      if (code === Code.FailedPrecondition) return { withheld: rawMessage };
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,29 @@
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { Scope, WriteTransaction } from "../store.ts";
+
+/** Where an environment's files are pushed to. */
+export interface RecordedPush {
+  readonly remote?: string | undefined;
+  readonly branch: string;
+  readonly commit?: string | undefined;
+  readonly force: boolean;
+}
+
+/** Records that a push of an environment begins. It changes no row: what it leaves is at the remote. */
+export function recordPush(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  { id, metadata }: Environment,
+  { remote = "", branch, commit = "", force }: RecordedPush,
+): void {
+  tx.record({
+    organizationId,
+    type: "environment",
+    id,
+    kind: "updated",
+    operation: "environment/pushed",
+    before: {},
+    after: { push: { remote, branch, commit, force } },
+    facts: { environmentId: id, creatorId: metadata?.creator?.id ?? null },
+  });
+}
