@@ -184,3 +184,55 @@ test("no text of any secret is left, however it is cut", () => {
     { ...replay, numRuns: 3_000 },
   );
 });
+
+describe("a part of a text", () => {
+  const mask = (secrets: Secrets, text: string, start: number, end: number) => {
+    const bytes = Buffer.from(text);
+    const [first, last] = [Math.max(0, start - secrets.longestBytes), end + secrets.longestBytes];
+    return secrets
+      .maskPart(bytes.subarray(first, last), start - first, Math.min(end, bytes.length) - first)
+      .toString();
+  };
+
+  test.each([
+    [0, 24, "a *** b"],
+    [0, 10, "a ***"],
+    [5, 24, "*** b"],
+    [5, 10, "***"],
+    [0, 2, "a "],
+    [19, 24, " b"],
+    [18, 24, "*** b"],
+  ])("from %i to %i holds no piece of a secret", (start, end, told) => {
+    expect(mask(secretsOf(TOKEN), `a ${TOKEN} b`, start, end)).toBe(told);
+  });
+
+  test("is masked as the whole text is, wherever it is cut", () => {
+    const piece = fc.constantFrom("key-one", "key-", "one", "wooden key", "x", "\n", "key-one!key");
+    const property = fc.property(
+      fc.array(piece, { maxLength: 12 }),
+      fc.nat(),
+      fc.nat(),
+      (pieces, from, to) => {
+        const secrets = secretsOf("key-one", "wooden key", "one!key");
+        const text = pieces.join("");
+        const [start, end] = [from % (text.length + 1), to % (text.length + 1)].sort((a, b) => a - b) as [
+          number,
+          number,
+        ];
+        const told = mask(secrets, text, start, end);
+        // What is left of the part is in the masked text, too, and secrets leave nothing else.
+        const whole = secrets.mask(Buffer.from(text)).toString();
+        for (const rest of told.split("***")) expect(whole).toContain(rest);
+        if (start === 0 && end === text.length) expect(told).toBe(whole);
+      },
+    );
+    fc.assert(property, replay);
+  });
+
+  test("is masked by what other secrets mask", () => {
+    const all = new Secrets();
+    all.addAll(secretsOf(TOKEN));
+    all.addAll(secretsOf("hunter2"));
+    expect(all.maskText(`hunter2 ${TOKEN}`)).toBe("*** ***");
+  });
+});

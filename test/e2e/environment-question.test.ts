@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
@@ -65,6 +65,61 @@ describe("an environment on a runner", () => {
     const { body } = await refresh(environmentId);
     expect(body.changes.counts).toMatchObject({ addedFiles: 1, addedLines: "1" });
     expect(await questions()).toEqual([]);
+  });
+
+  test("shows its files, in pages and parts", async () => {
+    writeFileSync(join(tree, "b.txt"), "0123456789");
+    writeFileSync(Buffer.concat([Buffer.from(`${tree}/c`), Buffer.from([0xff, 0x0a])]), "");
+    symlinkSync("/etc", join(tree, "link"));
+    const ofPage = (token: string) =>
+      call("EnvironmentService/ListEnvironmentFiles", {
+        environmentId,
+        path: "hello",
+        pagination: { pageSize: 2, token },
+      });
+    const first = await ofPage("");
+    expect(first.files).toMatchObject([
+      { name: "a.txt", kind: "KIND_FILE", sizeBytes: "4" },
+      { name: "b.txt", kind: "KIND_FILE", sizeBytes: "10" },
+    ]);
+    const second = await ofPage(first.pagination.nextToken);
+    expect(second.files).toMatchObject([
+      { name: "c\u{fffd}\n", nameAltered: true },
+      { name: "link", kind: "KIND_LINK" },
+    ]);
+    expect(second.pagination.nextToken).toBe("");
+    const read = (path: string, offset = "0") =>
+      post(server, "EnvironmentService/ReadEnvironmentFile", { environmentId, path, offset, maxBytes: 4 });
+    const { file, data, nextOffset } = (await read("hello/b.txt", "5")).body;
+    expect([file.name, atob(data), nextOffset]).toEqual(["b.txt", "5678", "9"]);
+    expect((await read("hello/b.txt", "9")).body).toMatchObject({ data: btoa("9"), nextOffset: "0" });
+    const reasonFor = async (path: string) => reasonOf(await read(path));
+    expect(await reasonFor("hello/none")).toBe("NOT_FOUND");
+    expect(await reasonFor("hello/link/hostname")).toBe("VALUE_UNUSABLE");
+    expect(await reasonFor("hello/.git/config")).toBe("VALUE_UNUSABLE");
+    expect(await reasonFor("../complete.json")).toBe("VALUE_UNUSABLE");
+  });
+
+  test("shows its diff to a commit in pages, which the runner makes", async () => {
+    writeFileSync(join(tree, "a.txt"), "two\n");
+    writeFileSync(join(tree, "b.txt"), "three\n");
+    const commit = origin.find("main");
+    const ofPage = (token: string, more = {}) =>
+      post(server, "EnvironmentService/GetEnvironmentDiff", {
+        environmentId,
+        commit,
+        pagination: { pageSize: 1, token },
+        ...more,
+      });
+    const { body: first } = await ofPage("");
+    expect(first.files).toMatchObject([{ path: "hello/a.txt", patch: "@@ -1 +1 @@\n-one\n+two\n" }]);
+    const { body: second } = await ofPage(first.pagination.nextToken);
+    expect(second.files).toMatchObject([{ path: "hello/b.txt", kind: "KIND_ADDED" }]);
+    expect([second.pagination.nextToken, second.digest]).toEqual(["", first.digest]);
+    const reasonFor = async (more: object) => reasonOf(await ofPage("", more));
+    expect(await reasonFor({ commit: "0123456789" })).toBe("NOT_FOUND");
+    expect(await reasonFor({ commit: "--output=x" })).toBe("CONSTRAINT_VIOLATED");
+    expect(await reasonFor({ base: "DIFF_BASE_LAST_TURN" })).toBe("VALUE_UNUSABLE");
   });
 
   test("is looked at by the runner's next program when that is killed before it answers", async () => {

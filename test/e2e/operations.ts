@@ -102,6 +102,24 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ environmentId: world.heldEnvironment, ...page }),
     { environmentId: "heldEnvironment" },
   ),
+  "EnvironmentService/ListEnvironmentFiles": {
+    ...built((world) => ({ environmentId: world.heldEnvironment, path: "hello", ...page }), {
+      environmentId: "heldEnvironment",
+    }),
+    refusal: [400, "failed_precondition"],
+  },
+  "EnvironmentService/ReadEnvironmentFile": {
+    ...built(
+      (world) => ({
+        environmentId: world.heldEnvironment,
+        path: "hello/notes.txt",
+        offset: "2",
+        maxBytes: 3,
+      }),
+      { environmentId: "heldEnvironment" },
+    ),
+    refusal: [400, "failed_precondition"],
+  },
   // No runner listens in a world.
   "EnvironmentService/PushEnvironmentBranch": {
     ...built((world) => ({ environmentId: world.heldEnvironment, branch: "b" }), {

@@ -8,6 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "../../service/v1/identity_pb.js";
 import type { Failure } from "./work_service_pb.js";
 import type { EnvironmentPush_Outcome } from "../../service/v1/environment_push_pb.js";
+import type { EnvironmentFile, EnvironmentFileDiff } from "../../service/v1/environment_changes_pb.js";
 
 /**
  * Describes the file runner/v1/environment_question.proto.
@@ -98,6 +99,30 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
      */
     value: EnvironmentQuestion_RefreshChanges;
     case: "refreshChanges";
+  } | {
+    /**
+     * Compare the working trees with a commit.
+     *
+     * @generated from field: runner.v1.EnvironmentQuestion.DiffToCommit diff_to_commit = 11;
+     */
+    value: EnvironmentQuestion_DiffToCommit;
+    case: "diffToCommit";
+  } | {
+    /**
+     * List a folder.
+     *
+     * @generated from field: runner.v1.EnvironmentQuestion.ListFiles list_files = 12;
+     */
+    value: EnvironmentQuestion_ListFiles;
+    case: "listFiles";
+  } | {
+    /**
+     * Read a part of a file.
+     *
+     * @generated from field: runner.v1.EnvironmentQuestion.ReadFile read_file = 13;
+     */
+    value: EnvironmentQuestion_ReadFile;
+    case: "readFile";
   } | {
     /**
      * Look at what would be pushed, or push it.
@@ -238,6 +263,110 @@ export declare type EnvironmentQuestion_RefreshChanges = Message<"runner.v1.Envi
 export declare const EnvironmentQuestion_RefreshChangesSchema: GenMessage<EnvironmentQuestion_RefreshChanges>;
 
 /**
+ * Compares the first repository that has a commit with it.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.DiffToCommit
+ */
+export declare type EnvironmentQuestion_DiffToCommit = Message<"runner.v1.EnvironmentQuestion.DiffToCommit"> & {
+  /**
+   * The commit, 4 to 64 hexadecimal digits.
+   *
+   * @generated from field: string commit = 1;
+   */
+  commit: string;
+
+  /**
+   * Number of files before those of the answer.
+   *
+   * @generated from field: int32 offset = 2;
+   */
+  offset: number;
+
+  /**
+   * Most files of the answer.
+   *
+   * @generated from field: int32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.DiffToCommit.
+ * Use `create(EnvironmentQuestion_DiffToCommitSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_DiffToCommitSchema: GenMessage<EnvironmentQuestion_DiffToCommit>;
+
+/**
+ * Lists what is in a folder of the environment, but for what belongs to git, by
+ * the bytes of the names. No link is followed.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.ListFiles
+ */
+export declare type EnvironmentQuestion_ListFiles = Message<"runner.v1.EnvironmentQuestion.ListFiles"> & {
+  /**
+   * The folder's path in the environment; empty for the environment's own.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Number of entries before those of the answer.
+   *
+   * @generated from field: int32 offset = 2;
+   */
+  offset: number;
+
+  /**
+   * Most entries of the answer.
+   *
+   * @generated from field: int32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.ListFiles.
+ * Use `create(EnvironmentQuestion_ListFilesSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_ListFilesSchema: GenMessage<EnvironmentQuestion_ListFiles>;
+
+/**
+ * Reads a part of a file of the environment. No link is followed, and nothing
+ * read that belongs to git.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.ReadFile
+ */
+export declare type EnvironmentQuestion_ReadFile = Message<"runner.v1.EnvironmentQuestion.ReadFile"> & {
+  /**
+   * The file's path in the environment.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Where the part begins, in bytes.
+   *
+   * @generated from field: int64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * Most bytes of the part.
+   *
+   * @generated from field: int32 max_bytes = 3;
+   */
+  maxBytes: number;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.ReadFile.
+ * Use `create(EnvironmentQuestion_ReadFileSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_ReadFileSchema: GenMessage<EnvironmentQuestion_ReadFile>;
+
+/**
  * The answer to a question.
  *
  * @generated from message runner.v1.AnswerRequestRequest
@@ -266,7 +395,9 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
   answer: {
     /**
      * Why there is no answer. Reasons that have a meaning of their own to the
-     * asker: `environment_absent`, `question_unknown`.
+     * asker: `environment_absent`, `question_unknown`, `commit_unknown`,
+     * `file_absent`, and for paths that are not shown `path_refused` and
+     * `file_unfit`.
      *
      * @generated from field: runner.v1.Failure failure = 3;
      */
@@ -280,6 +411,30 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
      */
     value: AnswerRequestRequest_ChangesRefreshed;
     case: "changesRefreshed";
+  } | {
+    /**
+     * The differences to a commit.
+     *
+     * @generated from field: runner.v1.AnswerRequestRequest.CommitDiff commit_diff = 11;
+     */
+    value: AnswerRequestRequest_CommitDiff;
+    case: "commitDiff";
+  } | {
+    /**
+     * The entries of a folder.
+     *
+     * @generated from field: runner.v1.AnswerRequestRequest.FileList file_list = 12;
+     */
+    value: AnswerRequestRequest_FileList;
+    case: "fileList";
+  } | {
+    /**
+     * A part of a file.
+     *
+     * @generated from field: runner.v1.AnswerRequestRequest.FilePart file_part = 13;
+     */
+    value: AnswerRequestRequest_FilePart;
+    case: "filePart";
   } | {
     /**
      * What is, or would be, pushed.
@@ -388,6 +543,117 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
  * Use `create(AnswerRequestRequest_BranchPushedSchema)` to create a new message.
  */
 export declare const AnswerRequestRequest_BranchPushedSchema: GenMessage<AnswerRequestRequest_BranchPushed>;
+
+/**
+ * Files that differ from a commit.
+ *
+ * @generated from message runner.v1.AnswerRequestRequest.CommitDiff
+ */
+export declare type AnswerRequestRequest_CommitDiff = Message<"runner.v1.AnswerRequestRequest.CommitDiff"> & {
+  /**
+   * The files that were asked for, or the first of them that have 2,000,000 bytes
+   * together. At most 100.
+   *
+   * @generated from field: repeated service.v1.EnvironmentFileDiff files = 1;
+   */
+  files: EnvironmentFileDiff[];
+
+  /**
+   * Whether there are files after these.
+   *
+   * @generated from field: bool has_more = 2;
+   */
+  hasMore: boolean;
+
+  /**
+   * Names the state that all files show, 64 hexadecimal digits.
+   *
+   * @generated from field: string digest = 3;
+   */
+  digest: string;
+
+  /**
+   * Number of files that differ and are in no answer.
+   *
+   * @generated from field: int32 files_left_out = 4;
+   */
+  filesLeftOut: number;
+};
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.CommitDiff.
+ * Use `create(AnswerRequestRequest_CommitDiffSchema)` to create a new message.
+ */
+export declare const AnswerRequestRequest_CommitDiffSchema: GenMessage<AnswerRequestRequest_CommitDiff>;
+
+/**
+ * Entries of a folder.
+ *
+ * @generated from message runner.v1.AnswerRequestRequest.FileList
+ */
+export declare type AnswerRequestRequest_FileList = Message<"runner.v1.AnswerRequestRequest.FileList"> & {
+  /**
+   * The entries that were asked for. At most 100.
+   *
+   * @generated from field: repeated service.v1.EnvironmentFile files = 1;
+   */
+  files: EnvironmentFile[];
+
+  /**
+   * Whether there are entries after these.
+   *
+   * @generated from field: bool has_more = 2;
+   */
+  hasMore: boolean;
+
+  /**
+   * Number of entries that are in no answer.
+   *
+   * @generated from field: int32 files_left_out = 3;
+   */
+  filesLeftOut: number;
+};
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.FileList.
+ * Use `create(AnswerRequestRequest_FileListSchema)` to create a new message.
+ */
+export declare const AnswerRequestRequest_FileListSchema: GenMessage<AnswerRequestRequest_FileList>;
+
+/**
+ * A part of a file.
+ *
+ * @generated from message runner.v1.AnswerRequestRequest.FilePart
+ */
+export declare type AnswerRequestRequest_FilePart = Message<"runner.v1.AnswerRequestRequest.FilePart"> & {
+  /**
+   * The file.
+   *
+   * @generated from field: service.v1.EnvironmentFile file = 1;
+   */
+  file?: EnvironmentFile | undefined;
+
+  /**
+   * The part, with its secrets masked. At most 1,048,576 bytes.
+   *
+   * @generated from field: bytes data = 2;
+   */
+  data: Uint8Array;
+
+  /**
+   * Number of bytes of the file that the part stands for, at most as many as were
+   * asked for.
+   *
+   * @generated from field: int32 read_bytes = 3;
+   */
+  readBytes: number;
+};
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.FilePart.
+ * Use `create(AnswerRequestRequest_FilePartSchema)` to create a new message.
+ */
+export declare const AnswerRequestRequest_FilePartSchema: GenMessage<AnswerRequestRequest_FilePart>;
 
 /**
  * Nothing to say: the answer is taken.

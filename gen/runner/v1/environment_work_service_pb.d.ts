@@ -200,7 +200,7 @@ export declare const EnvironmentWorkService: GenService<{
    * Answers a question. To repeat it is harmless: the first answer counts. Callable
    * by the runner that was asked. Errors: not_found for a question that nobody
    * waits for any more, or of another runner; failed_precondition (IN_USE) as
-   * WatchRequests.
+   * WatchRequests; resource_exhausted for a body of more than 4 MiB.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.AnswerRequest
    */

@@ -362,6 +362,111 @@ export enum EnvironmentFileDiff_PatchOmission {
 export declare const EnvironmentFileDiff_PatchOmissionSchema: GenEnum<EnvironmentFileDiff_PatchOmission>;
 
 /**
+ * A file, folder or other entry of an environment.
+ *
+ * @generated from message service.v1.EnvironmentFile
+ */
+export declare type EnvironmentFile = Message<"service.v1.EnvironmentFile"> & {
+  /**
+   * The name in its folder. It may have any characters, also line breaks and
+   * control sequences of terminals; bytes that are not UTF-8 are replaced, and
+   * secrets masked. At most 1,024 characters.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether the name is not the whole of the real one, so that no path reaches the
+   * entry.
+   *
+   * @generated from field: bool name_altered = 2;
+   */
+  nameAltered: boolean;
+
+  /**
+   * What it is.
+   *
+   * @generated from field: service.v1.EnvironmentFile.Kind kind = 3;
+   */
+  kind: EnvironmentFile_Kind;
+
+  /**
+   * Its size in bytes; 0 for what is no file.
+   *
+   * @generated from field: int64 size_bytes = 4;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Whether it is a file that may be executed.
+   *
+   * @generated from field: bool executable = 5;
+   */
+  executable: boolean;
+
+  /**
+   * When it was changed last.
+   *
+   * @generated from field: google.protobuf.Timestamp modified_at = 6;
+   */
+  modifiedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.EnvironmentFile.
+ * Use `create(EnvironmentFileSchema)` to create a new message.
+ */
+export declare const EnvironmentFileSchema: GenMessage<EnvironmentFile>;
+
+/**
+ * What an entry is.
+ *
+ * @generated from enum service.v1.EnvironmentFile.Kind
+ */
+export enum EnvironmentFile_Kind {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A file with a content.
+   *
+   * @generated from enum value: KIND_FILE = 1;
+   */
+  FILE = 1,
+
+  /**
+   * A folder.
+   *
+   * @generated from enum value: KIND_FOLDER = 2;
+   */
+  FOLDER = 2,
+
+  /**
+   * A symbolic link, which is not followed.
+   *
+   * @generated from enum value: KIND_LINK = 3;
+   */
+  LINK = 3,
+
+  /**
+   * Anything else, such as a pipe.
+   *
+   * @generated from enum value: KIND_OTHER = 4;
+   */
+  OTHER = 4,
+}
+
+/**
+ * Describes the enum service.v1.EnvironmentFile.Kind.
+ */
+export declare const EnvironmentFile_KindSchema: GenEnum<EnvironmentFile_Kind>;
+
+/**
  * What an environment is compared with.
  *
  * @generated from enum service.v1.DiffBase

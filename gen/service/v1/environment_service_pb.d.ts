@@ -9,7 +9,7 @@ import type { PaginationRequest, PaginationResponse, SortOrder } from "./paginat
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { DiffBase, EnvironmentChanges, EnvironmentFileDiff } from "./environment_changes_pb.js";
+import type { DiffBase, EnvironmentChanges, EnvironmentFile, EnvironmentFileDiff } from "./environment_changes_pb.js";
 import type { EnvironmentPush } from "./environment_push_pb.js";
 import type { FollowedPullRequest } from "./pull_request_pb.js";
 
@@ -589,6 +589,14 @@ export declare type GetEnvironmentDiffRequest = Message<"service.v1.GetEnvironme
    * @generated from field: service.v1.PaginationRequest pagination = 3;
    */
   pagination?: PaginationRequest | undefined;
+
+  /**
+   * A commit to compare with instead, 4 to 64 hexadecimal digits, of the first
+   * repository that has it; only without `base`. Empty: none.
+   *
+   * @generated from field: string commit = 4;
+   */
+  commit: string;
 };
 
 /**
@@ -827,6 +835,154 @@ export declare type OpenPullRequestResponse = Message<"service.v1.OpenPullReques
 export declare const OpenPullRequestResponseSchema: GenMessage<OpenPullRequestResponse>;
 
 /**
+ * Which folder to list.
+ *
+ * @generated from message service.v1.ListEnvironmentFilesRequest
+ */
+export declare type ListEnvironmentFilesRequest = Message<"service.v1.ListEnvironmentFilesRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The folder's path in the environment, with `/`, without `.`, `..` and empty
+   * names. Empty: the environment's own folder, which holds its repositories. At
+   * most 4,096 characters.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 3;
+   */
+  pagination?: PaginationRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListEnvironmentFilesRequest.
+ * Use `create(ListEnvironmentFilesRequestSchema)` to create a new message.
+ */
+export declare const ListEnvironmentFilesRequestSchema: GenMessage<ListEnvironmentFilesRequest>;
+
+/**
+ * A page of the entries of a folder.
+ *
+ * @generated from message service.v1.ListEnvironmentFilesResponse
+ */
+export declare type ListEnvironmentFilesResponse = Message<"service.v1.ListEnvironmentFilesResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The entries of this page.
+   *
+   * @generated from field: repeated service.v1.EnvironmentFile files = 2;
+   */
+  files: EnvironmentFile[];
+
+  /**
+   * Number of entries that are on no page, since the folder has more than 50,000.
+   *
+   * @generated from field: int32 files_left_out = 3;
+   */
+  filesLeftOut: number;
+};
+
+/**
+ * Describes the message service.v1.ListEnvironmentFilesResponse.
+ * Use `create(ListEnvironmentFilesResponseSchema)` to create a new message.
+ */
+export declare const ListEnvironmentFilesResponseSchema: GenMessage<ListEnvironmentFilesResponse>;
+
+/**
+ * What to read.
+ *
+ * @generated from message service.v1.ReadEnvironmentFileRequest
+ */
+export declare type ReadEnvironmentFileRequest = Message<"service.v1.ReadEnvironmentFileRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The file's path in the environment, as in ListEnvironmentFiles. 1 to 4,096
+   * characters.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * Where to begin, in bytes.
+   *
+   * @generated from field: int64 offset = 3;
+   */
+  offset: bigint;
+
+  /**
+   * Most bytes of the file to read, 0 to 1,048,576. 0, the default, means
+   * 1,048,576.
+   *
+   * @generated from field: int32 max_bytes = 4;
+   */
+  maxBytes: number;
+};
+
+/**
+ * Describes the message service.v1.ReadEnvironmentFileRequest.
+ * Use `create(ReadEnvironmentFileRequestSchema)` to create a new message.
+ */
+export declare const ReadEnvironmentFileRequestSchema: GenMessage<ReadEnvironmentFileRequest>;
+
+/**
+ * A part of a file.
+ *
+ * @generated from message service.v1.ReadEnvironmentFileResponse
+ */
+export declare type ReadEnvironmentFileResponse = Message<"service.v1.ReadEnvironmentFileResponse"> & {
+  /**
+   * The file.
+   *
+   * @generated from field: service.v1.EnvironmentFile file = 1;
+   */
+  file?: EnvironmentFile | undefined;
+
+  /**
+   * The part, with its secrets masked, so that it may have another length than what
+   * it stands for.
+   *
+   * @generated from field: bytes data = 2;
+   */
+  data: Uint8Array;
+
+  /**
+   * The offset of the part that follows; 0 when there is none.
+   *
+   * @generated from field: int64 next_offset = 3;
+   */
+  nextOffset: bigint;
+};
+
+/**
+ * Describes the message service.v1.ReadEnvironmentFileResponse.
+ * Use `create(ReadEnvironmentFileResponseSchema)` to create a new message.
+ */
+export declare const ReadEnvironmentFileResponseSchema: GenMessage<ReadEnvironmentFileResponse>;
+
+/**
  * Manages the environments of the caller's organization. The operations record
  * what is wanted; runners bring it about, and an environment's status tells how
  * far they are. Every operation answers unauthenticated without a valid token,
@@ -972,8 +1128,11 @@ export declare const EnvironmentService: GenService<{
    * digest names; a page token of a state that is there no more goes on at the same
    * place of the present one. At most 4 MiB of an environment are kept: patches
    * that do not fit are left out, and the counts of the summary hold all the same.
-   * Callable as GetEnvironmentChanges. Errors: as GetEnvironmentChanges;
-   * invalid_argument for a page token of another query.
+   * Against a commit, the runner compares now, for each page. Callable as
+   * GetEnvironmentChanges. Errors: as GetEnvironmentChanges; invalid_argument for a
+   * page token of another query, and for a commit together with a base; with a
+   * commit not_found when no repository of the environment has it, and those of
+   * ListEnvironmentFiles.
    *
    * @generated from rpc service.v1.EnvironmentService.GetEnvironmentDiff
    */
@@ -1019,6 +1178,37 @@ export declare const EnvironmentService: GenService<{
     methodKind: "unary";
     input: typeof OpenPullRequestRequestSchema;
     output: typeof OpenPullRequestResponseSchema;
+  },
+  /**
+   * Lists what is in a folder of an environment now, but for what belongs to git,
+   * by the bytes of the names; its runner is asked for each page. Secrets are
+   * masked, and no link is followed. Callable as GetEnvironmentChanges. Errors:
+   * permission_denied; not_found, also for a folder that is not there;
+   * invalid_argument for a path that leads through a link, to no folder or to what
+   * is not shown, and for a page token of another query; failed_precondition
+   * (ENVIRONMENT_UNREACHABLE) when the runner cannot be asked, or does not answer
+   * within 10 seconds, 30 for a diff; resource_exhausted for too many questions at
+   * the same time.
+   *
+   * @generated from rpc service.v1.EnvironmentService.ListEnvironmentFiles
+   */
+  listEnvironmentFiles: {
+    methodKind: "unary";
+    input: typeof ListEnvironmentFilesRequestSchema;
+    output: typeof ListEnvironmentFilesResponseSchema;
+  },
+  /**
+   * Reads a part of a file of an environment as it is now, with its secrets masked.
+   * What belongs to git is not shown, no link is followed, and what is no file has
+   * no content. Callable as GetEnvironmentChanges. Errors: as ListEnvironmentFiles,
+   * of a file.
+   *
+   * @generated from rpc service.v1.EnvironmentService.ReadEnvironmentFile
+   */
+  readEnvironmentFile: {
+    methodKind: "unary";
+    input: typeof ReadEnvironmentFileRequestSchema;
+    output: typeof ReadEnvironmentFileResponseSchema;
   },
 }>;
 

@@ -47,6 +47,15 @@ export function totalCounts(repositories: readonly RepositoryChanges[]): ChangeC
   return total;
 }
 
+/**
+ * Requires that a request names a base or a commit to compare with, not both.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireOneBase({ base, commit }: { readonly base: DiffBase; readonly commit: string }): void {
+  if (commit === "" || base === DiffBase.UNSPECIFIED) return;
+  throw valueUnusable("commit", "the diff is against a base or a commit: leave out one of them");
+}
+
 /** Returns the base of a diff that a request names. */
 export function diffBaseOf(requested: DiffBase): DiffBase {
   return requested || DiffBase.ENVIRONMENT;

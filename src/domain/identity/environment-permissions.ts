@@ -66,4 +66,14 @@ export const ENVIRONMENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: OWNED_BY_CREATOR,
     condition: PUSHES,
   },
+  "EnvironmentService/ListEnvironmentFiles": {
+    permission: "get_environment_changes",
+    grants: MEMBERS,
+    condition: CONTENT,
+  },
+  "EnvironmentService/ReadEnvironmentFile": {
+    permission: "get_environment_changes",
+    grants: MEMBERS,
+    condition: CONTENT,
+  },
 };

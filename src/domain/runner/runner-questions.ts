@@ -1,5 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "../error.ts";
+import { DomainError, notFound, valueUnusable } from "../error.ts";
 import { INACTIVE_AFTER_MS } from "./runner-heartbeat.ts";
 
 /** Interval at which the server says on a stream of questions that it is there (contract, WatchRequestsResponse). */
@@ -75,6 +75,10 @@ export function environmentUnreachable(cause: keyof typeof CAUSES): DomainError 
 
 /** Returns the error for what a runner gave as the reason for no answer. */
 export function questionFailed({ reason, message }: { reason: string; message: string }): DomainError {
+  if (reason === "environment_absent") return environmentUnreachable("environment_gone");
+  if (reason === "commit_unknown") return notFound("commit");
+  if (reason === "file_absent") return notFound("file");
+  if (reason === "path_refused" || reason === "file_unfit") return valueUnusable("path", message);
   return new DomainError(
     ErrorReason.ENVIRONMENT_UNREACHABLE,
     `the environment cannot be looked at: ${message || "its runner gave no reason"}. ${STILL_THERE}`,

@@ -29,7 +29,7 @@ export interface WatchedWorkspace {
   readonly workspace: Workspace;
   readonly checkouts: readonly Checkout[];
   /** Masked in all that is reported. */
-  readonly secrets: Pick<Secrets, "mask" | "maskText">;
+  readonly secrets: Secrets;
 }
 
 export type ChangesReport = MessageInitShape<typeof ReportEnvironmentChangesRequestSchema>;
@@ -96,6 +96,8 @@ export async function reportChanges(
  * @throws WorkFailure commit_unknown where none has
  */
 export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, commit: string) {
+  // Nothing else names a commit: no ref, and no option of git.
+  if (!/^[0-9a-f]{4,64}$/i.test(commit)) throw new WorkFailure("commit_unknown", "the commit is no hash");
   const { workspace, checkouts, secrets } = watched;
   for (const [place, checkout] of checkouts.entries()) {
     const { location } = checkout;
@@ -109,7 +111,7 @@ export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, c
       if (found.exit !== 0) return undefined;
       const staged = await stageTree(repository, checkout.commit);
       const prefix = location === "" ? "" : `${location}/`;
-      return compareTree(repository, checkedOutState(commit), staged, { prefix, secrets });
+      return compareTree(repository, checkedOutState(found.stdout.trim()), staged, { prefix, secrets });
     });
     if (files) return withinBytes(files, BASE_BYTES);
   }

@@ -1,9 +1,13 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { beginTurn, type ChangesReport, reportChanges, type WatchedWorkspace } from "./environment-report.ts";
+import { changesFolderOf } from "./tree-repository.ts";
 
 /** Time in which a report is repeated while the server is unreachable. */
 const REPEAT_MS = 15_000;
@@ -19,7 +23,9 @@ export class EnvironmentWatch {
   /** The pending tasks of each environment, one after the other. */
   readonly #tasks = new Map<string, Tasks>();
   /** The secrets of the work that goes on in each environment. */
-  readonly #atWork = new Map<string, Set<WatchedWorkspace["secrets"]>>();
+  readonly #atWork = new Map<string, Set<Secrets>>();
+  /** The secrets of the work that has ended, which may have left them in the files of its environment. */
+  readonly #earlier = new Map<string, Secrets>();
   /** The refreshes that have not begun, by their environments. */
   readonly #refreshes = new Map<string, Promise<void>>();
   /** False once the server has turned out to be of an earlier release. */
@@ -32,24 +38,47 @@ export class EnvironmentWatch {
   }
 
   /** Records that work goes on in a workspace, whose secrets are masked until it leaves. */
-  enter({ environmentId, secrets }: WatchedWorkspace): void {
+  enter({ environmentId, workspace, secrets }: WatchedWorkspace): void {
+    mkdirSync(changesFolderOf(workspace), { recursive: true });
+    writeFileSync(workFileOf(workspace), "");
     const atWork = this.#atWork.get(environmentId) ?? new Set();
     this.#atWork.set(environmentId, atWork.add(secrets));
   }
 
   leave({ environmentId, secrets }: WatchedWorkspace): void {
+    const earlier = this.#earlier.get(environmentId) ?? new Secrets();
+    earlier.addAll(secrets);
+    this.#earlier.set(environmentId, earlier);
     const atWork = this.#atWork.get(environmentId);
     atWork?.delete(secrets);
     if (atWork?.size === 0) this.#atWork.delete(environmentId);
   }
 
-  /** Returns the secrets of all work that goes on in an environment. */
-  secretsOf(environmentId: string): WatchedWorkspace["secrets"] {
-    const atWork = [...(this.#atWork.get(environmentId) ?? [])];
-    return {
-      mask: (bytes) => atWork.reduce<Buffer>((text, secrets) => secrets.mask(text), Buffer.from(bytes)),
-      maskText: (text) => atWork.reduce((masked, secrets) => secrets.maskText(masked), text),
-    };
+  /** Returns the secrets of all work that goes on in an environment, or has since this program began. */
+  secretsOf(environmentId: string): Secrets {
+    const all = new Secrets();
+    const earlier = this.#earlier.get(environmentId);
+    if (earlier) all.addAll(earlier);
+    for (const secrets of this.#atWork.get(environmentId) ?? []) all.addAll(secrets);
+    return all;
+  }
+
+  /**
+   * Requires that the secrets are known which work may have left in the files of an environment, before they are shown.
+   * @throws WorkFailure secrets_unknown when a program before this one had work there, and this one not yet
+   */
+  requireSecrets({ environmentId, workspace }: Omit<WatchedWorkspace, "secrets">): void {
+    if (this.#atWork.has(environmentId) || this.#earlier.has(environmentId)) return;
+    if (!existsSync(workFileOf(workspace))) return;
+    throw new WorkFailure(
+      "secrets_unknown",
+      "its runner was started again, and knows which secrets to mask only once work goes on in the environment",
+    );
+  }
+
+  /** Forgets the secrets of an environment whose workspace is gone. */
+  forget(environmentId: string): void {
+    this.#earlier.delete(environmentId);
   }
 
   /**
@@ -167,6 +196,11 @@ export class EnvironmentWatch {
       await pause(backOffMs(failures), signal);
     }
   }
+}
+
+/** Returns the file that says that there was work in a workspace. */
+function workFileOf(workspace: WatchedWorkspace["workspace"]): string {
+  return join(changesFolderOf(workspace), "work");
 }
 
 interface Tasks {

@@ -67,11 +67,13 @@ export async function executeAction(
     // Secrets come with a lease, and go with it.
     if (isKept) await unmountSecrets(secretsFolderOf(workspace));
     else
-      await removeWorkspace(tools.programs, workspace).catch((error) =>
-        tools.log.warn(
-          { folder: workspace.folder, problem: error.message },
-          "a workspace could not be removed",
-        ),
+      await removeWorkspace(tools.programs, workspace).then(
+        () => tools.watch?.forget(environmentId),
+        (error) =>
+          tools.log.warn(
+            { folder: workspace.folder, problem: error.message },
+            "a workspace could not be removed",
+          ),
       );
   }
 }

@@ -40,7 +40,9 @@ export async function executeEnvironment(
     case EnvironmentPhase.DELETED:
       await enter(EnvironmentPhase.DELETING);
       await tools.watch?.abandon(environment.id);
-      return removeWorkspace(tools.programs, workspace);
+      await removeWorkspace(tools.programs, workspace);
+      tools.watch?.forget(environment.id);
+      return;
     default:
       throw new WorkFailure("phase_unknown", "the phase that is wanted is none that this runner knows");
   }

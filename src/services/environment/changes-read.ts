@@ -27,7 +27,7 @@ export interface ChangesDependencies extends ListDependencies {
 }
 
 /** Time that a look at the working trees may take. */
-const LOOK_MS = 30_000;
+export const LOOK_MS = 30_000;
 
 /** Returns what has changed in an environment, as it was reported last, or as its runner finds it now. */
 export async function getEnvironmentChanges(
@@ -98,7 +98,7 @@ async function getReadableChanges(
  * @returns what was reported of it last; undefined when nothing was
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
-async function requireReadableContent(
+export async function requireReadableContent(
   { store, runs }: ReadDependencies,
   caller: Caller,
   environmentId: string,

@@ -59,7 +59,8 @@ export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: Han
 }
 
 type Answer = AnswerRequestRequest["answer"];
-type AnswerCase = Exclude<Answer["case"], undefined | "failure">;
+/** The answers that are no failures. */
+export type AnswerCase = Exclude<Answer["case"], undefined | "failure">;
 type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
 /** What is asked about which environment, and which answer belongs to it. */
@@ -134,10 +135,7 @@ function isThere({ spec, status }: Environment): boolean {
 }
 
 function answerIn<Case extends AnswerCase>({ answer }: AnswerRequestRequest, expected: Case): AnswerOf<Case> {
-  if (answer.case === "failure") {
-    if (answer.value.reason === "environment_absent") throw environmentUnreachable("environment_gone");
-    throw questionFailed(answer.value);
-  }
+  if (answer.case === "failure") throw questionFailed(answer.value);
   if (answer.case === expected) return answer.value as AnswerOf<Case>;
   throw questionFailed({ reason: "answer_unfit", message: "its runner gave an answer to another question" });
 }

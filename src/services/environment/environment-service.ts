@@ -9,9 +9,11 @@ import type {
   GetEnvironmentChangesRequest,
   GetEnvironmentDiffRequest,
   GetEnvironmentRequest,
+  ListEnvironmentFilesRequest,
   ListEnvironmentsRequest,
   OpenPullRequestRequest,
   PushEnvironmentBranchRequest,
+  ReadEnvironmentFileRequest,
   StartEnvironmentRequest,
   StopEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
@@ -25,6 +27,7 @@ import {
   stoppedEnvironment,
   wasNeverAssigned,
 } from "../../domain/environment/environment.ts";
+import { requireOneBase } from "../../domain/environment/environment-changes.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
 import { environmentOrder } from "../../domain/environment/environment-order.ts";
 import { notFound } from "../../domain/error.ts";
@@ -58,6 +61,7 @@ import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-
 import type { EnvironmentPushes } from "./environment-pushes.ts";
 import { checkEnvironmentReferences } from "./environment-references.ts";
 import type { EnvironmentWorkDependencies } from "./environment-work-service.ts";
+import { getDiffToCommit, listEnvironmentFiles, readEnvironmentFile } from "./files-read.ts";
 
 /** The dependencies of the service. */
 interface EnvironmentDependencies extends EnvironmentWorkDependencies {
@@ -146,8 +150,18 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
   getEnvironmentChanges = (req: GetEnvironmentChangesRequest, ctx: HandlerContext) =>
     getEnvironmentChanges(this.#deps, req, ctx);
 
-  getEnvironmentDiff = (req: GetEnvironmentDiffRequest, ctx: HandlerContext) =>
-    getEnvironmentDiff(this.#deps, req, ctx);
+  async getEnvironmentDiff(req: GetEnvironmentDiffRequest, ctx: HandlerContext) {
+    requireOneBase(req);
+    return req.commit === ""
+      ? getEnvironmentDiff(this.#deps, req, ctx)
+      : getDiffToCommit(this.#deps, req, ctx);
+  }
+
+  listEnvironmentFiles = (req: ListEnvironmentFilesRequest, ctx: HandlerContext) =>
+    listEnvironmentFiles(this.#deps, req, ctx);
+
+  readEnvironmentFile = (req: ReadEnvironmentFileRequest, ctx: HandlerContext) =>
+    readEnvironmentFile(this.#deps, req, ctx);
 
   pushEnvironmentBranch = (req: PushEnvironmentBranchRequest, ctx: HandlerContext) =>
     this.#deps.pushes.pushEnvironmentBranch(req, ctx);

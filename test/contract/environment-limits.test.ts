@@ -1,0 +1,83 @@
+import type { DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { describe, expect, test } from "@jest/globals";
+import {
+  AnswerRequestRequestSchema as Answer,
+  WatchRequestsRequestSchema as Watch,
+} from "#gen/runner/v1/environment_question_pb.js";
+import {
+  GetEnvironmentDiffRequestSchema as Diff,
+  ListEnvironmentFilesRequestSchema as List,
+  ReadEnvironmentFileRequestSchema as Read,
+} from "#gen/service/v1/environment_service_pb.js";
+import { brief, bytes, complaint, ID, lists, texts, withValue } from "./limit.ts";
+
+const ASKED = { environmentId: ID };
+const ANSWER = { questionId: ID, instanceId: "i" };
+
+/** A valid request of each kind, into which the values are put. */
+const VALID = new Map<DescMessage, JsonObject>([
+  [Diff, ASKED],
+  [List, ASKED],
+  [Read, { ...ASKED, path: "p" }],
+  [Watch, { instanceId: "i" }],
+]);
+const withAnswer = (answer: JsonObject): JsonObject => ({ ...ANSWER, ...answer });
+const part = (filePart: JsonObject) => withAnswer({ filePart: { file: {}, ...filePart } });
+
+type Limit = readonly [
+  request: DescMessage,
+  path: string,
+  passes: readonly JsonValue[],
+  fails: readonly JsonValue[],
+  valid?: JsonObject,
+];
+
+const LIMITS: readonly Limit[] = [
+  [
+    Diff,
+    "commit",
+    ["", "a".repeat(4), "F".repeat(63), "0".repeat(64)],
+    ["a".repeat(3), "a".repeat(65), "main", "-aaaa"],
+  ],
+  [List, "path", texts(0, 4095, 4096), texts(4097)],
+  [Read, "path", texts(1, 2, 4095, 4096), texts(0, 4097)],
+  [Read, "offset", ["0", "1", "9223372036854775807"], ["-1"]],
+  [Read, "maxBytes", [0, 1, 1_048_575, 1_048_576], [-1, 1_048_577]],
+  [Watch, "instanceId", texts(1, 63, 64), texts(0, 65)],
+  [Answer, "instanceId", texts(1, 63, 64), texts(0, 65), withAnswer({ changesRefreshed: {} })],
+  [Answer, "questionId", [ID], ["", "x"], withAnswer({ changesRefreshed: {} })],
+  [Answer, "changesRefreshed", [{}], [null], ANSWER],
+  [Answer, "fileList.files", lists({}, 0, 99, 100), lists({}, 101), withAnswer({ fileList: {} })],
+  [Answer, "fileList.filesLeftOut", [0, 1], [-1], withAnswer({ fileList: {} })],
+  [
+    Answer,
+    "fileList.files[0].name",
+    texts(0, 1023, 1024),
+    texts(1025),
+    withAnswer({ fileList: { files: [{}] } }),
+  ],
+  [Answer, "commitDiff.files", lists({}, 0, 99, 100), lists({}, 101), withAnswer({ commitDiff: {} })],
+  [Answer, "commitDiff.digest", texts(0, 63, 64), texts(65), withAnswer({ commitDiff: {} })],
+  [Answer, "filePart.data", bytes(0, 1_048_575, 1_048_576), bytes(1_048_577), part({})],
+  [Answer, "filePart.readBytes", [0, 1, 1_048_576], [-1, 1_048_577], part({})],
+];
+
+const cases = (pick: (limit: Limit) => readonly JsonValue[]) =>
+  LIMITS.flatMap((limit) => {
+    const [request, path, , , valid = VALID.get(request) ?? {}] = limit;
+    return pick(limit).map((value) => ({ request, path, value, valid, title: brief(value) }));
+  });
+const told = ({ request, path, value, valid }: ReturnType<typeof cases>[number]) =>
+  complaint(request, withValue(valid, path, value));
+
+describe("what is asked and answered about an environment passes within a limit", () => {
+  test.each(cases(([, , passes]) => passes))("$request.name $path: $title", (each) => {
+    expect(told(each)).toBe(undefined);
+  });
+});
+
+describe("what is asked and answered about an environment is refused past a limit", () => {
+  test.each(cases(([, , , fails]) => fails))("$request.name $path: $title", (each) => {
+    expect(told(each)).toEqual(expect.any(String));
+  });
+});

@@ -1,0 +1,120 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { EnvironmentQuestion } from "#gen/runner/v1/environment_question_pb.js";
+import { EnvironmentQuestionSchema } from "#gen/runner/v1/environment_question_pb.js";
+import { Secrets } from "../../src/domain/secrets.ts";
+import type { ChangesReport } from "../../src/runner/changes/environment-report.ts";
+import { EnvironmentWatch } from "../../src/runner/changes/environment-watch.ts";
+import type { GitTools } from "../../src/runner/git/git-tools.ts";
+import { type AnswerTools, environmentAnswers } from "../../src/runner/questions/environment-answers.ts";
+import { realGit } from "../harness/runner-git.ts";
+import { temporaryFolder } from "../harness/server.ts";
+
+const ID = "01900000-0000-7000-8000-000000000007";
+const SECRET = "hunter2hunter2";
+
+let git: GitTools;
+let workspaces: string;
+let workspace: { folder: string; tree: string; home: string };
+let commit: string;
+let reports: ChangesReport[];
+beforeAll(async () => {
+  git = await realGit();
+});
+beforeEach(() => {
+  workspaces = join(temporaryFolder(), "workspaces");
+  const folder = join(workspaces, ID);
+  workspace = { folder, tree: join(folder, "tree"), home: join(folder, "home") };
+  const ship = join(workspace.tree, "ship");
+  mkdirSync(ship, { recursive: true });
+  const run = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.org", ...args], {
+      cwd: ship,
+      encoding: "utf8",
+    }).trim();
+  run("init", "--quiet", "--initial-branch=main");
+  writeFileSync(join(ship, "a.txt"), "one\n");
+  run("add", "--all");
+  run("commit", "--quiet", "--message=a commit");
+  commit = run("rev-parse", "HEAD");
+  const checkouts = [{ location: "ship", remoteUri: "https://git.example.org/ship.git", commit }];
+  writeFileSync(join(folder, "complete.json"), JSON.stringify(checkouts));
+  writeFileSync(join(ship, `b-${SECRET}`), `x ${SECRET} y`);
+  reports = [];
+});
+
+/** The part of a runner's program that answers, as it is started anew. */
+function program() {
+  const client = {
+    reportEnvironmentChanges: async (report: ChangesReport) => void reports.push(report),
+  } as unknown as ConstructorParameters<typeof EnvironmentWatch>[0];
+  const watch = new EnvironmentWatch(client, git, { warn: () => undefined });
+  const tools = { workspaces, prebuilds: workspaces, watch } as unknown as AnswerTools;
+  const answer = environmentAnswers(tools);
+  const ask = async (question: EnvironmentQuestion["question"], environmentId = ID) => {
+    const asked = create(EnvironmentQuestionSchema, { id: "q", environmentId, question });
+    return (await answer(asked, new AbortController().signal)).value;
+  };
+  const work = () => {
+    const secrets = new Secrets();
+    secrets.add(SECRET);
+    const watched = { environmentId: ID, workspace, checkouts: [], secrets };
+    watch.enter(watched);
+    return () => watch.leave(watched);
+  };
+  return { ask, work, watch };
+}
+const of = <T extends EnvironmentQuestion["question"]>(question: object) => question as T;
+const list = of({ case: "listFiles", value: { path: "ship", offset: 0, limit: 10 } });
+const read = of({ case: "readFile", value: { path: `ship/b-${SECRET}`, offset: 0n, maxBytes: 100 } });
+const diff = () => of({ case: "diffToCommit", value: { commit, offset: 0, limit: 10 } });
+const refresh = of({ case: "refreshChanges", value: {} });
+
+describe("an answer", () => {
+  test.each(["while work goes on", "after it has ended"])(
+    "is masked by the secrets of work %s",
+    async (when) => {
+      const { ask, work } = program();
+      const leave = work();
+      if (when !== "while work goes on") leave();
+      expect(await ask(list)).toMatchObject({
+        files: [
+          { name: "a.txt", nameAltered: false },
+          { name: "b-***", nameAltered: true },
+        ],
+      });
+      expect(await ask(read)).toMatchObject({ data: Buffer.from("x *** y"), file: { name: "b-***" } });
+      expect(await ask(diff())).toMatchObject({
+        files: [{ path: "ship/b-***", patch: expect.stringContaining("+x *** y\n") }],
+      });
+      await ask(refresh);
+      const text = JSON.stringify(reports, (_, value) => (typeof value === "bigint" ? String(value) : value));
+      expect([text.includes("b-***"), text.includes(SECRET)]).toEqual([true, false]);
+    },
+  );
+
+  test("is refused by a program that does not know the secrets of the one before, until there is work", async () => {
+    program().work()();
+    const next = program();
+    for (const question of [list, read, diff(), refresh])
+      await expect(next.ask(question)).rejects.toMatchObject({ reason: "secrets_unknown" });
+    next.work();
+    expect(await next.ask(read)).toMatchObject({ data: Buffer.from("x *** y") });
+  });
+
+  test("needs no secrets where there was no work", async () => {
+    expect(await program().ask(list)).toMatchObject({ files: [{ name: "a.txt" }, {}] });
+  });
+
+  test("says that an environment is not there, and that a question is not known", async () => {
+    const { ask } = program();
+    const elsewhere = ID.replace("7", "8");
+    await expect(ask(list, elsewhere)).rejects.toMatchObject({ reason: "environment_absent" });
+    await expect(ask(of({ case: undefined }))).rejects.toMatchObject({ reason: "question_unknown" });
+    const unknown = of({ case: "diffToCommit", value: { commit: "--all", offset: 0, limit: 1 } });
+    await expect(ask(unknown)).rejects.toMatchObject({ reason: "commit_unknown" });
+  });
+});
