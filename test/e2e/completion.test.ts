@@ -16,6 +16,8 @@ beforeAll(() => {
 
 const RUN_COMMANDS = [
   "approve",
+  "diff",
+  "files",
   "fork",
   "go-on",
   "help",

@@ -77,6 +77,27 @@ test("the changes of a run grow with each turn, past the loss of its runner, and
   expect((await diffOf(environmentId, "DIFF_BASE_LAST_TURN"))[0].patch).toBe(
     "@@ -1 +1,2 @@\n first\n+second\n",
   );
+  const env = {
+    CHARTROOM_SERVER: server.url,
+    CHARTROOM_TOKEN: server.token,
+    XDG_CONFIG_HOME: temporaryFolder(),
+  };
+  const chartroom = (...args: string[]) => runHostedCommand(["run", ...args], env);
+  const head = "diff --git a/hello/notes.txt b/hello/notes.txt\n";
+  const added =
+    "new file mode 100644\n--- /dev/null\n+++ b/hello/notes.txt\n@@ -0,0 +1,2 @@\n+first\n+second\n";
+  const ofBase = { code: 0, stdout: `${head}${added}` };
+  expect(await chartroom("diff", agentExecutionId)).toMatchObject(ofBase);
+  expect(await chartroom("diff", agentExecutionId, "--refresh")).toMatchObject(ofBase);
+  const commit = origin.find("main") ?? "";
+  expect(await chartroom("diff", agentExecutionId, "--commit", commit)).toMatchObject(ofBase);
+  expect((await chartroom("diff", agentExecutionId, "--last-turn")).stdout).toBe(
+    `${head}--- a/hello/notes.txt\n+++ b/hello/notes.txt\n@@ -1 +1,2 @@\n first\n+second\n`,
+  );
+  expect((await chartroom("files", agentExecutionId, "hello")).stdout).toMatch(/^13 .* notes\.txt$/m);
+  const content = await chartroom("files", agentExecutionId, "hello/notes.txt", "--content");
+  expect(content.stdout).toBe("first\nsecond\n");
+  expect((await chartroom("files", agentExecutionId, "hello/.git")).code).not.toBe(0);
   await call("AgentService/StopAgentExecution", { agentExecutionId });
   await call("EnvironmentService/DeleteEnvironment", { environmentId, force: true });
   expect(await diffOf(environmentId)).toMatchObject([{ path: "hello/notes.txt", addedLines: "2" }]);

@@ -6,6 +6,7 @@ import { numberOption, retryOption, type Terminal, withSettings } from "./comman
 import { declareRunApprove } from "./declare-approval.ts";
 import { declareRunPush } from "./declare-push.ts";
 import { declareRunReview } from "./declare-review.ts";
+import { declareRunChanges } from "./declare-run-changes.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadRunCommands = () => import("../client/run.ts");
@@ -97,6 +98,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
   declareRunApprove(run, terminal);
   declareRunReview(run, terminal);
   declareRunPush(run, terminal);
+  declareRunChanges(run, terminal);
   withSettings(
     watchOptions(
       run

@@ -1,0 +1,190 @@
+import { toJson } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import {
+  DiffBase,
+  type EnvironmentFile,
+  type EnvironmentFileDiff,
+  EnvironmentFileDiffSchema,
+  EnvironmentFileSchema,
+  EnvironmentFileDiff_Kind as Kind,
+  EnvironmentFileDiff_PatchOmission as Omission,
+  EnvironmentFile_Kind as What,
+} from "#gen/service/v1/environment_changes_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { call, readPages } from "./call.ts";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** What `chartroom run diff` compares a run's environment with. */
+export interface DiffChoice {
+  readonly run: string;
+  /** A commit; undefined for what the environment was made from, or the last turn. */
+  readonly commit: string | undefined;
+  readonly lastTurn: boolean;
+  /** True if the runner looks first. */
+  readonly refresh: boolean;
+}
+
+/** The files of a diff. */
+export interface RunDiff {
+  readonly files: readonly EnvironmentFileDiff[];
+  /** Number of files that differ and are not among them. */
+  readonly leftOut: number;
+}
+
+/** Reads what a run has changed. @throws StartError */
+export async function readRunDiff(
+  access: ServerAccess,
+  { run, commit = "", lastTurn, refresh }: DiffChoice,
+): Promise<RunDiff> {
+  if (lastTurn && commit !== "") throw new StartError("give --commit or --last-turn, not both");
+  const environments = environmentsOf(access);
+  const environmentId = await environmentOf(access, run);
+  if (refresh) {
+    await call(access, (options) =>
+      environments.getEnvironmentChanges({ environmentId, refresh: true }, options),
+    );
+  }
+  const base = lastTurn ? DiffBase.LAST_TURN : DiffBase.UNSPECIFIED;
+  let leftOut = 0;
+  const files = await readPages(Number.POSITIVE_INFINITY, async (pagination) => {
+    const page = await call(access, (options) =>
+      environments.getEnvironmentDiff({ environmentId, base, commit, pagination }, options),
+    );
+    leftOut = page.filesLeftOut;
+    return { elements: page.files, pagination: page.pagination };
+  });
+  return { files, leftOut };
+}
+
+/** Returns a diff as a JSON list of service.v1.EnvironmentFileDiff. */
+export function diffJson({ files }: RunDiff): string {
+  return jsonText(files.map((file) => toJson(EnvironmentFileDiffSchema, file)));
+}
+
+const [BOLD, RED, GREEN, CYAN, PLAIN] = ["\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"];
+
+/**
+ * Returns a diff in the form of git's, without characters that would control the terminal: in names they are escaped as
+ * git escapes them, in lines replaced.
+ */
+export function diffText({ files, leftOut }: RunDiff, hasColours: boolean): string {
+  const paint = (colour: string, text: string) => (hasColours ? `${colour}${text}${PLAIN}` : text);
+  const lines = files.flatMap((file) => [
+    ...headOf(file).map((line) => paint(BOLD, line)),
+    ...linesOf(file.patch).map((line) => {
+      if (line.startsWith("@@")) return line.replace(/^@@ .*? @@/, (range) => paint(CYAN, range));
+      if (line.startsWith("+")) return paint(GREEN, line);
+      return line.startsWith("-") ? paint(RED, line) : line;
+    }),
+  ]);
+  if (leftOut > 0) lines.push(`${leftOut} more files differ`);
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+function linesOf(patch: string): string[] {
+  return printable(patch)
+    .replace(/\n$/, "")
+    .split("\n")
+    .filter((line) => line !== "");
+}
+
+function headOf(file: EnvironmentFileDiff): string[] {
+  const { kind, path, oldPath, oldMode, newMode, patch, patchOmission, sizeBytes } = file;
+  const [before, after] = [quoted(`a/${oldPath || path}`), quoted(`b/${path}`)];
+  const lines = [`diff --git ${before} ${after}`];
+  if (kind === Kind.ADDED) lines.push(`new file mode ${newMode}`);
+  else if (kind === Kind.DELETED) lines.push(`deleted file mode ${oldMode}`);
+  else if (oldMode !== newMode) lines.push(`old mode ${oldMode}`, `new mode ${newMode}`);
+  if (kind === Kind.RENAMED) lines.push(`rename from ${quoted(oldPath)}`, `rename to ${quoted(path)}`);
+  const names = [kind === Kind.ADDED ? "/dev/null" : before, kind === Kind.DELETED ? "/dev/null" : after];
+  if (patchOmission === Omission.BINARY) lines.push(`Binary files ${names.join(" and ")} differ`);
+  else if (patchOmission !== Omission.UNSPECIFIED)
+    lines.push(`Files ${names.join(" and ")} differ, ${sizeBytes} bytes now: not shown`);
+  if (patch !== "") lines.push(`--- ${names[0]}`, `+++ ${names[1]}`);
+  return lines;
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\" };
+
+/** Returns a path as git shows it: in quotes where a character of it is escaped. */
+function quoted(path: string): string {
+  const octal = (character: string) =>
+    [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+  const escaped = path.replaceAll(
+    /[\p{Cc}"\\\u{202a}-\u{202e}\u{2066}-\u{2069}\u{e0000}-\u{e007f}]/gu,
+    (character) => ESCAPES[character] ?? octal(character),
+  );
+  return escaped === path ? path : `"${escaped}"`;
+}
+
+/** Lists a folder of a run's environment. @throws StartError */
+export async function listRunFiles(
+  access: ServerAccess,
+  { run, path }: { readonly run: string; readonly path: string },
+): Promise<EnvironmentFile[]> {
+  const environmentId = await environmentOf(access, run);
+  return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
+    const page = await call(access, (options) =>
+      environmentsOf(access).listEnvironmentFiles({ environmentId, path, pagination }, options),
+    );
+    return { elements: page.files, pagination: page.pagination };
+  });
+}
+
+/** Returns files as a JSON list of service.v1.EnvironmentFile. */
+export function filesJson(files: readonly EnvironmentFile[]): string {
+  return jsonText(files.map((file) => toJson(EnvironmentFileSchema, file)));
+}
+
+const MARKS: Readonly<Partial<Record<What, string>>> = { [What.FOLDER]: "/", [What.LINK]: "@" };
+
+/** Returns files as a table for people: a folder ends with a slash, a link with @. */
+export function filesTable(files: readonly EnvironmentFile[]): string {
+  const rows = files.map(({ name, kind, sizeBytes, executable, modifiedAt }) => [
+    kind === What.FILE ? String(sizeBytes) : "",
+    timeOf(modifiedAt),
+    `${quoted(name)}${executable ? "*" : (MARKS[kind] ?? "")}`,
+  ]);
+  return rows.length === 0 ? "no files\n" : table(["BYTES", "CHANGED (UTC)", "NAME"], rows);
+}
+
+/**
+ * Reads a file of a run's environment.
+ * @param take takes each part of it
+ * @throws StartError
+ */
+export async function readRunFile(
+  access: ServerAccess,
+  { run, path }: { readonly run: string; readonly path: string },
+  take: (data: Uint8Array) => void,
+): Promise<void> {
+  const environmentId = await environmentOf(access, run);
+  let offset = 0n;
+  do {
+    const request = { environmentId, path, offset };
+    const part = await call(access, (options) =>
+      environmentsOf(access).readEnvironmentFile(request, options),
+    );
+    take(part.data);
+    offset = part.nextOffset;
+  } while (offset !== 0n);
+}
+
+function environmentsOf({ server }: ServerAccess) {
+  return createClient(EnvironmentService, createHttpTransport(server));
+}
+
+/** @throws StartError for a run that has no environment */
+async function environmentOf(access: ServerAccess, agentExecutionId: string): Promise<string> {
+  const agents = createClient(AgentService, createHttpTransport(access.server));
+  const { agentExecution } = await call(access, (options) =>
+    agents.getAgentExecution({ agentExecutionId }, options),
+  );
+  const environmentId = agentExecution?.status?.usedEnvironments[0]?.environmentId;
+  if (!environmentId) throw new StartError("the run has no environment yet");
+  return environmentId;
+}

@@ -1,0 +1,63 @@
+import type { Command } from "commander";
+import { printable } from "../client/printable.ts";
+import type { DiffChoice } from "../client/run-changes.ts";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import { type Terminal, withSettings } from "./command-line.ts";
+
+// Loaded on demand: a command does not load the modules of others.
+const loadChanges = () => import("../client/run-changes.ts");
+
+type DiffFlags = ClientFlags & Partial<Omit<DiffChoice, "run">> & { readonly json?: boolean };
+type FilesFlags = ClientFlags & { readonly json?: boolean; readonly content?: boolean };
+
+/** Declares `chartroom run diff` and `chartroom run files`. */
+export function declareRunChanges(run: Command, terminal: Terminal): void {
+  const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
+  const output = { env: terminal.env, isTerminal, print: terminal.print };
+  withSettings(
+    run
+      .command("diff")
+      .description("show what a run has changed, as git shows a diff")
+      .argument("<run>", "its id")
+      .option("--last-turn", "compare with what the last turn began from")
+      .option("--commit <hash>", "compare with this commit; its runner does that now")
+      .option("--refresh", "have the runner look first")
+      .option("--json", "print a JSON list of service.v1.EnvironmentFileDiff")
+      .action(
+        async (id: string, { lastTurn = false, commit, refresh = false, json, ...flags }: DiffFlags) => {
+          const access = accessOf(flags, terminal.env);
+          const { diffJson, diffText, readRunDiff } = await loadChanges();
+          const diff = await readRunDiff(access, { run: id, commit, lastTurn, refresh });
+          if (json) return terminal.print(diffJson(diff));
+          const { hasColours, showPaged } = await import("../client/pager.ts");
+          await showPaged(diffText(diff, hasColours(output)), output);
+        },
+      ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    run
+      .command("files")
+      .description("list a folder of a run's environment, or print a file of it, as it is now")
+      .argument("<run>", "its id")
+      .argument("[path]", "the path in the environment; without it, the folder that holds its repositories")
+      .option("--content", "print the file")
+      .option("--json", "print a JSON list of service.v1.EnvironmentFile")
+      .action(async (id: string, path = "", { content, json, ...flags }: FilesFlags) => {
+        const access = accessOf(flags, terminal.env);
+        const { filesJson, filesTable, listRunFiles, readRunFile } = await loadChanges();
+        const place = { run: id, path: path.replace(/(?<=.)\/+$/, "") };
+        if (content) {
+          const decoder = new TextDecoder();
+          // Exactly as it is where no terminal shows it.
+          return readRunFile(access, place, (data) => {
+            if (!isTerminal) terminal.output.write(data);
+            else terminal.print(printable(decoder.decode(data, { stream: true })));
+          });
+        }
+        const files = await listRunFiles(access, place);
+        terminal.print(json ? filesJson(files) : filesTable(files));
+      }),
+    CLIENT_SETTINGS,
+  );
+}
