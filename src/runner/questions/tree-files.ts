@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from "node:fs/promises";
+import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import type { Secrets } from "../../domain/secrets.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
@@ -115,7 +116,7 @@ async function readFrom(file: FileHandle, position: number, length: number): Pro
  * so that no link is followed, and what was opened must be where its path says.
  */
 async function openInTree(workspace: Workspace, path: string, flags: number): Promise<FileHandle> {
-  if (process.platform !== "linux")
+  if (platform() !== "linux")
     throw new WorkFailure("machine_unfit", "files can only be read where the runner is on Linux");
   const names = namesIn(path);
   const last = names.length;
