@@ -4,12 +4,10 @@ import { join } from "node:path";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
-import { LONG_LEASES } from "../harness/lease.ts";
-import { addOrganization } from "../harness/organization.ts";
-import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { stopAll } from "../harness/server.ts";
+import { type CopiedWorld, worldToCopy } from "./copied-world.ts";
 import { everyOperation } from "./every-operation.ts";
 import { withPlaceholders } from "./placeholders.ts";
-import { makeWorld } from "./world.ts";
 
 const FOLDER = join(import.meta.dirname, "golden");
 const HOW_TO_REWRITE =
@@ -17,13 +15,12 @@ const HOW_TO_REWRITE =
 
 const isWriting = process.env.GOLDEN === "write";
 
-let server: ReachableServer;
+let copyWorld: () => Promise<CopiedWorld>;
 /** The world of all operations that only read. */
-let forReads: ReturnType<typeof inWorld>;
+let forReads: CopiedWorld;
 beforeAll(async () => {
-  server = await startHostedServer({ args: ["--allow-organization-creation", ...LONG_LEASES] });
-  forReads = inWorld("Reads");
-  await forReads;
+  copyWorld = await worldToCopy("Reads");
+  forReads = await copyWorld();
 });
 afterAll(async () => {
   await stopAll();
@@ -32,25 +29,21 @@ afterAll(async () => {
     execFileSync(join(import.meta.dirname, "../../node_modules/.bin/biome"), ["format", "--write", FOLDER]);
 });
 
-async function inWorld(organization: string) {
-  const { token } = await addOrganization(server, organization);
-  return { token, world: await makeWorld({ ...server, token }) };
-}
-
 const operations = everyOperation();
 const fileOf = (name: string) => `${name.replace("/", ".")}.json`;
 
 describe("the answer in JSON", () => {
   test.each(operations)("of %s is the one on file", async (name, operation) => {
     const isRead = operation.method.idempotency === Idempotency.NO_SIDE_EFFECTS;
-    // An organization of its own for each that writes, so that no answer depends on the calls before it.
-    const { token, world } = isRead ? await forReads : await inWorld(name);
-    // The runner of a world that has been there for a while was heard meanwhile, as one that is there is.
+    // A world of its own for each that writes, so that no answer depends on the calls before it.
+    const { server, token, world } = isRead ? forReads : await copyWorld();
+    // Its runner was heard meanwhile, as one that is there is.
     if (isRead) expect((await post(server, "WorkService/Heartbeat", {}, world.runnerToken)).status).toBe(200);
     const request = operation.request(world);
     const { status, body } = await post(server, name, request, operation.token?.(world) ?? token);
     const usual = operation.built ? [200, undefined] : [501, "unimplemented"];
     expect([status, body.code]).toEqual(operation.refusal ?? usual);
+    if (!isRead) await server.stop();
     compare(fileOf(name), withPlaceholders({ request, status, answer: body }));
   });
 

@@ -13,8 +13,8 @@ import { dataConfigOf } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
+import { type CopiedWorld, worldToCopy } from "./copied-world.ts";
 import { everyOperation } from "./every-operation.ts";
-import { makeWorld } from "./world.ts";
 
 let server: ReachableServer;
 beforeAll(async () => {
@@ -67,14 +67,19 @@ const writers = everyOperation().filter(
     name !== "OrganizationService/LeaveOrganization",
 );
 
+let copyWorld: () => Promise<CopiedWorld>;
+beforeAll(async () => {
+  copyWorld = await worldToCopy("Repeated");
+});
+
 describe.each(writers)("%s, repeated with its key", (name, operation) => {
   test("answers the first answer again, and does nothing", async () => {
-    const { token } = await addOrganization(server, `Idempotency of ${name}`);
-    const world = await makeWorld({ ...server, token });
+    const { server, token, world } = await copyWorld();
     const request = operation.request(world);
     const call = () => post(server, name, request, operation.token?.(world) ?? token, keyed("once"));
     const first = await call();
     const second = await call();
+    await server.stop();
     expect([first.status, second.status]).toEqual([200, 200]);
     expect(first.header.get("idempotency-replayed")).toBe(null);
     expect(second.header.get("idempotency-replayed")).toBe("true");
