@@ -117,7 +117,7 @@ describe("a timer", () => {
   test(
     "that runs out while the server is down wakes the run once when it is up again",
     async () => {
-      const first = await startServer({ args: LONG_LEASES });
+      const first = await startHostedServer({ args: LONG_LEASES });
       const here = await createAgentFixture(first);
       const run = await startLeasedAgentExecution(here);
       await run.wait([
@@ -126,7 +126,7 @@ describe("a timer", () => {
       ]);
       await first.stop();
       await runOut(first, "soon");
-      const next = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
+      const next = await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES });
       const { runner, token } = here;
       const resumed = leasedAgentExecution(
         { server: next, token, runner: runnerAt(next, runner) },
@@ -136,7 +136,7 @@ describe("a timer", () => {
       const [delivery] = await resumed.inputs().until(1);
       expect(wakeIn(delivery)?.interestId).toBe("soon");
       await next.stop();
-      const last = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
+      const last = await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES });
       const again = leasedAgentExecution(
         { server: last, token, runner: runnerAt(last, runner) },
         run.id,

@@ -15,7 +15,7 @@ import {
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { addMember } from "../harness/member.ts";
-import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
+import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 /** What takes a few seconds on a machine that does nothing else. */
 const LONG_MS = 180_000;
@@ -142,7 +142,7 @@ describe("a watch", () => {
   test(
     "goes on at the next server behind the last number",
     async () => {
-      const first = await startServer({ args: LONG_LEASES });
+      const first = await startHostedServer({ args: LONG_LEASES });
       const here = await createAgentFixture(first);
       const run = await startLeasedAgentExecution(here);
       await answer(run, 1, 2);
@@ -155,7 +155,7 @@ describe("a watch", () => {
         ErrorReason.UNAVAILABLE,
       ]);
       await stopping;
-      const next = await startServer({ dataDir: first.dataDir, args: LONG_LEASES });
+      const next = await startHostedServer({ dataDir: first.dataDir, args: LONG_LEASES });
       const { runner, token } = here;
       const again = leasedAgentExecution({ server: next, token, runner }, run.id, run.work);
       const resumed = again.watch(1);

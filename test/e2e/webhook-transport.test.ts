@@ -146,7 +146,7 @@ describe("a request", () => {
 });
 
 test("the access log tells operation and status, and nothing that the sender chose", async () => {
-  const own = await startServer();
+  const own = await startHostedServer();
   const { id, secret } = await addWorkflow(own);
   const marked = Buffer.from('{"parameters":{"key":"a-value-of-the-sender"}}');
   const headers = {
