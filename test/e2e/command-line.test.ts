@@ -34,9 +34,9 @@ describe("the help", () => {
     for (const run of await Promise.all([runCommand(["--help"]), runCommand(["serve", "--help"])])) {
       expect(run.code).toBe(0);
       const text = run.stdout.replaceAll(/\s+/g, " ");
-      for (const { flag, env, default: preset } of Object.values(SETTINGS)) {
-        // Behind a blank, since one flag may begin another.
-        const begin = text.indexOf(`${flag} `);
+      for (const { flag, argument, env, default: preset } of Object.values(SETTINGS)) {
+        // Behind a blank, since one flag may begin another; with its argument, since the help of another may name it.
+        const begin = text.indexOf(argument ? `${flag} <${argument}>` : `${flag} `);
         const entry = text.slice(begin, begin + 250);
         expect([flag, entry.includes(env), entry.includes(preset)]).toEqual([flag, true, true]);
       }

@@ -23,7 +23,9 @@ const BOUNDED: Readonly<Record<string, string>> = {
 
 const isPaged = ({ input }: NamedOperation["method"]) =>
   input.fields.some(({ name }) => name === "pagination");
-const lists = everyOperation().filter(([, { method }]) => isPaged(method));
+const paged = everyOperation().filter(([, { method }]) => isPaged(method));
+/** Without those that only a runner can answer, which the world has none for: it makes the pages, each to the contract's bound. */
+const lists = paged.filter(([, { refusal }]) => refusal === undefined);
 
 let server: HostedServer;
 let world: World;
@@ -70,6 +72,11 @@ test("every answer with a list is a page, or says what bounds it", () => {
       .map(({ name }) => `${service.name}/${name}`),
   );
   expect(Object.keys(BOUNDED).toSorted()).toEqual(others.toSorted());
+});
+
+test("every list but that of a runner's files is asked", () => {
+  const others = paged.filter((each) => !lists.includes(each)).map(([name]) => name);
+  expect(others).toEqual(["EnvironmentService/ListEnvironmentFiles"]);
 });
 
 describe("a page that one element fills", () => {

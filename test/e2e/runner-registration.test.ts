@@ -79,7 +79,7 @@ describe("an exchange token", () => {
     expect(left.map((ms) => ms > 0 && ms <= 60_000)).toEqual([true, true]);
     expect((await register(renewed.exchangeToken)).status).toBe(200);
     await olderBy(60_000);
-    expect(refusal(await register(exchangeToken))).toEqual(UNAUTHENTICATED);
+    expect(refusal(await register(exchangeToken))).toEqual([401, "TOKEN_EXPIRED"]);
   });
 
   test("opens nothing else", async () => {
