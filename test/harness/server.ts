@@ -88,6 +88,8 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       cwd: options.release ?? root,
       env: {
         ...environmentFor(dataDir),
+        // Servers of tests run beside each other, and the address serves one. Earlier releases do not know it.
+        ...(options.release === undefined && { CHARTROOM_METRICS_ADDRESS: "none" }),
         // Earlier releases do not know the setting.
         ...(options.release && { CHARTROOM_ISOLATION: undefined }),
         ...options.env,
@@ -147,7 +149,7 @@ export async function startHostedServer(options: HostedOptions = {}): Promise<Ho
   if (options.dataDir === undefined) copyTemplate(dataDir);
   const args = ["--port", "0", "--data-dir", dataDir, ...(options.args ?? [])];
   const logFile = join(temporaryFolder(), "log");
-  const env = { ...environmentFor(dataDir), ...options.env };
+  const env = { ...environmentFor(dataDir), CHARTROOM_METRICS_ADDRESS: "none", ...options.env };
   const { output, stop } = await hostService(["serve", ...args], env, logFile);
   const logText = () => readFileSync(logFile, "utf8");
   const url = URL_LINE.exec(output)?.[1] ?? "";
@@ -258,8 +260,6 @@ function environmentFor(dataDir: string) {
   return {
     ...plainEnvironment(),
     XDG_STATE_HOME: join(dataDir, "state-home"),
-    // Servers of tests run beside each other; one address serves one.
-    CHARTROOM_METRICS_ADDRESS: "none",
     ...dataEnvironmentOf(dataDir),
   };
 }
