@@ -63,9 +63,11 @@ describe("dependencies", () => {
       .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
       .map((name) => readFileSync(join(root, "src", name), "utf8"));
     const imported = sources.flatMap((text) =>
-      [...text.matchAll(/^(?:import|export|\}).*from "((?:@[\w.-]+\/)?[a-z][\w-]*)[^":]*";$/gm)].map(
-        ([, name]) => name ?? "",
-      ),
+      [
+        ...text.matchAll(
+          /(?:^(?:import|export|\}).*from |\bimport\()"((?:@[\w.-]+\/)?[a-z][\w-]*)[^":]*"\)?;$/gm,
+        ),
+      ].map(([, name]) => name ?? ""),
     );
     expect([...new Set(imported)].toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted());
   });

@@ -188,6 +188,8 @@ describe("each operation that writes", () => {
       "CreateWorkflow",
       "ForkAgentExecution",
       "JoinOrganization",
+      "OpenPullRequest",
+      "PushEnvironmentBranch",
       "RetryFailedActions",
       "SendToAgentExecution",
       "StartAgent",
