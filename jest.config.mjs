@@ -21,8 +21,9 @@ export default {
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
   globalSetup: "<rootDir>/test/harness/setup.ts",
   globalTeardown: "<rootDir>/test/harness/teardown.ts",
-  // Ends what hangs, and nothing that is slow because the machine is.
-  testTimeout: 180_000,
+  // Ends what hangs, and nothing that is slow because the machine is: a test that starts a server thirty times took 100
+  // seconds on one machine and over 180 on another.
+  testTimeout: 600_000,
   // Tests wait for servers of their own much of the time: two workers a processor keep the machine at work.
   maxWorkers: 2 * availableParallelism(),
   testSequencer: "<rootDir>/jest.sequencer.mjs",
