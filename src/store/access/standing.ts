@@ -87,25 +87,38 @@ export async function countStanding(
     .where("expires_at", "<=", until)
     .where("disabled_at", "is", null)
     .execute();
-  const counted = async (rows: Promise<readonly { of: number; count: number }[]>) =>
-    (await rows).map(({ of, count }) => ({ of: Number(of), count: Number(count) }));
-  const { all = 0, connected = 0, oldestSign = null } = (await runners) ?? {};
+  // All at once, so that the failure of one is no rejection that nobody awaits.
+  const [works, executions, agents, places, [waiting], runnerCounts, [ending]] = await Promise.all([
+    work,
+    workflowExecutions,
+    agentExecutions,
+    environments,
+    approvals,
+    runners,
+    tokens,
+  ]);
+  const { all = 0, connected = 0, oldestSign = null } = runnerCounts ?? {};
   return {
-    work: (await work).map(({ of, isLeased, count, oldestId }) => ({
+    work: works.map(({ of, isLeased, count, oldestId }) => ({
       of: Number(of),
       isLeased: Boolean(isLeased),
       count: Number(count),
       oldestId: oldestId ?? "",
     })),
-    workflowExecutions: await counted(workflowExecutions),
-    agentExecutions: await counted(agentExecutions),
-    environments: await counted(environments),
-    openApprovals: Number((await approvals)[0]?.count ?? 0),
+    workflowExecutions: counted(executions),
+    agentExecutions: counted(agents),
+    environments: counted(places),
+    openApprovals: Number(waiting?.count ?? 0),
     runners: {
       connected: Number(connected),
       disconnected: Number(all) - Number(connected),
       oldestSign: oldestSign === null ? undefined : Number(oldestSign),
     },
-    endingTokens: Number((await tokens)[0]?.count ?? 0),
+    endingTokens: Number(ending?.count ?? 0),
   };
+}
+
+/** Returns counts as numbers: an engine may tell them as texts. */
+function counted(rows: readonly Counted[]): Counted[] {
+  return rows.map(({ of, count }) => ({ of: Number(of), count: Number(count) }));
 }

@@ -1,8 +1,10 @@
+import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import { SearchTooLong } from "../../domain/error.ts";
 import { StoreMeasures } from "../../domain/measures.ts";
 import { Listeners } from "../listeners.ts";
 import type { AuditSeal } from "../record/record.ts";
+import type { Schema } from "../schema.ts";
 import {
   type Actor,
   BOOKKEEPING_COLUMNS,
@@ -113,7 +115,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     readFrom(reading, () => new StoreUnavailable("the database is too slow"), deadline),
   );
   const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs), deadline));
-  const measures = new StoreMeasures(async () => ({ data: await databaseSize(listing) }));
+  const measures = new StoreMeasures(async () => ({ data: await databaseSize(lister) }));
   const writer = new Writer({
     groupMs: GROUP_MS,
     quotaBytes: Number.POSITIVE_INFINITY,
@@ -170,9 +172,10 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   return { store, session };
 }
 
-async function databaseSize(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ size: string }>(
-    "select pg_database_size(current_database())::text as size",
-  );
+/** Returns the size of the database in bytes. */
+async function databaseSize(db: Kysely<Schema>): Promise<number> {
+  const { rows } = await sql<{
+    size: string;
+  }>`select pg_database_size(current_database())::text as size`.execute(db);
   return Number(rows[0]?.size);
 }
