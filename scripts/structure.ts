@@ -7,9 +7,9 @@ import { unscopedCount } from "./scopes.ts";
 const root = join(import.meta.dirname, "..");
 const SMALL_LINES = 60;
 
-/** Names and words that docs and code left for the field's terms; `answerJson` is a field of the contract. */
+/** Names and words that docs and code left for the field's terms; `answerJson` and `answerRequest` are names of the contract. */
 const OLD_WORDS =
-  /\b(refuse[A-Z]\w*|answer(?!Json)[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
+  /\b(refuse[A-Z]\w*|answer(?!Json|Request)[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
 
 interface Source {
   readonly path: string;

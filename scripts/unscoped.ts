@@ -59,7 +59,7 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "Metrics count the rows of the whole installation, and name none.",
     callers: /^src\/metrics\//,
-    functions: { countStanding: "what waits and what goes on, by kind and phase" },
+    functions: { countInstallation: "what waits and what goes on, by kind and phase" },
   },
   {
     reason: "Commands of the operator are about the whole installation.",

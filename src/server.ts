@@ -19,7 +19,7 @@ import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
-import { standingMetrics, writeMetrics } from "./metrics/store-metrics.ts";
+import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
 import { createPullRequestHosts } from "./pull-request-hosts.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
@@ -50,7 +50,7 @@ export interface Server {
   listen(): Promise<string>;
   /** The transport for clients in this process; it works as long as the server does. */
   readonly transport: Transport;
-  /** What the server measures. */
+  /** The sources of the server's metrics. */
   readonly metrics: readonly MetricSource[];
   /**
    * Stops the server: readiness fails, accepted requests finish (10 s at most),
@@ -184,7 +184,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       calls.metrics,
       () => serverMetrics(streamSlots.taken(), readiness.unreadiness() === undefined),
       () => writeMetrics(store),
-      standingMetrics(store, deps.now),
+      installationMetrics(store, deps.now),
     ],
     async listen() {
       const { url } = await listener.listen();

@@ -171,7 +171,7 @@ async function recordOrganizations(store: Store): Promise<void> {
   await store.write(SYSTEM, "chartroom serve", record, { locks: [null] });
 }
 
-/** What the first start prints: a token, and the secret of a sign-in link. */
+/** The secrets that the first start prints: a token, and the secret of a sign-in link. */
 interface FirstTokens {
   readonly token: string;
   readonly link: string;

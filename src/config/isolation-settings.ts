@@ -1,7 +1,7 @@
 import { integer, oneOf, paths } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** What keeps work in that a runner executes, and how much of the machine it may use. */
+/** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
 export const ISOLATION_SETTINGS = {
   isolation: setting({
     flag: "--isolation",

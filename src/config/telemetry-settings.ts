@@ -4,14 +4,14 @@ import { setting } from "./settings.ts";
 /** The address of the metrics of a server that names none. */
 export const METRICS_ADDRESS = "127.0.0.1:9464";
 
-/** Where the server tells what it measures. */
+/** The settings of metrics. */
 export const TELEMETRY_SETTINGS = {
   metricsAddress: setting({
     flag: "--metrics-address",
     argument: "address",
     env: "CHARTROOM_METRICS_ADDRESS",
     default: METRICS_ADDRESS,
-    help: "address and port at which /metrics is served to whoever reaches it; none for off",
+    help: "address and port at which /metrics is served, without a token; none for off",
     read: listenAddress,
   }),
   otlpEndpoint: setting({

@@ -37,8 +37,8 @@ export class Histogram {
   }
 }
 
-/** What happened to a resource, to be counted when the write that did it is committed. */
-export interface Tally {
+/** An event of a resource that is counted when the write that did it is committed. */
+export interface Outcome {
   readonly of: "action" | "workflow execution" | "agent execution" | "trigger event";
   /** The phase in which it ended, or the verdict: the name of a value of an enum of the contract. */
   readonly as: string;
@@ -51,7 +51,7 @@ export interface StoreSize {
   readonly log?: number;
 }
 
-/** What a store has counted since it was opened, for the metrics of its process. */
+/** The counts of a store since it was opened, for the metrics of its process. */
 export class StoreMeasures {
   /** Returns the size of the whole database. */
   readonly size: () => Promise<StoreSize>;
@@ -61,23 +61,23 @@ export class StoreMeasures {
   readonly commitWrites = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256]);
   /** Time for which a group of writes waited for its locks, in seconds; nothing where there is one writer. */
   readonly lockWaitSeconds = new Histogram();
-  readonly #tallies = new Map<Tally["of"], Map<string, number>>();
+  readonly #outcomes = new Map<Outcome["of"], Map<string, number>>();
 
   constructor(size: () => Promise<StoreSize>) {
     this.size = size;
   }
 
-  commit(writes: number, milliseconds: number, tallies: readonly Tally[]): void {
+  commit(writes: number, milliseconds: number, outcomes: readonly Outcome[]): void {
     this.commitSeconds.record(milliseconds / 1000);
     this.commitWrites.record(writes);
-    for (const { of, as } of tallies) {
-      const counts = this.#tallies.get(of) ?? new Map<string, number>();
-      this.#tallies.set(of, counts.set(as, (counts.get(as) ?? 0) + 1));
+    for (const { of, as } of outcomes) {
+      const counts = this.#outcomes.get(of) ?? new Map<string, number>();
+      this.#outcomes.set(of, counts.set(as, (counts.get(as) ?? 0) + 1));
     }
   }
 
   /** Returns how often each thing happened to such resources. */
-  tally(of: Tally["of"]): ReadonlyMap<string, number> {
-    return this.#tallies.get(of) ?? new Map();
+  outcomes(of: Outcome["of"]): ReadonlyMap<string, number> {
+    return this.#outcomes.get(of) ?? new Map();
   }
 }

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import type { Metric } from "./metric.ts";
 
-/** What a process tells of itself. */
+/** The figures that a process has of itself. */
 export interface ProcessFigures {
   cpuUsage(): { readonly user: number; readonly system: number };
   memoryUsage(): { readonly rss: number };

@@ -3,11 +3,11 @@ import { AgentExecution_Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import type { StoreSize } from "../domain/measures.ts";
-import { countStanding, type Standing } from "../store/access/standing.ts";
+import { countInstallation, type InstallationCounts } from "../store/access/installation-counts.ts";
 import type { Store } from "../store/store.ts";
 import type { Metric } from "./metric.ts";
 
-/** What a store is asked for metrics. */
+/** The parts of a store that metrics read. */
 export type MeasuredStore = Pick<Store, "measures" | "searcher">;
 
 /** A token is near its end for as long before it. */
@@ -70,7 +70,7 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
       help: `${help} Counted by the process that wrote it.`,
       unit: of === "trigger event" ? "{event}" : "{item}",
       kind: "counter",
-      values: [...measures.tally(of)].map(([as, count]) => [{ [label]: as }, count]),
+      values: [...measures.outcomes(of)].map(([as, count]) => [{ [label]: as }, count]),
     }),
   ),
 ];
@@ -81,21 +81,24 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
  *
  * @param now milliseconds since 1970 UTC
  */
-export function standingMetrics(store: MeasuredStore, now: () => number): () => Promise<readonly Metric[]> {
+export function installationMetrics(
+  store: MeasuredStore,
+  now: () => number,
+): () => Promise<readonly Metric[]> {
   let known: { readonly at: number; readonly metrics: Promise<readonly Metric[]> } | undefined;
   const read = async () => {
     const at = now();
-    const [standing, size] = await Promise.all([
-      countStanding(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
+    const [counts, size] = await Promise.all([
+      countInstallation(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
       store.measures.size(),
     ]);
-    return [...metricsOf(standing, at), sizeMetric(size)];
+    return [...metricsOf(counts, at), sizeMetric(size)];
   };
   return () => {
     if (!known || now() - known.at >= FRESH_MS) {
       const reading = { at: now(), metrics: read() };
       known = reading;
-      // What failed is asked anew; the caller gets the error.
+      // What failed is asked again; the caller gets the error.
       reading.metrics.catch(() => {
         if (known === reading) known = undefined;
       });
@@ -104,8 +107,8 @@ export function standingMetrics(store: MeasuredStore, now: () => number): () => 
   };
 }
 
-function metricsOf(standing: Standing, now: number): Metric[] {
-  const { work, runners } = standing;
+function metricsOf(counts: InstallationCounts, now: number): Metric[] {
+  const { work, runners } = counts;
   const gauge = (name: string, help: string, unit: string, values: Metric["values"]) =>
     ({ name, help, unit, kind: "gauge", values }) as Metric;
   const waiting = work.filter(({ isLeased }) => !isLeased);
@@ -135,22 +138,22 @@ function metricsOf(standing: Standing, now: number): Metric[] {
       "chartroom.executions.open",
       "Workflow executions that are not over, by phase.",
       "{execution}",
-      byPhase(standing.workflowExecutions, WorkflowExecutionPhase),
+      byPhase(counts.workflowExecutions, WorkflowExecutionPhase),
     ),
     gauge(
       "chartroom.agent_executions.open",
       "Agent executions that are not over, by phase.",
       "{execution}",
-      byPhase(standing.agentExecutions, AgentExecution_Phase),
+      byPhase(counts.agentExecutions, AgentExecution_Phase),
     ),
     gauge(
       "chartroom.environments",
       "Environments, by phase.",
       "{environment}",
-      byPhase(standing.environments, EnvironmentPhase),
+      byPhase(counts.environments, EnvironmentPhase),
     ),
     gauge("chartroom.approvals.open", "Approvals that wait for a decision.", "{approval}", [
-      [{}, standing.openApprovals],
+      [{}, counts.openApprovals],
     ]),
     gauge("chartroom.runners", "Runners, by whether they are connected.", "{runner}", [
       [{ "chartroom.runner.state": "connected" }, runners.connected],
@@ -166,7 +169,7 @@ function metricsOf(standing: Standing, now: number): Metric[] {
       "chartroom.tokens.ending",
       "Tokens of people and service accounts that end within seven days.",
       "{token}",
-      [[{}, standing.endingTokens]],
+      [[{}, counts.endingTokens]],
     ),
   ];
 }
@@ -185,7 +188,7 @@ function sizeMetric({ data, log }: StoreSize): Metric {
 }
 
 function byPhase(
-  counts: Standing["environments"],
+  counts: InstallationCounts["environments"],
   phases: Readonly<Record<number, string>>,
 ): readonly (readonly [Readonly<Record<string, string>>, number])[] {
   return counts.map(({ of, count }) => [{ "chartroom.phase": nameOf(phases, of) }, count]);

@@ -11,7 +11,7 @@ import {
 import type { MetricSource } from "./metric.ts";
 import { createProducer } from "./metric-producer.ts";
 
-/** Where metrics go. */
+/** The destinations of metrics. */
 export interface TelemetryTargets {
   /** The address at which they are served in Prometheus's text form. */
   readonly address?: { readonly host: string; readonly port: number } | undefined;

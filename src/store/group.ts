@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import type { Tally } from "../domain/measures.ts";
+import type { Outcome } from "../domain/measures.ts";
 import { type AuditSeal, insertRecords, type PendingRecord } from "./record/record.ts";
 import type { Schema } from "./schema.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
@@ -17,8 +17,8 @@ interface Held {
 export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
-  /** What is counted once the commit is made. */
-  readonly tallies: Tally[] = [];
+  /** The outcomes that are counted once the commit is made. */
+  readonly outcomes: Outcome[] = [];
   readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
   /** Functions that remove each record and value again, in the order in which they were added. */
   readonly #undo: (() => void)[] = [];

@@ -60,7 +60,7 @@ export async function runWrite<T>(
       changes.push(change);
     },
     touch: (id) => void topics.add(id),
-    tally: (tally) => group.add(group.tallies, tally),
+    countOutcome: (outcome) => group.add(group.outcomes, outcome),
     deleteOwnedRows: engine.deleteOwnedRows,
     indexText: (scope, text) => engine.indexText(tx, scope, text),
     readWriteBack: (row, key) => group.readWriteBack(row, key),

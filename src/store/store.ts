@@ -1,6 +1,6 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
-import type { StoreMeasures, Tally } from "../domain/measures.ts";
+import type { Outcome, StoreMeasures } from "../domain/measures.ts";
 import type { Schema } from "./schema.ts";
 import type { ProjectSearch } from "./search-index.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
@@ -122,7 +122,7 @@ export interface WriteTransaction {
    */
   touch(id: string): void;
   /** Counts what the write did to a resource, for metrics, when the write is committed. */
-  tally(tally: Tally): void;
+  countOutcome(outcome: Outcome): void;
   /**
    * Adds the text of a project to the index of projectSearch, when the write is committed.
    * @returns the number by which the project's row names its text in the index
@@ -227,7 +227,7 @@ export interface Store {
   problem(): string | undefined;
   /** Tries an empty change, while there is a problem; never rejects. */
   probe(): Promise<void>;
-  /** What this process has counted since it opened the store. */
+  /** The counts of this process since it opened the store. */
   readonly measures: StoreMeasures;
   /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
   leads(): boolean;

@@ -2,14 +2,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Environment } from "../../config/settings.ts";
 
-/** Where a text is shown. */
+/** The place where a text is shown. */
 export interface PagedOutput {
   readonly env: Environment;
   readonly isTerminal: boolean;
   print(text: string): void;
 }
 
-/** What the usual pager does unless LESS says otherwise, as git has it: it ends where one screen is enough, and shows colours. */
+/** The options of the usual pager unless LESS says otherwise, as git has it: it ends where one screen is enough, and shows colours. */
 const LESS = "FRX";
 
 /**

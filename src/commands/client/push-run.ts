@@ -34,13 +34,13 @@ export interface RunPullRequest extends RunPush {
   readonly draft?: boolean;
 }
 
-/** What has become of a push. */
+/** The state of a push. */
 export interface PushResult {
   readonly push: EnvironmentPush;
   readonly pullRequest?: FollowedPullRequest | undefined;
 }
 
-/** How a push is followed. */
+/** The options of following a push. */
 export interface PushProgress {
   /** True to wait until people have decided. */
   readonly wait: boolean;

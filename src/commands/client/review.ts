@@ -25,7 +25,7 @@ import { call, readPages } from "./call.ts";
 import { jsonText, printable } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** What a review says, as the command line gives it. */
+/** The contents of a review, as the command line gives it. */
 export interface GivenReview {
   /** Places such as `src/a.ts:3-5`, each before what is said about it. */
   readonly comments: readonly string[];

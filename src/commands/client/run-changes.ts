@@ -18,7 +18,7 @@ import { call, readPages } from "./call.ts";
 import { jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** What `chartroom run diff` compares a run's environment with. */
+/** The state that `chartroom run diff` compares a run's environment with. */
 export interface DiffChoice {
   readonly run: string;
   /** A commit; undefined for what the environment was made from, or the last turn. */

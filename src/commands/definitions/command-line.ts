@@ -23,7 +23,7 @@ export interface Terminal {
   readonly isRoot: boolean;
   /** Takes the log of a server or a runner; absent where it goes to standard error. */
   readonly writeLog?: WriteLines;
-  /** What the process tells of itself, for its metrics. */
+  /** The figures of the process, for its metrics. */
   readonly figures: ProcessFigures;
   /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;

@@ -6,7 +6,7 @@ import { sourceOfPage } from "../source/context-url.ts";
 import { branchNameProblem } from "../source/git-branch-name.ts";
 import { repositoryIdentity } from "../source/repository-identity.ts";
 
-/** What a push is named after, where the request names nothing: an agent run, or else the environment. */
+/** The names of a push where the request names nothing: an agent run, or else the environment. */
 export interface PushOrigin {
   readonly id: string;
   readonly name: string;

@@ -14,7 +14,7 @@ const INVITE_VALID_DEFAULT_MS = 7 * 24 * 3600 * 1000;
 /** Default of how many accounts join with an invite (contract, same place). */
 const INVITE_USES_DEFAULT = 25;
 
-/** What an invite is good for. Times are milliseconds since 1970 UTC. */
+/** The terms of an invite. Times are milliseconds since 1970 UTC. */
 export interface InviteFacts {
   /** OrganizationRole by number. */
   readonly role: number;

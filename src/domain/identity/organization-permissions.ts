@@ -2,7 +2,7 @@ import { ADMINISTRATORS, MEMBERS, PEOPLE, type Permission, SELF } from "./grants
 
 const OWN_TOKENS = "the caller's own tokens";
 const OWN_SESSIONS = "the caller's own sessions";
-const INVITED = "whoever has the id of the invite, also of another organization";
+const INVITED = "everybody who has the id of the invite, also of another organization";
 
 /** Rows of the permissions table for organizations and their members. */
 export const ORGANIZATION_PERMISSIONS: Readonly<Record<string, Permission>> = {

@@ -133,6 +133,6 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "EnvironmentWorkService/GetQuestionCredential": {
     permission: "work",
     grants: EVERY_RUNNER,
-    own: "credentials of whoever asks the runner for a push, while it does",
+    own: "credentials of the one who asks the runner for a push, while it does",
   },
 };

@@ -19,7 +19,7 @@ export function pathOfPushRule(index: number): string {
   return `${PUSH_RULES}.rules[${index}]`;
 }
 
-/** Returns who decides a push: never whoever asks for it. @param chosen as the rule says */
+/** Returns who decides a push: never the one who asks for it. @param chosen as the rule says */
 export function pushDeciders(chosen: ApprovalDeciders | undefined): ApprovalDeciders {
   const deciders = chosen ? clone(ApprovalDecidersSchema, chosen) : create(ApprovalDecidersSchema);
   deciders.excludesStarter = true;

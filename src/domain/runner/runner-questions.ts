@@ -52,7 +52,7 @@ function tooManyQuestions(scope: "caller" | "runner", limit: number): DomainErro
   );
 }
 
-/** What holds while an environment cannot be looked at. */
+/** The sentence for while an environment cannot be looked at. */
 const STILL_THERE =
   "What was reported of it last stays readable with GetEnvironmentChanges and GetEnvironmentDiff";
 

@@ -1,6 +1,7 @@
-import { lstat, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { access, constants, lstat, mkdir, realpath, stat } from "node:fs/promises";
+import { delimiter, join, resolve } from "node:path";
 import {
+  type Command,
   commandEnvironment,
   createCommandRunner,
   type Programs,
@@ -21,9 +22,9 @@ import { withDiskLimits } from "./disk-watch.ts";
 import { makeEtcFolder } from "./etc-folder.ts";
 import type { Isolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
-import { findProgram } from "./sandbox-program.ts";
 import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
+import { isInside, isVisible } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
 
 /** The programs of the machine that a sandbox is made with, by their paths. */
@@ -55,7 +56,7 @@ export interface BubblewrapOptions {
 }
 
 /**
- * How likely the system ends work when memory runs out, before anything else: of the 1,000 that are possible, so that
+ * The priority with which the system ends work when memory runs out, before anything else: of the 1,000 that are possible, so that
  * a program may still ask for more.
  */
 const OUT_OF_MEMORY_SCORE = 800;
@@ -138,4 +139,46 @@ async function ownedByOthers(paths: readonly string[], user: number | undefined)
 
 async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
+}
+
+/**
+ * Returns the program of a command as it is to be started in a sandbox: its path there.
+ *
+ * @throws WorkFailure command_not_started when there is none in the sandbox
+ */
+async function findProgram(
+  { program, folder, environment: { PATH = "" } }: Command,
+  parts: SandboxParts,
+): Promise<string> {
+  const candidates = program.includes("/")
+    ? [resolve(folder, program)]
+    : PATH.split(delimiter).map((each) => join(resolve(folder, each), program));
+  for (const each of candidates) if (await isRunnable(each, parts)) return each;
+  throw new WorkFailure(
+    "command_not_started",
+    `${program} could not be started: it is no program that isolated work sees, in the system's folders, the workspace or what --isolation-read names`,
+  );
+}
+
+async function isRunnable(path: string, { view, workspace, tmp, readable }: SandboxParts): Promise<boolean> {
+  try {
+    // The environment's own /tmp is another one than that of the machine.
+    if (isInside(path, "/tmp")) return await isRunnableFile(join(tmp, path.slice("/tmp".length)));
+    const real = await realpath(path);
+    const own = [workspace.tree, workspace.home, ...readable];
+    const isSeen = isVisible(view, real) || (await isAmong(real, own));
+    return isSeen && (await isRunnableFile(real));
+  } catch {
+    return false;
+  }
+}
+
+async function isAmong(path: string, folders: readonly string[]): Promise<boolean> {
+  const reals = await Promise.all(folders.map((each) => realpath(each)));
+  return reals.some((each) => isInside(path, each));
+}
+
+async function isRunnableFile(path: string): Promise<boolean> {
+  await access(path, constants.X_OK);
+  return (await stat(path)).isFile();
 }

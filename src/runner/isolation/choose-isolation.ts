@@ -27,7 +27,7 @@ export interface IsolationChoice {
   readonly programFolders?: readonly string[];
 }
 
-/** What a class needs of the runner that uses it. */
+/** The needs of a class of the runner that uses it. */
 export interface IsolationContext {
   /** The runner's own programs. */
   readonly programs: Programs;

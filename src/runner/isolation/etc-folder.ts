@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 
-/** What programs need of /etc, and nobody keeps a secret in. No user, no key, no setting of a service. */
+/** The files that programs need of /etc, and nobody keeps a secret in. No user, no key, no setting of a service. */
 const CONFIGURATION = [
   "alternatives",
   "bash.bashrc",
@@ -55,7 +55,7 @@ export const HOME_LINK = "/home/work";
 /**
  * Makes the /etc of isolated work: copies of what programs need, and lists of users of its own.
  *
- * @param folder is made anew
+ * @param folder is removed first, and made again
  * @param user the user and group of the work
  */
 export async function makeEtcFolder(

@@ -1,6 +1,6 @@
 import { totalmem } from "node:os";
 
-/** What isolated work may use of the machine. */
+/** The limits of isolated work on the machine. */
 export interface WorkLimits {
   /** Processes and threads of one command. */
   readonly processes: number;

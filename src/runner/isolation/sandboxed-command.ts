@@ -74,7 +74,7 @@ interface FirstProcess {
   readonly startedAtTicks: string;
 }
 
-/** What bubblewrap tells of a sandbox: the id of its first process, and the exit code of a command that has run. */
+/** The facts that bubblewrap tells of a sandbox: the id of its first process, and the exit code of a command that has run. */
 class SandboxStatus {
   /** Undefined where no process was made. */
   readonly first: Promise<FirstProcess | undefined>;

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { RunnerError } from "../protocol/runner-error.ts";
 
-/** What every piece of isolated work sees of the machine, read-only. */
+/** The paths of the machine that every piece of isolated work sees, read-only. */
 export interface SystemView {
   /** Links of the root folder, such as /bin. */
   readonly links: readonly { readonly path: string; readonly target: string }[];

@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxPrograms } from "./bubblewrap.ts";
 
-/** How a sandbox is made for another user than the runner's, which is root. */
+/** The way in which a sandbox is made for another user than the runner's, which is root. */
 export interface UserEntry {
   /** The start of a command line that drops root for the user of the work. */
   readonly prefix: readonly string[];

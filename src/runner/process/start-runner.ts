@@ -24,7 +24,7 @@ import { RunnerError } from "../protocol/runner-error.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
 import { environmentAnswers } from "../questions/environment-answers.ts";
-import { answerQuestions } from "../questions/question-loop.ts";
+import { runQuestionLoop } from "../questions/question-loop.ts";
 import { findWorkingTree, prepareWorkDir } from "../steps/work-dirs.ts";
 import { createCommandRunner } from "./command.ts";
 import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
@@ -64,7 +64,7 @@ export interface RunnerOptions {
   readonly local: boolean;
   /** The environment class that it offers, described for people. */
   readonly environmentClass: { readonly displayName: string; readonly description: string };
-  /** What keeps the work in. */
+  /** The isolation of the work. */
   readonly isolation: ChosenIsolation;
   /** The version of the program. */
   readonly version: string;
@@ -178,7 +178,7 @@ async function work(
     const tools = { ...toolsWithoutCache, watch, repositoryCache: await openRunnerCache(cacheOptions) };
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
-    const questions = answerQuestions({
+    const questions = runQuestionLoop({
       client,
       instanceId,
       answer: environmentAnswers({ ...tools, client }),

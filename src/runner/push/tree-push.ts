@@ -24,12 +24,12 @@ export interface TreePush {
   readonly commitMessage: string;
   readonly author: CommitAuthor;
   readonly credentialFor: CredentialFor;
-  /** What was decided on, once it is carried out; absent for a look at what would be pushed. */
+  /** The content that was decided on, once it is carried out; absent for a look at what would be pushed. */
   readonly decided?: DecidedPush | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a push was allowed for. */
+/** The content that a push was allowed for. */
 export interface DecidedPush {
   readonly commit: string;
   /** The commit that the branch had; empty for none. */
@@ -40,7 +40,7 @@ export interface DecidedPush {
   readonly mayForce: boolean;
 }
 
-/** What is pushed, and where to. */
+/** The content of a push, and its destination. */
 export interface PushReport {
   /** The remote, without a secret. */
   readonly remote: string;
@@ -53,7 +53,7 @@ export interface PushReport {
   readonly baseBranch: string;
   /** True if the branch loses commits by it. */
   readonly isForced: boolean;
-  /** What has become of the branch; absent when it was only looked at. */
+  /** The state of the branch; absent when it was only looked at. */
   readonly outcome?: PushOutcome;
 }
 

@@ -24,7 +24,7 @@ import type { WorkClient } from "../protocol/connection.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { readCheckouts } from "../steps/workspace.ts";
-import { answerPush } from "./push-answer.ts";
+import { respondToPush } from "./push-answer.ts";
 import type { Answer, AnswerQuestion } from "./question-loop.ts";
 import { listTree, MAX_READ_BYTES, readTree } from "./tree-files.ts";
 
@@ -45,7 +45,7 @@ const SHOWING: readonly EnvironmentQuestion["question"]["case"][] = [
   "readFile",
 ];
 
-/** What an answer is made with. */
+/** The parts that an answer is made with. */
 export interface AnswerTools extends RunnerTools {
   readonly client: Pick<WorkClient, "getQuestionCredential">;
   readonly watch: EnvironmentWatch;
@@ -55,13 +55,13 @@ export interface AnswerTools extends RunnerTools {
 export function environmentAnswers(tools: AnswerTools): AnswerQuestion {
   return async ({ id, environmentId, question }, signal) => {
     const watched = await findWorkspace(tools, environmentId);
-    if (question.case !== "pushBranch") return answerAbout(tools, watched, question);
-    const value = await answerPush(tools, watched, { id, push: question.value, signal });
+    if (question.case !== "pushBranch") return respondAbout(tools, watched, question);
+    const value = await respondToPush(tools, watched, { id, push: question.value, signal });
     return { case: "branchPushed", value };
   };
 }
 
-async function answerAbout(
+async function respondAbout(
   { watch }: AnswerTools,
   watched: WatchedWorkspace,
   question: EnvironmentQuestion["question"],
@@ -72,11 +72,11 @@ async function answerAbout(
       await watch.refresh(watched);
       return { case: "changesRefreshed", value: {} };
     case "diffToCommit":
-      return { case: "commitDiff", value: await answerDiff(watch, watched, question.value) };
+      return { case: "commitDiff", value: await respondWithDiff(watch, watched, question.value) };
     case "listFiles":
-      return { case: "fileList", value: await answerList(watched, question.value) };
+      return { case: "fileList", value: await respondWithFiles(watched, question.value) };
     case "readFile":
-      return { case: "filePart", value: await answerRead(watched, question.value) };
+      return { case: "filePart", value: await respondWithPart(watched, question.value) };
     default:
       throw new WorkFailure(
         "question_unknown",
@@ -85,7 +85,7 @@ async function answerAbout(
   }
 }
 
-async function answerDiff(
+async function respondWithDiff(
   watch: EnvironmentWatch,
   watched: WatchedWorkspace,
   { commit, offset, limit }: EnvironmentQuestion_DiffToCommit,
@@ -107,7 +107,7 @@ async function answerDiff(
   return { files, hasMore, digest: hash.digest("hex"), filesLeftOut };
 }
 
-async function answerList(
+async function respondWithFiles(
   { workspace, secrets }: WatchedWorkspace,
   { path, offset, limit }: EnvironmentQuestion_ListFiles,
 ) {
@@ -120,7 +120,7 @@ async function answerList(
   };
 }
 
-async function answerRead(
+async function respondWithPart(
   { workspace, secrets }: WatchedWorkspace,
   { path, offset, maxBytes: requested }: EnvironmentQuestion_ReadFile,
 ) {

@@ -31,7 +31,7 @@ interface AskedPush {
 }
 
 /** Looks at what would be pushed, or pushes it; what keeps that from being done is the answer. */
-export async function answerPush(
+export async function respondToPush(
   { git, client }: Pick<AnswerTools, "git" | "client">,
   { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,
   { id, push, signal }: AskedPush,
@@ -71,7 +71,7 @@ function checkoutOf(checkouts: readonly Checkout[], folder: string | undefined):
   );
 }
 
-/** Asks the server for the credential of whoever asks for the push, when git needs it. */
+/** Asks the server for the credential of the one who asks for the push, when git needs it. */
 function credentialOf(
   client: AnswerTools["client"],
   questionId: string,

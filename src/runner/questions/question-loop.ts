@@ -11,7 +11,7 @@ import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 
-/** What is answered: a failure, or what belongs to the question. */
+/** The content of an answer: a failure, or what belongs to the question. */
 export type Answer = NonNullable<MessageInitShape<typeof AnswerRequestRequestSchema>["answer"]>;
 
 /** Answers a question; never for one whose signal is aborted, when nobody waits any more. @throws WorkFailure */
@@ -39,7 +39,7 @@ const UNKNOWN_RETRY_MS = 60_000;
  * other: how many there are at the same time is limited by the server. One that comes again while it is being answered
  * is not begun again.
  */
-export async function answerQuestions(options: QuestionLoopOptions): Promise<void> {
+export async function runQuestionLoop(options: QuestionLoopOptions): Promise<void> {
   const { instanceId, log, signal } = options;
   // The server is of an earlier release, which knows no questions either.
   if (instanceId === "") return;
@@ -83,7 +83,7 @@ async function readStream(
       timer.refresh();
       onSign();
       if (!question || answering.has(question.id)) continue;
-      const answered = answerOne(options, question).finally(() => answering.delete(question.id));
+      const answered = respondTo(options, question).finally(() => answering.delete(question.id));
       answering.set(question.id, answered);
     }
   } finally {
@@ -92,7 +92,7 @@ async function readStream(
 }
 
 /** Answers one question; never rejects. */
-async function answerOne(
+async function respondTo(
   { client, instanceId, answer, log, signal: ending }: QuestionLoopOptions,
   question: EnvironmentQuestion,
 ): Promise<void> {

@@ -18,10 +18,10 @@ import {
 } from "../../domain/runner/runner-questions.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
-  answerQuestion,
   findAskers,
   findQuestion,
   insertQuestion,
+  recordAnswer,
   removeQuestion,
 } from "../../store/environment/environment-question.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
@@ -30,10 +30,10 @@ import { callerOf, writeAsCaller, writePartAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 
-/** What a question needs to be asked and answered. */
+/** The dependencies of questions. */
 export type QuestionDependencies = Pick<StreamDependencies, "store" | "now" | "draining">;
 
-/** Who asks, and waits for the answer. */
+/** The caller who waits for the answer. */
 export interface Asker {
   readonly scope: Scope;
   /** Id of the subject for which questions are counted. */
@@ -63,7 +63,7 @@ type Answer = AnswerRequestRequest["answer"];
 export type AnswerCase = Exclude<Answer["case"], undefined | "failure">;
 type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
-/** What is asked about which environment, and which answer belongs to it. */
+/** A question about an environment, and the answer that belongs to it. */
 export interface Asked<Case extends AnswerCase> {
   readonly environmentId: string;
   readonly question: EnvironmentQuestion["question"];
@@ -103,7 +103,7 @@ export async function askRunner<Case extends AnswerCase>(
       const asked = await findQuestion(store.reader, scope, id);
       // Its runner was removed.
       if (!asked) throw environmentUnreachable("runner_silent");
-      if (asked.answer) return answerIn(asked.answer, expected);
+      if (asked.answer) return expectAnswer(asked.answer, expected);
       if (now() >= endsAt) throw environmentUnreachable("no_answer");
       await changed;
     }
@@ -134,7 +134,10 @@ function isThere({ spec, status }: Environment): boolean {
   return !phases.some((phase) => phase === Phase.DELETING || phase === Phase.DELETED);
 }
 
-function answerIn<Case extends AnswerCase>({ answer }: AnswerRequestRequest, expected: Case): AnswerOf<Case> {
+function expectAnswer<Case extends AnswerCase>(
+  { answer }: AnswerRequestRequest,
+  expected: Case,
+): AnswerOf<Case> {
   if (answer.case === "failure") throw questionFailed(answer.value);
   if (answer.case === expected) return answer.value as AnswerOf<Case>;
   throw questionFailed({ reason: "answer_unfit", message: "its runner gave an answer to another question" });
@@ -155,7 +158,7 @@ export function answerRequest(
     requireCurrentInstance(runner, req.instanceId);
     const asked = await findQuestion(tx.db, caller, req.questionId);
     if (asked?.runnerId !== caller.subject.id || asked.endsAt <= tx.now) throw notFound("question");
-    if (!asked.answer) await answerQuestion(tx, caller, req);
+    if (!asked.answer) await recordAnswer(tx, caller, req);
     return create(AnswerRequestResponseSchema);
   });
 }

@@ -1,16 +1,26 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AnswerRequestRequest, WatchRequestsRequest } from "#gen/runner/v1/environment_question_pb.js";
-import type {
-  EnvironmentWorkService as Contract,
-  GetQuestionCredentialRequest,
-  ReportEnvironmentChangesRequest,
+import {
+  type EnvironmentWorkService as Contract,
+  type GetQuestionCredentialRequest,
+  GetQuestionCredentialResponseSchema,
+  type ReportEnvironmentChangesRequest,
 } from "#gen/runner/v1/environment_work_service_pb.js";
+import { notFound } from "../../domain/error.ts";
+import { requireHostOfWork } from "../../domain/runner/lease.ts";
+import { addressesOf } from "../../domain/source/initializer-address.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import { findUnansweredQuestions } from "../../store/environment/environment-question.ts";
+import { writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
+import { getExecutorAsCaller } from "../identity/executor.ts";
+import { readHostCredential } from "../runner/host-token-secret.ts";
 import { createLeaseStreams } from "../runner/lease-streams.ts";
 import { reportEnvironmentChanges } from "./changes-report.ts";
 import { answerRequest } from "./environment-question.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
-import { getQuestionCredential } from "./question-credential.ts";
 import { watchRequests } from "./question-stream.ts";
 
 /** The dependencies of the service. */
@@ -37,4 +47,38 @@ export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
 
   getQuestionCredential = (req: GetQuestionCredentialRequest, ctx: HandlerContext) =>
     getQuestionCredential(this.#deps, req, ctx);
+}
+
+/**
+ * Returns to a runner the credential of the one who asks for a push, while the question about it is open: of that subject
+ * and no other, for a host that the environment is made from. Each read is recorded in the audit log.
+ *
+ * @throws DomainError NOT_FOUND for a question that is answered, over, of another runner or about something else, and
+ *   without such a credential; VALUE_UNUSABLE for another host; EXECUTOR_UNFIT
+ */
+function getQuestionCredential(
+  { store, keys }: Pick<ServiceDependencies, "store" | "keys">,
+  req: GetQuestionCredentialRequest,
+  ctx: HandlerContext,
+) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const host = req.host.toLowerCase();
+    const runnerId = caller.subject.id;
+    const open = await findUnansweredQuestions(tx.db, caller, runnerId, tx.now);
+    const asked = open.find(({ id }) => id === req.questionId);
+    const subject = asked?.question.case === "pushBranch" ? asked.question.value.credentialOf : undefined;
+    if (!asked || !subject) throw notFound("question");
+    const environment = await findEnvironment(tx.db, caller, asked.environmentId);
+    if (environment?.metadata?.runnerId !== runnerId) throw notFound("environment");
+    requireHostOfWork(host, addressesOf(environment.spec?.content?.initializer));
+    await getExecutorAsCaller(tx, caller, subject);
+    const opened = await readHostCredential(tx, caller, keys, { runnerId, host, subject });
+    if (!opened) throw notFound("host authentication token");
+    const { token, secrets } = opened;
+    return create(GetQuestionCredentialResponseSchema, {
+      token: secrets.token,
+      source: token.source,
+      hostAuthenticationTokenId: token.id,
+    });
+  });
 }

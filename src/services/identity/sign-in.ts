@@ -25,7 +25,7 @@ export interface SignInDependencies {
   readonly now: () => number;
 }
 
-/** What the sign-in page names before anybody is signed in. */
+/** The facts that the sign-in page names before anybody is signed in. */
 export interface SignInPerson {
   readonly name: string;
   readonly email: string;

@@ -59,7 +59,7 @@ async function requireApprovalsPossible(
   await requireAllSatisfiable(tx, scope, decidersIn(policy));
 }
 
-/** @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible; whoever asks for a push is no decider of it */
+/** @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible; the one who asks for a push is no decider of it */
 async function requirePushesPossible(
   tx: WriteTransaction,
   scope: Scope,

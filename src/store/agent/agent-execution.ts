@@ -236,7 +236,7 @@ export async function updateAgentExecution(
   if (hasStopped(after) && !hasStopped(before)) {
     await setStopped(tx.db, { id: before.id, stoppedAt: tx.now });
     const hasFailed = after.status?.failureReason || after.status?.failureMessage;
-    tx.tally({ of: "agent execution", as: hasFailed ? "failed" : "stopped" });
+    tx.countOutcome({ of: "agent execution", as: hasFailed ? "failed" : "stopped" });
   }
   touchParent(tx, after);
   tx.record({

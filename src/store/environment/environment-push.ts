@@ -1,7 +1,7 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Scope, WriteTransaction } from "../store.ts";
 
-/** Where an environment's files are pushed to. */
+/** The destination of pushes of an environment's files. */
 export interface RecordedPush {
   readonly remote?: string | undefined;
   readonly branch: string;

@@ -114,7 +114,7 @@ const selectById = prepared<ById, Pick<EnvironmentQuestionTable, "runner_id" | "
       .where(unindexed("environment_question.organization_id"), "=", organizationId),
 );
 
-/** A question for its runner, and for whoever waits. */
+/** A question for its runner, and for those who wait. */
 export interface AskedQuestion {
   readonly runnerId: string;
   readonly endsAt: number;
@@ -148,7 +148,7 @@ const setAnswer = prepared<ById & { answer: Uint8Array }, unknown>((db, { id, or
 );
 
 /** Stores the answer to a question that has none, and wakes who waits for it. */
-export async function answerQuestion(
+export async function recordAnswer(
   tx: WriteTransaction,
   { organizationId }: Scope,
   answer: AnswerRequestRequest,

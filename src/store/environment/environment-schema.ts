@@ -60,7 +60,7 @@ export interface EnvironmentFileDiffTable {
   body: string;
 }
 
-/** A question about an environment, which its runner answers; the row goes with whoever waits for the answer. */
+/** A question about an environment, which its runner answers; the row goes with the call that waits for the answer. */
 export interface EnvironmentQuestionTable {
   id: string;
   organization_id: string;

@@ -23,7 +23,7 @@ export interface OrganizationTable {
   invite_domains: string;
 }
 
-/** What accounts join an organization with; each has one at most. */
+/** The invites with which accounts join an organization; each has one at most. */
 export interface OrganizationInviteTable {
   id: string;
   organization_id: string;
@@ -88,7 +88,7 @@ export interface TokenTable {
   organization_id: string;
   /**
    * Kind of the token: `exchange` opens the registration of a runner, `link` signs a person in once, and
-   * `session` is the cookie of whoever is signed in; the others open the API as the principal that
+   * `session` is the cookie of a person who is signed in; the others open the API as the principal that
    * they name.
    */
   kind: "personal" | "service_account" | "runner" | "environment" | "exchange" | "session" | "link";

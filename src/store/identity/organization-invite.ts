@@ -10,7 +10,7 @@ const selectByHash = prepared<{ hash: Uint8Array }, OrganizationInviteTable>((db
   db.selectFrom("organization_invite").selectAll().where("hash", "=", hash),
 );
 
-/** Returns the invite with the hash of its id, of any organization: whoever has the id may use it. */
+/** Returns the invite with the hash of its id, of any organization: everybody who has the id may use it. */
 export async function findInviteByHash(
   db: Reader,
   hash: Uint8Array,

@@ -93,7 +93,7 @@ export class Transaction {
   measure(measures: StoreMeasures, writes: number): void {
     const [startedAt, lockedAt] = [this.#startedAt, this.#lockedAt];
     if (lockedAt !== undefined) measures.lockWaitSeconds.record((lockedAt - startedAt) / 1000);
-    measures.commit(writes, performance.now() - startedAt, this.group.tallies);
+    measures.commit(writes, performance.now() - startedAt, this.group.outcomes);
   }
 
   /** The feature level of the data. */

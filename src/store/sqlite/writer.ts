@@ -195,8 +195,8 @@ export class Writer {
       this.#options.snapshot.renew();
       beganAt = performance.now();
       this.#connection.raw.exec("commit");
-      const { tallies } = this.#transaction.group;
-      this.#options.measures.commit(members.length, performance.now() - startedAt, tallies);
+      const { outcomes } = this.#transaction.group;
+      this.#options.measures.commit(members.length, performance.now() - startedAt, outcomes);
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);

@@ -171,7 +171,8 @@ export async function updateAction(
     await update(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   }
   const [from, to] = [countedPhaseOf(before), countedPhaseOf(after)];
-  if (isFinalAction(phaseOf(after)) && !isFinalAction(phaseOf(before))) tx.tally({ of: "action", as: to });
+  if (isFinalAction(phaseOf(after)) && !isFinalAction(phaseOf(before)))
+    tx.countOutcome({ of: "action", as: to });
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
     await changeCounts(tx, after.metadata?.workflowExecutionId ?? "", change);

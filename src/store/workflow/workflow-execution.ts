@@ -214,7 +214,7 @@ export async function updateExecution(
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   if ((after.status?.failures.length ?? 0) > 0) await setFailed(tx.db, { id: after.id });
   if (after.metadata?.finishedAt && !before.metadata?.finishedAt)
-    tx.tally({ of: "workflow execution", as: endOf(after) });
+    tx.countOutcome({ of: "workflow execution", as: endOf(after) });
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_execution",

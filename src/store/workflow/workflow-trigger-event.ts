@@ -68,7 +68,7 @@ export async function insertTriggerEvent(
     payload,
     body: toBody(WorkflowTriggerEventSchema, event),
   });
-  tx.tally({ of: "trigger event", as: TriggerVerdict[event.verdict].toLowerCase() });
+  tx.countOutcome({ of: "trigger event", as: TriggerVerdict[event.verdict].toLowerCase() });
 }
 
 const selectEvent = prepared<{ id: string; organizationId: string }, { body: string; payload: string }>(

@@ -19,7 +19,7 @@ import { keptLine, sideOf } from "./diff-lines.ts";
 /** The most drafts that somebody may have for one run (contract, CreateAgentReviewDraft). */
 export const MAX_DRAFTS = 10;
 
-/** What somebody says about changes, in a draft or in a review. */
+/** The words of somebody about changes, in a draft or in a review. */
 export type ReviewContent = Pick<AgentReview, "summary" | "comments">;
 
 /**

@@ -111,11 +111,11 @@ type PushRequest = Pick<
 /** A pull request that is asked for; its base may be left to the remote. */
 type WantedPullRequest = Omit<OpenedRequest, "branch" | "headSha" | "remote">;
 
-/** What has become of a push. */
+/** The state of a push. */
 interface Pushed {
   readonly push: MessageInitShape<typeof EnvironmentPushSchema>;
   readonly pullRequest?: FollowedPullRequest | undefined;
-  /** What the branch has now; undefined where nothing was to be done, or people are asked. */
+  /** The commit of the branch; undefined where nothing was to be done, or people are asked. */
   readonly known?: KnownPush;
 }
 

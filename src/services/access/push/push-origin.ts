@@ -10,7 +10,7 @@ import { findServiceAccount } from "../../../store/identity/service-account.ts";
 import { fromBody } from "../../../store/json.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
-/** What a push is named after, and the agent run that it belongs to. */
+/** The names of a push, and the agent run that it belongs to. */
 export interface FoundOrigin extends PushOrigin {
   /** Empty for none. */
   readonly agentExecutionId: string;

@@ -29,7 +29,7 @@ export async function findPresentDiffs(
   return new StoredDiffs(changes, changes ? await findDiffTexts(db, scope, environmentId) : []);
 }
 
-/** What the text of EnvironmentFileDiff begins with: the canonical form has the fields in their order. */
+/** The begin of the text of EnvironmentFileDiff: the canonical form has the fields in their order. */
 const HEAD = /^\{"path":("(?:[^"\\]|\\.)*"),"oldPath":("(?:[^"\\]|\\.)*"),"kind":"(\w+)"/;
 
 /** Files of diffs, which are parsed when a comment is about them. */

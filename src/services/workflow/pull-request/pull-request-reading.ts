@@ -45,7 +45,7 @@ const REFUSALS: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the pull request to read, with the token for its host of the executor or of whoever opened it. The audit log
+ * Returns the pull request to read, with the token for its host of the executor or of its opener. The audit log
  * records that the token was read. One that may not be read is followed no longer, and says why.
  *
  * @returns undefined when there is nothing to read
@@ -100,7 +100,7 @@ async function findToken(
   const credential = runnerId && (await readHostCredential(tx, scope, keys, { runnerId, host, subject }));
   return credential
     ? { token: credential.secrets.token }
-    : { problem: `${execution ? "the executor" : "whoever opened it"} has no credential for ${host}` };
+    : { problem: `${execution ? "the executor" : "the one who opened it"} has no credential for ${host}` };
 }
 
 /** Stores how a pull request stands, unless it was removed meanwhile. */

@@ -1,4 +1,4 @@
-/** What people ask runners about the environments on them, and which stream of a runner gets it. */
+/** Questions of people to runners about the environments on them, and which stream of a runner gets it. */
 export const name = "0037-environment-question";
 
 export const statements = `

@@ -9,8 +9,8 @@ interface Counted {
   readonly count: number;
 }
 
-/** What waits and what goes on in an installation at one moment. */
-export interface Standing {
+/** The numbers of what waits and goes on in an installation at one moment. */
+export interface InstallationCounts {
   /** The work of runners by WorkKind. */
   readonly work: readonly (Counted & {
     readonly isLeased: boolean;
@@ -41,10 +41,10 @@ export interface Standing {
  * @param now milliseconds since 1970 UTC
  * @param until end of the time in which a token that ends is near its end
  */
-export async function countStanding(
+export async function countInstallation(
   db: Reader,
   { now, until }: { readonly now: number; readonly until: number },
-): Promise<Standing> {
+): Promise<InstallationCounts> {
   const builder = builderOf(db);
   const work = builder
     .selectFrom("work")
