@@ -3,17 +3,16 @@ import type { Metric } from "./metric.ts";
 
 /** A finished request, in words of fixed sets. */
 export interface MeasuredCall {
-  /** The full name of the operation, or one of the two below. */
+  /** The full name of the operation, or another name of the access log, such as `webhook` or `none`. */
   readonly operation: string;
   /** The code of the protocol: `ok`, `not_found` and so on. */
   readonly code: string;
   readonly status: number;
   readonly durationMs: number;
-  readonly method: string;
 }
 
-/** The names in the access log of deliveries to webhooks, and of paths that name no operation. */
-const [WEBHOOK, NO_OPERATION] = ["webhook", "none"];
+/** The name in the access log of deliveries to webhooks. Names of operations have a slash, and no others. */
+const WEBHOOK = "webhook";
 
 const METHODS = new Set(["GET", "POST", "OPTIONS", "HEAD", "PUT", "DELETE", "PATCH"]);
 
@@ -33,10 +32,11 @@ export class CallMeasures {
     this.#active++;
   }
 
-  end({ operation, code, status, durationMs, method }: MeasuredCall): void {
+  /** @param method the HTTP method, as the client chose it */
+  end({ operation, code, status, durationMs }: MeasuredCall, method: string): void {
     this.#active--;
     const seconds = durationMs / 1000;
-    const isOperation = operation !== WEBHOOK && operation !== NO_OPERATION;
+    const isOperation = operation.includes("/");
     if (isOperation) histogramOf(this.#calls, operation, code).record(seconds);
     const others = operation === WEBHOOK ? this.#ofWebhooks : this.#ofOthers;
     const route = isOperation ? this.#ofOperations : others;

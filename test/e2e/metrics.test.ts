@@ -40,6 +40,7 @@ beforeAll(async () => {
   await post(server, "ProjectService/CreateProject", PROJECT);
   await post(server, "ProjectService/GetProject", { projectId: "019a0000-0000-7000-8000-000000000000" });
   await fetch(`${server.url}/a/path/of/nobody`, { method: "PUT" });
+  await fetch(`${server.url}/sign-in`, { redirect: "manual" });
   await startRegisteredRunner(server);
   const { url: cloned } = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
   const run = await startExecution(server, { steps: [task("true")], repository: () => cloned });
@@ -66,6 +67,12 @@ describe("the metrics of a server", () => {
     expect(calls("GetProject", "ok")).toBeUndefined();
     const requests = (labels: object) => sampleOf(scraped, "http_server_request_duration_count", labels);
     expect(requests({ http_request_method: "PUT" })).toBe(1);
+    // The page is no operation.
+    expect(sampleOf(scraped, "rpc_server_call_duration_count", { rpc_method: "sign-in" })).toBeUndefined();
+    expect(
+      requests({ http_request_method: "GET", http_route: "/api/{service}/{operation}" }),
+    ).toBeUndefined();
+    expect(requests({ http_request_method: "GET" })).toBe(1);
     expect(
       requests({ http_route: "/api/{service}/{operation}", http_response_status_code: "404" }),
     ).toBeGreaterThan(0);

@@ -43,7 +43,7 @@ export interface MiddlewareOptions {
   /** Counts the requests that are logged. */
   readonly measures: {
     begin(): void;
-    end(call: AccessLine & { readonly method: string }): void;
+    end(call: AccessLine, method: string): void;
   };
 }
 
@@ -78,7 +78,7 @@ export function createMiddleware(
           token: caller.tokenId,
         }),
       };
-      options.measures.end({ ...line, method: req.method ?? "" });
+      options.measures.end(line, req.method ?? "");
       options.log(line);
     });
     const page = isSignIn(req) ? options.signIn : undefined;

@@ -1,6 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-
 import type { Caller } from "../../domain/identity/caller.ts";
 import { changedPermission } from "../../domain/identity/ownership.ts";
 import { endsSoon } from "../../domain/identity/token-end.ts";
