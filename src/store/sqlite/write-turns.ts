@@ -85,7 +85,8 @@ export class WriteTurns {
   };
 
   /**
-   * Rejects a write that waits for anything but its own queries.
+   * Rejects a write that waits for anything but its own queries. A timer that is due by the end of
+   * the same turn goes unnoticed: it held the commit open no longer than a query.
    * @throws when the write did: the commit of all writes was held open
    */
   requireNoOtherWaits(): void {
