@@ -26,7 +26,7 @@ export const SECRET_BYTES = 32;
  */
 export function readKeyFile(file: string): Buffer[] {
   if (!existsSync(file)) createKeyFile(file);
-  return parse(file);
+  return readSecrets(file);
 }
 
 /** Creates the key file atomically, so that no other process, nor a later start, finds half a key. */
@@ -61,7 +61,7 @@ function writeDraft(file: string, secrets: readonly Buffer[]): string {
 export function addSecret(file: string): Buffer[] {
   // A link to the file stays a link.
   const real = realpathSync(file);
-  const secrets = [randomBytes(SECRET_BYTES), ...parse(real)];
+  const secrets = [randomBytes(SECRET_BYTES), ...readSecrets(real)];
   const draft = writeDraft(real, secrets);
   try {
     // Rotated by another user, such as root, it must stay readable to the server's user.
@@ -90,7 +90,11 @@ function fileText(secrets: readonly Buffer[]): string {
   return `${JSON.stringify({ version: 2, secrets: secrets.map((secret) => secret.toString("base64")) })}\n`;
 }
 
-function parse(file: string): Buffer[] {
+/**
+ * Reads the secrets in a key file that exists, newest first.
+ * @throws when the file cannot be read or holds no secret; the message quotes nothing of it
+ */
+export function readSecrets(file: string): Buffer[] {
   let content: { secret?: unknown; secrets?: unknown };
   try {
     content = JSON.parse(readFileSync(file, "utf8"));

@@ -1,5 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Config } from "./config/config.ts";
+import packageJson from "../package.json" with { type: "json" };
+import { type Config, keyFileOf } from "./config/config.ts";
+import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
 import { createPageTokens } from "./domain/page.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
@@ -17,6 +19,7 @@ import { createJobs } from "./jobs/jobs.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
 import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
+import { createMachineChecks } from "./machine-checks.ts";
 import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
@@ -26,7 +29,7 @@ import { createAdmission } from "./rpc/access/admission.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
 import { createCheck } from "./rpc/check.ts";
 import type { ReportFault } from "./rpc/error/error.ts";
-import { createReadiness } from "./rpc/health.ts";
+import { checksOf, createReadiness } from "./rpc/health.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
@@ -62,7 +65,13 @@ export interface Server {
 /** Composes the server from its parts; nothing listens yet. */
 export function buildServer(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
-  const readiness = createReadiness(() => store.problem());
+  const machine = createMachineChecks({
+    dataDir: config.databaseUrl ? undefined : config.dataDir,
+    diskFloorBytes: diskFloorBytesOf(config),
+    keyFile: keyFileOf(config),
+    keys,
+  });
+  const readiness = createReadiness(() => store.problem(), machine.problems);
   const { draining } = readiness;
   const newId = idMaker(deps.now);
   const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
@@ -157,7 +166,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       dispatch,
       webhook,
       signIn,
-      readiness,
+      probes: { readiness, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),
       newId,
@@ -173,6 +182,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     scm,
     revocationMonitor,
     output,
+    machine,
     now: deps.now,
     draining,
     settings: config,
@@ -182,11 +192,12 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     transport: createInMemoryTransport({ routes, admission, newId }),
     metrics: [
       calls.metrics,
-      () => serverMetrics(streamSlots.taken(), readiness.unreadiness() === undefined),
+      () => serverMetrics(streamSlots.taken(), checksOf(readiness)),
       () => writeMetrics(store),
       installationMetrics(store, deps.now),
     ],
     async listen() {
+      await machine.look();
       const { url } = await listener.listen();
       baseUrl ||= url;
       running = startJobs(jobs, log, () => store.leads());

@@ -55,6 +55,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   ],
   allowUnknownFields: BOOLEANS,
   organizationQuota: two(["0", 0], ["1", 1]),
+  diskFloor: two(["0", 0], ["1073741824", 1_073_741_824]),
   allowOrganizationCreation: BOOLEANS,
   countLimit: COUNTS,
   streamsPerToken: COUNTS,

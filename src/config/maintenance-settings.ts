@@ -19,6 +19,14 @@ export const STORAGE_SETTINGS = {
     help: "how long events are kept for streams that resume; the audit trail is kept for good",
     read: integer(1, 3_650),
   }),
+  diskFloor: setting({
+    flag: "--disk-floor",
+    argument: "MiB",
+    env: "CHARTROOM_DISK_FLOOR",
+    default: "128",
+    help: "the server is not ready while the disk of the data folder has less room than this; 0 for no floor",
+    read: integer(0, 1_073_741_824),
+  }),
 } as const;
 
 /**
@@ -27,6 +35,11 @@ export const STORAGE_SETTINGS = {
  */
 export function quotaBytesOf({ organizationQuota }: { readonly organizationQuota: number }): number {
   return organizationQuota === 0 ? Number.POSITIVE_INFINITY : organizationQuota * 1024 * 1024;
+}
+
+/** Returns the floor of the data folder's disk in bytes. */
+export function diskFloorBytesOf({ diskFloor }: { readonly diskFloor: number }): number {
+  return diskFloor * 1024 * 1024;
 }
 
 /** The intervals of jobs, and the time for which work is held. */

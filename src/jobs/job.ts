@@ -26,6 +26,13 @@ export interface JobContext {
     /** Advances the clock of the waits by `elapsedMs` and cuts off readers that are too slow. */
     pass(elapsedMs: number): void;
   };
+  /** The disk and the key file of this server. */
+  readonly machine: {
+    /** Looks at them. Never rejects. */
+    look(): Promise<void>;
+    /** Returns what the last look found wrong. */
+    problems(): readonly { readonly check: string; readonly reason: string }[];
+  };
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Aborted when the server begins to shut down. */

@@ -16,7 +16,7 @@ import { questionExpiryJob } from "./question-expiry.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
-import { featureLevelJob, storageCheckJob } from "./storage-check.ts";
+import { featureLevelJob, machineCheckJob, storageCheckJob } from "./storage-check.ts";
 import { timeTriggersJob } from "./time-triggers.ts";
 import { tokenEndJob, tokenExpiryJob } from "./token-expiry.ts";
 import { triggerPruningJob } from "./trigger-pruning.ts";
@@ -34,6 +34,7 @@ const JOBS: readonly JobFactory[] = [
   executionExpansionJob,
   featureLevelJob,
   leaseExpiryJob,
+  machineCheckJob,
   environmentLifetimeJob,
   popularityJob,
   prebuildTimeoutJob,

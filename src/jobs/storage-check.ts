@@ -33,6 +33,24 @@ export const storageCheckJob: JobFactory = ({ store, log }) => ({
   run: createStorageCheck(store, log),
 });
 
+/** Looks at what the server needs of its machine, and logs when that changes. */
+export const machineCheckJob: JobFactory = ({ machine, log }) => {
+  let known: ReadonlyMap<string, string> = new Map();
+  return {
+    name: "machine",
+    everyMs: EVERY_MS,
+    isLocal: true,
+    async run() {
+      await machine.look();
+      const found = new Map(machine.problems().map(({ check, reason }) => [check, reason]));
+      for (const [check, reason] of found)
+        if (!known.has(check)) log.error({ check, reason }, "the server is not ready");
+      for (const check of known.keys()) if (!found.has(check)) log.info({ check }, "a check is well again");
+      known = found;
+    },
+  };
+};
+
 /** Raises the feature level once no server is left that would lose what it allows to store. */
 export const featureLevelJob: JobFactory = ({ store, log }) => ({
   name: "feature level",

@@ -78,7 +78,10 @@ export class CallMeasures {
 }
 
 /** Returns the metrics of a server besides its calls. */
-export const serverMetrics = (openStreams: number, isReady: boolean): readonly Metric[] => [
+export const serverMetrics = (
+  openStreams: number,
+  checks: readonly (readonly [check: string, isWell: boolean])[],
+): readonly Metric[] => [
   {
     name: "chartroom.streams.open",
     help: "Open streams of clients; those of runners are not counted.",
@@ -91,7 +94,14 @@ export const serverMetrics = (openStreams: number, isReady: boolean): readonly M
     help: "1 while the server is ready, as /readyz says, else 0.",
     unit: "1",
     kind: "gauge",
-    values: [[{}, isReady ? 1 : 0]],
+    values: [[{}, checks.every(([, isWell]) => isWell) ? 1 : 0]],
+  },
+  {
+    name: "chartroom.check.well",
+    help: "Each check of /readyz: 1 while it is well, 0 while it keeps the server from being ready.",
+    unit: "1",
+    kind: "gauge",
+    values: checks.map(([check, isWell]) => [{ "chartroom.check": check }, isWell ? 1 : 0]),
   },
 ];
 

@@ -1,28 +1,56 @@
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.js";
 
+/** What can keep a server from being ready. */
+export type Check = (typeof CHECKS)[number];
+export const CHECKS = ["draining", "database", "disk", "keys"] as const;
+
+/** Why a server is not ready. */
+export interface Problem {
+  readonly check: Check;
+  /** One sentence for the operator; everybody who reaches the server may read it. */
+  readonly reason: string;
+}
+
 /** The readiness of the server, with a notification of its end. */
 export interface Readiness {
-  /** Returns the reason why the server is not ready, in one sentence; undefined while it is. */
-  unreadiness(): string | undefined;
+  /** Returns why the server is not ready, in the order of CHECKS; empty while it is. */
+  problems(): readonly Problem[];
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;
 }
 
+const SHUTTING_DOWN: Problem = { check: "draining", reason: "the server is shutting down" };
+
 /**
- * Creates the readiness of a server that is ready while its database is, until it is drained.
+ * Creates the readiness of a server that is ready while its database and its machine are, until it is drained.
  *
  * @param storageProblem returns why the database cannot be used; undefined while it can
+ * @param machineProblems returns what is wrong with the disk and the keys
  */
 export function createReadiness(
   storageProblem: () => string | undefined,
+  machineProblems: () => readonly Problem[],
 ): Readiness & { readonly drain: () => void } {
   const draining = new AbortController();
   return {
-    unreadiness: () => (draining.signal.aborted ? "the server is shutting down" : storageProblem()),
+    problems() {
+      const storage = storageProblem();
+      return [
+        ...(draining.signal.aborted ? [SHUTTING_DOWN] : []),
+        ...(storage === undefined ? [] : [{ check: "database", reason: storage } as const]),
+        ...machineProblems(),
+      ];
+    },
     draining: draining.signal,
     drain: () => draining.abort(),
   };
+}
+
+/** Returns each check, and whether it is well. */
+export function checksOf(readiness: Pick<Readiness, "problems">): [check: Check, isWell: boolean][] {
+  const failed = new Set(readiness.problems().map(({ check }) => check));
+  return CHECKS.map((check) => [check, !failed.has(check)]);
 }
 
 /**
@@ -35,7 +63,7 @@ export function healthService(
 ): ServiceImpl<typeof Health> {
   const knows = (service: string) => service === "" || isService(service);
   const present = () => ({
-    status: readiness.unreadiness() === undefined ? Status.SERVING : Status.NOT_SERVING,
+    status: readiness.problems().length === 0 ? Status.SERVING : Status.NOT_SERVING,
   });
   return {
     check({ service }) {

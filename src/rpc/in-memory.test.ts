@@ -25,7 +25,7 @@ import { createInMemoryTransport } from "./in-memory.ts";
 import { createRoutes } from "./routes.ts";
 
 const draining = new AbortController();
-const readiness = { unreadiness: () => undefined, draining: draining.signal };
+const readiness = { problems: () => [], draining: draining.signal };
 const asked = Promise.withResolvers<AbortSignal>();
 const implementation = {
   heartbeat: (_: unknown, ctx: HandlerContext) => {

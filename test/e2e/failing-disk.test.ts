@@ -31,7 +31,8 @@ testWithSlowDisk(
     ]);
     expect(refused.body.message).not.toContain("busy");
     const problem = "the disk of the data folder fails";
-    const unready = { status: 503, body: { status: "unavailable", reason: problem } };
+    const problems = [{ check: "database", reason: problem }];
+    const unready = { status: 503, body: { status: "unavailable", reason: problem, problems } };
     expect(await readyz(server)).toEqual(unready);
     await until(
       async () => server.log().find(({ msg }) => msg === "internal error"),

@@ -19,6 +19,12 @@ const create = (server: TestServer, name: string, token: string) =>
     },
     token,
   );
+/** Below what the whole disk has. */
+const FLOOR = ["--disk-floor", "4"];
+const lessThanFloor = (left: number) => ({
+  check: "disk",
+  reason: `the disk of the data folder has ${left} MiB left, less than the floor of 4 MiB (--disk-floor)`,
+});
 const readyz = async (server: TestServer) => {
   const res = await fetch(`${server.url}/readyz`);
   return { status: res.status, body: await res.json() };
@@ -28,7 +34,7 @@ testWithOwnDisk(
   "a full disk is called that, reads go on, and so does all else once there is room",
   async () => {
     const dataDir = temporaryFolder();
-    const server = await startServer({ dataDir, commandPrefix: onOwnDisk(dataDir, "size=16m") });
+    const server = await startServer({ dataDir, commandPrefix: onOwnDisk(dataDir, "size=16m"), args: FLOOR });
     const token = await until(
       async () => /cr_pat_\w+/.exec(server.output())?.[0] ?? "",
       (found) => found !== "",
@@ -52,10 +58,15 @@ testWithOwnDisk(
       "UNAVAILABLE",
     ]);
     expect(refused.body.message).not.toContain("busy");
-    expect(await readyz(server)).toEqual({
-      status: 503,
-      body: { status: "unavailable", reason: "the disk of the data folder is full" },
-    });
+    const reason = "the disk of the data folder is full";
+    const problems = [{ check: "database", reason }, lessThanFloor(0)];
+    const red = { status: 503, body: { status: "unavailable", reason, problems } };
+    expect(
+      await until(
+        () => readyz(server),
+        ({ body }) => body.problems?.length === 2,
+      ),
+    ).toEqual(red);
     const listed = await post(server, "ProjectService/ListProjects", {}, token);
     expect(listed.status).toBe(200);
     expect(listed.body.projects.length).toBeGreaterThanOrEqual(1);
@@ -78,5 +89,39 @@ testWithOwnDisk(
       ({ status }) => status !== 200,
     );
     expect(await server.stop()).toBe(0);
+  },
+);
+
+testWithOwnDisk(
+  "under its floor a disk makes the server red, writes go on, and room makes it green",
+  async () => {
+    const dataDir = temporaryFolder();
+    const server = await startServer({ dataDir, commandPrefix: onOwnDisk(dataDir, "size=32m"), args: FLOOR });
+    const token = await until(
+      async () => /cr_pat_\w+/.exec(server.output())?.[0] ?? "",
+      (found) => found !== "",
+    );
+    expect((await readyz(server)).status).toBe(200);
+    const seen = join(`/proc/${server.process.pid}/root`, dataDir);
+    const { bavail, bsize } = statfsSync(seen);
+    writeFileSync(join(seen, "filler"), Buffer.alloc(bavail * bsize - 2.5 * 1024 * 1024));
+    const red = await until(
+      () => readyz(server),
+      ({ status }) => status === 503,
+    );
+    const problem = lessThanFloor(2);
+    expect(red.body).toEqual({ status: "unavailable", reason: problem.reason, problems: [problem] });
+    expect((await create(server, "during", token)).status).toBe(200);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    await until(
+      async () => server.log(),
+      (lines) => lines.some(({ msg, check }) => msg === "the server is not ready" && check === "disk"),
+    );
+
+    rmSync(join(seen, "filler"));
+    await until(
+      () => readyz(server),
+      ({ status }) => status === 200,
+    );
   },
 );

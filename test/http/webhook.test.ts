@@ -38,7 +38,10 @@ beforeAll(async () => {
   ledger = () => own.ledger(workflowId);
   const now = () => clock.now;
   const report = (error: unknown) => void faults.push(error);
-  const readiness = createReadiness(() => undefined);
+  const readiness = createReadiness(
+    () => undefined,
+    () => [],
+  );
   const webhook = createWebhookDispatch({
     store,
     keys,
@@ -59,7 +62,7 @@ beforeAll(async () => {
       dispatch: () => Promise.reject(new Error("an operation was called")),
       webhook,
       signIn: () => Promise.reject(new Error("somebody signed in")),
-      readiness,
+      probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,
       newId,

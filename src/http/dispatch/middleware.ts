@@ -1,13 +1,13 @@
 import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
-import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { type Dispatch, TOKEN_END_HEADER } from "./dispatch.ts";
+import { handleProbe, type Probes } from "./probes.ts";
 import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
@@ -32,8 +32,7 @@ export interface MiddlewareOptions {
   readonly webhook: Dispatch;
   /** Handles the sign-in page and what it calls; see isSignIn. */
   readonly signIn: Dispatch;
-  /** While it has a reason why the server is not ready, /readyz responds with 503 and that reason. */
-  readonly readiness: Pick<Readiness, "unreadiness">;
+  readonly probes: Probes;
   readonly corsOrigins: ReadonlySet<string>;
   readonly clientAddress: ClientAddress;
   readonly newId: () => string;
@@ -55,7 +54,7 @@ export function createMiddleware(
   options: MiddlewareOptions,
 ): (req: HttpRequest, res: HttpResponse, peer: string) => void {
   return (req, res, peer) => {
-    if (handleProbe(req, res, options.readiness)) return;
+    if (handleProbe(req, res, options.probes)) return;
     if (handleCors(req, res, options.corsOrigins)) return;
     const started = performance.now();
     options.measures.begin();
@@ -97,24 +96,6 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
   if (!res.writableFinished) return codeToString(Code.Canceled);
   if (res.statusCode === 408) return codeToString(Code.DeadlineExceeded);
   return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
-}
-
-/**
- * Answers probes. /healthz reports that the process runs; /readyz that it accepts
- * requests, or why not. Neither needs a token.
- */
-function handleProbe(
-  req: HttpRequest,
-  res: HttpResponse,
-  readiness: Pick<Readiness, "unreadiness">,
-): boolean {
-  if (req.url !== "/healthz" && req.url !== "/readyz") return false;
-  const reason = req.url === "/healthz" ? undefined : readiness.unreadiness();
-  res.statusCode = reason === undefined ? 200 : 503;
-  res.setHeader("content-type", "application/json");
-  res.setHeader("cache-control", "no-store");
-  res.end(JSON.stringify(reason === undefined ? { status: "ok" } : { status: "unavailable", reason }));
-  return true;
 }
 
 /**
