@@ -1,12 +1,26 @@
 import type { Command } from "commander";
-import { readConfig } from "../../config/config.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import { readConfig, SETTINGS } from "../../config/config.ts";
+import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadBackupCommands = () => import("../backup.ts");
 
-/** Declares `chartroom audit`, `keys`, `backup` and `restore`: the commands on the data folder as a whole. */
+/** Declares `chartroom doctor`, `audit`, `keys`, `backup`, `move` and `restore`: the commands on the data folder as a whole. */
 export function declareData(program: Command, terminal: Terminal): void {
+  withSettings(
+    program
+      .command("doctor")
+      .description(
+        "look at what a server with these settings needs, and say what is wrong and what to do; exit code 1 if anything is",
+      )
+      .action(async (flags: Flags) => {
+        const { diagnose } = await import("../doctor/doctor.ts");
+        const { isWell, text } = await diagnose(flags, terminal, Date.now);
+        terminal.print(text);
+        terminal.setExitCode(isWell ? 0 : 1);
+      }),
+    SETTINGS,
+  );
   withDataSettings(
     program
       .command("audit")

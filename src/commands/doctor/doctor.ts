@@ -1,0 +1,45 @@
+import { type Config, ConfigError, readConfig } from "../../config/config.ts";
+import type { Flags, Terminal } from "../definitions/command-line.ts";
+import { type Finding, note, reportOf, wrong } from "./finding.ts";
+import { lookAtData } from "./look-at-data.ts";
+import { lookAtDisk, lookAtFolder, lookAtIsolation, lookAtKeys, lookAtSettings } from "./look-at-machine.ts";
+
+/** The result of `chartroom doctor`. */
+export interface Diagnosis {
+  readonly isWell: boolean;
+  /** A line for each finding, for the person at the terminal. */
+  readonly text: string;
+}
+
+/**
+ * Looks at all that a server with these settings needs, and says what to do about what is wrong. It needs no server,
+ * disturbs none that runs, and changes nothing.
+ */
+export async function diagnose(flags: Flags, terminal: Terminal, now: () => number): Promise<Diagnosis> {
+  const findings = await findAll(flags, terminal, now);
+  return { isWell: findings.every(({ level }) => level !== "wrong"), text: reportOf(findings) };
+}
+
+async function findAll(flags: Flags, terminal: Terminal, now: () => number): Promise<Finding[]> {
+  let config: Config;
+  try {
+    config = readConfig(flags, terminal.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const others = note("settings", "nothing else was looked at", "run this again when they can be used");
+    return [...error.problems.map((problem) => wrong("settings", problem)), others];
+  }
+  const settings = lookAtSettings(config, now());
+  const folder = lookAtFolder(config);
+  // What is in a folder that cannot be used is not found wrong once more.
+  if (folder.some(({ level }) => level === "wrong") && !config.databaseUrl) return [...settings, ...folder];
+  const { findings: keys, ids: keyIds } = lookAtKeys(config);
+  return [
+    ...settings,
+    ...folder,
+    ...(await lookAtDisk(config)),
+    ...keys,
+    ...(await lookAtData({ config, now, keyIds })),
+    ...(await lookAtIsolation(config, terminal)),
+  ];
+}

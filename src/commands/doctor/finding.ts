@@ -1,0 +1,49 @@
+/** What the doctor looks at, in the order of its report. */
+export type Subject =
+  | "settings"
+  | "data folder"
+  | "disk"
+  | "keys"
+  | "database"
+  | "clock"
+  | "runners"
+  | "isolation";
+
+/** One thing that the doctor has found. */
+export interface Finding {
+  readonly subject: Subject;
+  /** "wrong" fails the command; a note is for the person to judge. */
+  readonly level: "ok" | "note" | "wrong";
+  /** What is so, without an end of line. */
+  readonly text: string;
+  /** What to do about it. */
+  readonly advice?: string;
+}
+
+export const ok = (subject: Subject, text: string): Finding => ({ subject, level: "ok", text });
+
+export const note = (subject: Subject, text: string, advice?: string): Finding => ({
+  subject,
+  level: "note",
+  text,
+  ...(advice !== undefined && { advice }),
+});
+
+export const wrong = (subject: Subject, text: string, advice?: string): Finding => ({
+  ...note(subject, text, advice),
+  level: "wrong",
+});
+
+const LEVEL_WIDTH = 7;
+const SUBJECT_WIDTH = 13;
+
+/** Returns the report for the person at the terminal: a line for each finding, one for its advice, and the sum. */
+export function reportOf(findings: readonly Finding[]): string {
+  const lines = findings.flatMap(({ level, subject, text, advice }) => [
+    level.padEnd(LEVEL_WIDTH) + subject.padEnd(SUBJECT_WIDTH) + text,
+    ...(advice === undefined ? [] : [`${" ".repeat(LEVEL_WIDTH + SUBJECT_WIDTH)}-> ${advice}`]),
+  ]);
+  const count = findings.filter(({ level }) => level === "wrong").length;
+  const sum = count === 0 ? "nothing is wrong" : `${count} ${count === 1 ? "thing is" : "things are"} wrong`;
+  return `${[...lines, sum].join("\n")}\n`;
+}

@@ -1,0 +1,146 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, keyFileOf } from "../../config/config.ts";
+import { countInstallation } from "../../store/access/installation-counts.ts";
+import { findNewestAuditTime } from "../../store/record/audit-log.ts";
+import { findNamedKeyIds } from "../../store/runner/key-id.ts";
+import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
+import type { ReadOnlyStore } from "../../store/store.ts";
+import { addressOf, asDatabaseError } from "../open-database.ts";
+import { StartError } from "../start-error.ts";
+import { type Finding, note, ok, wrong } from "./finding.ts";
+
+/** Tolerated difference between clocks, or between readings of one. */
+const CLOCK_TOLERANCE_MS = 5_000;
+/** No clock of a machine that runs this release is right before it. */
+const RELEASED_AT = Date.UTC(2026, 0, 1);
+/** A runner that is connected calls at least every ten seconds. */
+const RUNNER_SILENCE_MS = 120_000;
+/** A log of changes that grows past this is kept by a reader that does not end. */
+const LONG_LOG_BYTES = 1024 ** 3;
+
+export interface DataLook {
+  readonly config: Config;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  /** Ids of the keys in the key file; undefined when it cannot be read. */
+  readonly keyIds: readonly string[] | undefined;
+}
+
+/** Looks at the database and at what it says of keys, clock and runners. Changes nothing in it. */
+export async function lookAtData(look: DataLook): Promise<Finding[]> {
+  const { config } = look;
+  const findings = config.databaseUrl ? await lookAtPostgres(look) : await lookAtFile(config);
+  if (findings.some(({ level }) => level === "wrong")) return findings;
+  let store: ReadOnlyStore;
+  try {
+    store = await openForReading(config);
+  } catch (error) {
+    return [wrong("database", (error as Error).message)];
+  }
+  try {
+    return [
+      ...findings,
+      ...(await lookAtNamedKeys(store, look)),
+      ...(await lookAtClock(store, look)),
+      ...(await lookAtRunners(store, look)),
+    ];
+  } finally {
+    await store.close();
+  }
+}
+
+async function openForReading(config: Config): Promise<ReadOnlyStore> {
+  if (!config.databaseUrl)
+    return (await import("../../store/sqlite/open-read-only.ts")).openReadOnly(config.dataDir);
+  const { openReadOnlyDatabase } = await import("../../store/postgres/open-read-only.ts");
+  return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
+}
+
+async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
+  const file = join(dataDir, DATABASE_FILE);
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined) {
+    const advice =
+      "name the data folder of the server with --data-dir, or restore a backup; a new one is made by its first start";
+    return [wrong("database", `there is no ${DATABASE_FILE} in ${dataDir}`, advice)];
+  }
+  const { inspectFile } = await import("../../store/sqlite/inspect-file.ts");
+  const { problem, level } = inspectFile(file);
+  if (problem !== undefined)
+    return [
+      wrong(
+        "database",
+        `${file}: ${problem}`,
+        "stop the server, keep a copy of the folder, and restore a backup",
+      ),
+    ];
+  if (level !== undefined) return [wrong("database", level)];
+  const log = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  const mib = (bytes: number) => Math.ceil(bytes / 1024 ** 2);
+  const findings = [ok("database", `SQLite, ${mib(size)} MiB, and its pages are whole`)];
+  if (log <= LONG_LOG_BYTES) return findings;
+  const text = `the log of changes beside it has ${mib(log)} MiB: something reads the database without an end`;
+  return [
+    ...findings,
+    note("database", text, "end other programs that have the file open, and restart the server"),
+  ];
+}
+
+async function lookAtPostgres({ config, now }: DataLook): Promise<Finding[]> {
+  const { inspectDatabase } = await import("../../store/postgres/inspect-database.ts");
+  try {
+    const { release, isReadOnly, aheadMs } = await asDatabaseError(config, () =>
+      inspectDatabase(addressOf(config), { connections: 2 * config.databaseConnections + 1, now }),
+    );
+    const findings = [ok("database", `PostgreSQL ${release}`)];
+    if (isReadOnly) {
+      const advice = "name the primary in --database-url, or make the database writable";
+      findings.push(wrong("database", "the database is read-only, as a standby is", advice));
+    }
+    if (Math.abs(aheadMs) > CLOCK_TOLERANCE_MS) {
+      const text = `the clock of the database is ${Math.round(Math.abs(aheadMs) / 1000)} seconds ${aheadMs > 0 ? "ahead of" : "behind"} that of this machine`;
+      findings.push(wrong("clock", text, "keep both right by NTP: tokens, leases and schedules go by them"));
+    }
+    return findings;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    return [wrong("database", error.message)];
+  }
+}
+
+async function lookAtNamedKeys({ reader }: ReadOnlyStore, { config, keyIds }: DataLook): Promise<Finding[]> {
+  if (keyIds === undefined) return [];
+  const missing = (await findNamedKeyIds(reader)).filter((id) => !keyIds.includes(id));
+  if (missing.length === 0) return [];
+  const text = `${keyFileOf(config)} is not the file that the data was written with: it lacks the key ${missing.join(" and the key ")}`;
+  return [wrong("keys", text, "put back the key file of this data, or name it with --key-file")];
+}
+
+async function lookAtClock({ reader }: ReadOnlyStore, { now }: DataLook): Promise<Finding[]> {
+  const behindMs = Math.max((await findNewestAuditTime(reader)) ?? 0, RELEASED_AT) - now();
+  if (behindMs <= CLOCK_TOLERANCE_MS) return [ok("clock", `it is ${new Date(now()).toISOString()}`)];
+  const text = `the clock of this machine is ${Math.round(behindMs / 1000)} seconds behind the newest record of the data`;
+  return [wrong("clock", text, "set it, and keep it right by NTP: tokens, leases and schedules go by it")];
+}
+
+async function lookAtRunners({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
+  const { runners, work } = await countInstallation(reader, { now: now(), until: now() });
+  const { connected, disconnected, oldestSign } = runners;
+  const waiting = work.filter(({ isLeased }) => !isLeased).reduce((sum, { count }) => sum + count, 0);
+  const silentMs = now() - (oldestSign ?? now());
+  const start =
+    "start one (chartroom runner, or serve --local-runner), and look at its log; see docs/runners.md";
+  if (connected === 0 && waiting > 0) {
+    const pieces = waiting === 1 ? "one piece of work waits" : `${waiting} pieces of work wait`;
+    return [wrong("runners", `${pieces}, and no runner is connected`, start)];
+  }
+  if (connected === 0 && !config.localRunner)
+    return [note("runners", "none is connected, so nothing carries out work", start)];
+  const text = `${connected} connected, ${disconnected} not`;
+  if (silentMs <= RUNNER_SILENCE_MS) return [ok("runners", text)];
+  const silent = `${text}, and one has shown no sign of life for ${Math.round(silentMs / 1000)} seconds`;
+  return [
+    note("runners", silent, "this is so while no server runs; otherwise look at the log of the runner"),
+  ];
+}

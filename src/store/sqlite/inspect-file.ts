@@ -1,0 +1,36 @@
+import { levelProblem } from "../feature-level.ts";
+import { openConnection } from "./connection.ts";
+import { storageProblem } from "./storage-problem.ts";
+
+/** What the engine finds in a file. */
+export interface FileReport {
+  /** Why it is no whole database, in words for the operator; undefined when it is one. */
+  readonly problem?: string;
+  /** Why this release must not use it. */
+  readonly level?: string;
+}
+
+/** Reads every page of a database file, and whether this release may use it. Changes nothing; takes seconds for a large one. */
+export function inspectFile(file: string): FileReport {
+  try {
+    const { raw, close } = openConnection(file, "reader");
+    try {
+      const found = raw.prepare<[], string>("pragma quick_check(1)").pluck().get();
+      if (found !== "ok") return { problem: `its pages are damaged (${found})` };
+      const isMade = raw.prepare("select 1 from sqlite_schema where name = 'installation'").get();
+      if (!isMade) return { problem: "it is no database of Chartroom" };
+      const columns = raw
+        .prepare<[], string>("select name from pragma_table_info('installation')")
+        .pluck()
+        .all();
+      if (!columns.includes("feature_level")) return {};
+      const stored = raw.prepare<[], number>("select feature_level from installation").pluck().get();
+      const level = levelProblem(stored ?? 0);
+      return level === undefined ? {} : { level };
+    } finally {
+      close();
+    }
+  } catch (error) {
+    return { problem: storageProblem(error) ?? (error as Error).message };
+  }
+}

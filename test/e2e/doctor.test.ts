@@ -1,0 +1,238 @@
+import { chmodSync, chownSync, cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { testOnSqlite } from "../harness/engine.ts";
+import { tampering } from "../harness/raw-data.ts";
+import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
+import {
+  runCommand,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
+import { startExecution, task } from "../harness/started-execution.ts";
+
+/** The data of a server that has stopped while work waited for a runner that is connected. */
+let sound: string;
+beforeAll(async () => {
+  const server = await startHostedServer();
+  sound = server.dataDir;
+  const runner = await startRegisteredHostedRunner(server);
+  await runner.stop();
+  await startExecution(server, { steps: [task("true")] });
+  await server.stop();
+  await tampering(sound, (raw) => raw.run(`update runner set seen_at = ${Date.now()}`));
+});
+afterAll(async () => {
+  await stopRunners();
+  await stopAll();
+});
+
+const diagnose = async (dataDir: string, args: readonly string[] = []) => {
+  const { code, stdout, stderr } = await runHostedCommand(["doctor", "--data-dir", dataDir, ...args]);
+  expect(stderr).toBe("");
+  const lines = stdout.trim().split("\n");
+  return { code, stdout, wrong: lines.filter((line) => line.startsWith("wrong")), sum: lines.at(-1) };
+};
+
+const settings = (text: string) => `wrong  settings     ${text}`;
+
+describe("the doctor", () => {
+  test("finds nothing wrong with what is sound, and names all that it looked at", async () => {
+    const { code, stdout, sum } = await diagnose(sound);
+    expect([code, sum]).toEqual([0, "nothing is wrong"]);
+    for (const subject of [
+      "settings",
+      "data folder",
+      "disk",
+      "keys",
+      "database",
+      "clock",
+      "runners",
+      "isolation",
+    ])
+      expect(stdout).toMatch(new RegExp(`^ok +${subject} `, "m"));
+  });
+
+  test("disturbs no server that runs", async () => {
+    const server = await startHostedServer();
+    expect((await diagnose(server.dataDir)).code).toBe(0);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  });
+
+  test("names each setting that cannot be used, and says that it looked no further", async () => {
+    const { code, stdout, wrong } = await diagnose(sound, ["--port", "x", "--base-url", "y"]);
+    expect([code, wrong]).toEqual([
+      1,
+      [
+        settings('--port must be a whole number from 0 to 65535, not "x"'),
+        settings('--base-url must be an http or https URL without query, fragment or user, not "y"'),
+      ],
+    ]);
+    expect(stdout).toContain("nothing else was looked at");
+  });
+
+  test("tells that nothing keeps in the work of the server's runner", async () => {
+    const { code, stdout } = await diagnose(sound, ["--local-runner", "--isolation", "none"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      "note   isolation    nothing keeps in the work of the runner beside the server\n",
+    );
+  });
+
+  test("is a command of the program", async () => {
+    const { code, stdout } = await runCommand(["doctor", "--data-dir", join(temporaryFolder(), "none")]);
+    expect([code, stdout.split("\n").at(-2)]).toEqual([1, "1 thing is wrong"]);
+  });
+});
+
+interface Breakage {
+  /** Completes "a folder". */
+  readonly name: string;
+  readonly damage: (folder: string) => unknown;
+  readonly args?: readonly string[];
+  /** The line of the one thing that is wrong, and the advice below it. */
+  readonly wrong: (folder: string) => string;
+  readonly advice: RegExp;
+}
+
+const DATABASE = "chartroom.db";
+const LARGEST_FLOOR = "1073741824";
+const otherKey = JSON.stringify({ version: 2, secrets: [Buffer.alloc(32, 7).toString("base64")] });
+const everyKey = (folder: string) => readFileSync(join(folder, "key.json"), "utf8");
+/** Overwrites all pages of the file but the first two. */
+const scribble = (folder: string) => {
+  const bytes = readFileSync(join(folder, DATABASE));
+  writeFileSync(join(folder, DATABASE), bytes.fill(0xff, 2 * 4096));
+};
+
+const BREAKAGES: readonly Breakage[] = [
+  {
+    name: "that is not there",
+    damage: (folder) => rmSync(folder, { recursive: true }),
+    wrong: (folder) => `data folder  there is no ${folder}`,
+    advice: /--data-dir, or mount its disk/,
+  },
+  {
+    name: "that is a file",
+    damage: (folder) => {
+      rmSync(folder, { recursive: true });
+      writeFileSync(folder, "");
+    },
+    wrong: (folder) => `data folder  ${folder} is a file`,
+    advice: /--data-dir/,
+  },
+  {
+    name: "without a database",
+    damage: (folder) => rmSync(join(folder, DATABASE)),
+    wrong: (folder) => `database     there is no chartroom.db in ${folder}`,
+    advice: /restore a backup/,
+  },
+  {
+    name: "whose database is something else",
+    damage: (folder) => writeFileSync(join(folder, DATABASE), "Dear diary, ".repeat(1000)),
+    wrong: (folder) =>
+      `database     ${join(folder, DATABASE)}: the database file is damaged: restore a backup`,
+    advice: /stop the server, keep a copy/,
+  },
+  {
+    name: "whose database has lost pages",
+    damage: scribble,
+    wrong: (folder) => `database     ${join(folder, DATABASE)}: `,
+    advice: /restore a backup/,
+  },
+  {
+    name: "whose database is empty",
+    damage: (folder) => truncateSync(join(folder, DATABASE)),
+    wrong: (folder) => `database     ${join(folder, DATABASE)}: it is no database of Chartroom`,
+    advice: /restore a backup/,
+  },
+  {
+    name: "of a newer release",
+    damage: (folder) => tampering(folder, (raw) => raw.run("update installation set feature_level = 99")),
+    wrong: () => "database     the data has the feature level 99, and this release knows ",
+    advice: /start that release instead/,
+  },
+  {
+    name: "of an earlier release",
+    damage: (folder) =>
+      tampering(folder, (raw) =>
+        raw.run("delete from migration where position = (select max(position) from migration)"),
+      ),
+    wrong: (folder) =>
+      `database     the database in ${folder} is not of this release: start the server with it once`,
+    advice: /start the server with it once/,
+  },
+  {
+    name: "without its key file",
+    damage: (folder) => rmSync(join(folder, "key.json")),
+    wrong: (folder) => `keys         there is no key file ${join(folder, "key.json")}`,
+    advice: /put back the key file/,
+  },
+  {
+    name: "with half a key file",
+    damage: (folder) => writeFileSync(join(folder, "key.json"), everyKey(folder).slice(0, 20)),
+    wrong: (folder) => `keys         the key file ${join(folder, "key.json")} cannot be read: it is no JSON`,
+    advice: /put back the key file/,
+  },
+  {
+    name: "with the key file of another",
+    damage: (folder) => writeFileSync(join(folder, "key.json"), otherKey),
+    wrong: (folder) =>
+      `keys         ${join(folder, "key.json")} is not the file that the data was written with: it lacks the key `,
+    advice: /--key-file/,
+  },
+  {
+    name: "whose key everybody reads",
+    damage: (folder) => chmodSync(join(folder, "key.json"), 0o644),
+    wrong: (folder) =>
+      `keys         every user of this machine may read or write ${join(folder, "key.json")}`,
+    advice: /chmod 600/,
+  },
+  {
+    name: "on a disk with less room than the floor",
+    damage: () => undefined,
+    args: ["--disk-floor", LARGEST_FLOOR],
+    wrong: () => "disk         the disk of the data folder has ",
+    advice: /free some/,
+  },
+  {
+    name: "whose records are of tomorrow",
+    damage: (folder) => tampering(folder, (raw) => raw.run("update audit_log set at = at + 86400000")),
+    wrong: () => "clock        the clock of this machine is ",
+    advice: /NTP/,
+  },
+  {
+    name: "whose work waits for a runner that is gone",
+    damage: (folder) => tampering(folder, (raw) => raw.run("update runner set seen_at = null")),
+    wrong: () => "runners      one piece of work waits, and no runner is connected",
+    advice: /chartroom runner/,
+  },
+];
+
+describe("a folder", () => {
+  for (const { name, damage, args, wrong, advice } of BREAKAGES)
+    testOnSqlite("it is about the files of a data folder")(`${name} is called that`, async () => {
+      const folder = join(temporaryFolder(), "data");
+      cpSync(sound, folder, { recursive: true });
+      await damage(folder);
+      const found = await diagnose(folder, args);
+      expect([found.code, found.sum]).toEqual([1, "1 thing is wrong"]);
+      expect(found.wrong[0]).toContain(`wrong  ${wrong(folder)}`);
+      expect(found.stdout).toMatch(advice);
+    });
+
+  const asRoot = process.getuid?.() === 0 ? test : test.skip; // Nobody else may give files away.
+  asRoot("with a file of another user is called that (needs root)", async () => {
+    const folder = join(temporaryFolder(), "data");
+    cpSync(sound, folder, { recursive: true });
+    writeFileSync(join(folder, "server.lock"), "");
+    chownSync(join(folder, "server.lock"), 64_913, 64_913);
+    const found = await diagnose(folder);
+    expect(found.code).toBe(1);
+    expect(found.wrong).toEqual([
+      `wrong  data folder  server.lock in ${folder} belongs to another user than the folder`,
+    ]);
+  });
+});
