@@ -171,6 +171,7 @@ describe("without flags and variables", () => {
       allowOrganizationCreation: false,
       leaseDuration: 30,
       agentSlotTime: 300,
+      diskFloor: 128,
       eventRetention: 30,
       localRunner: false,
       localRunnerWorkDir: "",

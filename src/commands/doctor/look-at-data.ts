@@ -88,7 +88,7 @@ async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
 }
 
 async function lookAtPostgres({ config, now }: DataLook): Promise<Finding[]> {
-  const { inspectDatabase } = await import("../../store/postgres/inspect-database.ts");
+  const { inspectDatabase } = await import("../../store/postgres/open-read-only.ts");
   try {
     const { release, isReadOnly, aheadMs } = await asDatabaseError(config, () =>
       inspectDatabase(addressOf(config), { connections: 2 * config.databaseConnections + 1, now }),

@@ -1,7 +1,9 @@
+import pg from "pg";
 import type { ReadOnlyStore } from "../store.ts";
 import { builderOver, type DatabaseAddress, plainConfig } from "./connection.ts";
 import { requireMigrated } from "./migrate.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
+import { requireUsable } from "./requirements.ts";
 
 /**
  * Opens a database for reading, in the one state that it has now, without changing a row and without migrating it.
@@ -18,4 +20,44 @@ export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<Re
     throw error;
   }
   return { reader: builderOver((query) => client.query(query), true), close: () => client.end() };
+}
+
+/** What a database says of itself. */
+export interface DatabaseReport {
+  /** Release of the engine, such as `18.1`. */
+  readonly release: string;
+  readonly isReadOnly: boolean;
+  /** Milliseconds by which its clock is ahead of this machine's; negative when it is behind. */
+  readonly aheadMs: number;
+}
+
+/**
+ * Connects to a database and asks what it is. Changes nothing.
+ * @param connections that a server opens at most
+ * @throws Error with a sentence for the operator when it cannot be reached, or cannot hold the tables
+ */
+export async function inspectDatabase(
+  address: DatabaseAddress,
+  { connections, now }: { readonly connections: number; readonly now: () => number },
+): Promise<DatabaseReport> {
+  const client = new pg.Client(plainConfig(address));
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    await requireUsable(client, connections);
+    const before = now();
+    const { rows } = await client.query<{ release: string; readonly: string; clock: string }>(
+      `select current_setting('server_version') as release, current_setting('transaction_read_only') as readonly,
+        (extract(epoch from clock_timestamp()) * 1000)::text as clock`,
+    );
+    const [row] = rows;
+    return {
+      release: row?.release ?? "",
+      isReadOnly: row?.readonly === "on",
+      // What lies between is the way there and back.
+      aheadMs: Number(row?.clock) - (before + now()) / 2,
+    };
+  } finally {
+    await client.end();
+  }
 }
