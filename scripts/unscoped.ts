@@ -57,8 +57,8 @@ export const UNSCOPED: readonly Group[] = [
     },
   },
   {
-    reason: "Metrics count the rows of the whole installation, and name none.",
-    callers: /^src\/metrics\//,
+    reason: "Metrics and the doctor count the rows of the whole installation, and name none.",
+    callers: /^src\/(metrics|commands\/doctor)\//,
     functions: { countInstallation: "what waits and what goes on, by kind and phase" },
   },
   {
@@ -68,8 +68,8 @@ export const UNSCOPED: readonly Group[] = [
       countTokensUnderMac: "keys: whether an old key is still needed",
       findAccessTokens: "token list",
       findAnyToken: "token revoke, by id",
-      findNamedKeyIds: "which keys any row needs",
-      findNewestAuditTime: "serve: whether the clock went back",
+      findNamedKeyIds: "which keys any row needs, for doctor, too",
+      findNewestAuditTime: "serve and doctor: whether the clock went back",
       findOrganizationsWithBytes: "organization list",
       findUnrecordedOrganizations: "serve: organizations of an earlier release",
       insertSubscription: "account subscribe",
