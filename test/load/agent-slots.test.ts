@@ -12,15 +12,17 @@ afterAll(async () => {
 });
 
 /** More than the streams of service.v1 that one token may have open. */
-const RUNS = 200;
+const RUNS = 80;
 /** On a machine of any speed. */
 const LONGEST_MS = 600_000;
 
 test(
   "one runner holds as many agent runs as it has slots, and each of them gets its inputs",
   async () => {
-    // Those that have waited long keep their slots, however slow the machine is.
-    const server = await startHostedServer({ args: ["--agent-slot-time", "86400"] });
+    // Those that have waited long keep their slots and their leases, however slow the machine is.
+    const server = await startHostedServer({
+      args: ["--agent-slot-time", "86400", "--lease-duration", "3600"],
+    });
     // Of the plain form, so that a run that waits has a stream of inputs and no process.
     await addDefaultAgent(server, "echo", "text", ["cat"]);
     const runner = await startRegisteredHostedRunner(server, {
