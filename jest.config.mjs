@@ -7,11 +7,12 @@ export default {
   transform: {},
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
-  // Runs of their own: jest.clients.mjs for clients in other languages, jest.servers.mjs for servers that end, change or
+  // Runs of their own: jest.clients.mjs for clients in other languages, jest.console.mjs for what needs a browser, jest.servers.mjs for servers that end, change or
   // are loaded, jest.isolation.mjs for what needs bubblewrap.
   testPathIgnorePatterns: [
     "/node_modules/",
     "<rootDir>/test/clients/",
+    "<rootDir>/test/console/",
     "<rootDir>/test/crash/",
     "<rootDir>/test/isolation/",
     "<rootDir>/test/load/",

@@ -58,6 +58,7 @@ const outcomes = await Promise.all([
   run("buf breaking", "buf", ["breaking", "proto", "--against", "api/v1.binpb", "--exclude-imports"]),
   freshness(),
   run("types", "tsc", ["-p", "."]),
+  run("types of the console", "tsc", ["-p", "console"]),
   run("biome", "biome", ["check", "."]),
   Promise.resolve({ name: "layers and areas", problem: brokenRules(root).join("\n") }),
   Promise.resolve({ name: "scopes of store/", problem: brokenScopes(root).join("\n") }),

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 
 /**
@@ -169,7 +169,8 @@ export function brokenRules(root: string): string[] {
       }
     }
   }
-  for (const [folder, count] of filesPerFolder(root)) {
+  broken.push(...tooLong(root, "console/src"));
+  for (const [folder, count] of [...filesPerFolder(root, "src"), ...filesPerFolder(root, "console/src")]) {
     if (count > MAX_FILES)
       broken.push(`${folder} has ${count} files; more than ${MAX_FILES} hide their order`);
   }
@@ -191,9 +192,18 @@ function reachOf(path: string): number {
   return areaOf(path);
 }
 
-function filesPerFolder(root: string): Map<string, number> {
+/** Returns a line for each file of a folder that is too long. */
+function tooLong(root: string, part: string): string[] {
+  return sources(join(root, part)).flatMap((file) => {
+    const lines = readFileSync(file, "utf8").split("\n").length - 1;
+    if (lines <= MAX_LINES) return [];
+    return [`${relative(root, file)} has ${lines} lines; more than ${MAX_LINES} are two ideas in one`];
+  });
+}
+
+function filesPerFolder(root: string, part: string): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const file of sources(join(root, "src"))) {
+  for (const file of sources(join(root, part))) {
     const folder = relative(root, dirname(file)).split(sep).join("/");
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
@@ -212,7 +222,8 @@ function imports(text: string): string[] {
 }
 
 function sources(folder: string): string[] {
+  if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
 }

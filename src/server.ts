@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import packageJson from "../package.json" with { type: "json" };
 import { type Config, keyFileOf } from "./config/config.ts";
@@ -6,6 +7,7 @@ import { createPageTokens } from "./domain/page.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { readTlsFiles } from "./http/connection/tls-server.ts";
+import { createConsoleDispatch } from "./http/console/console.ts";
 import { createClientAddress } from "./http/dispatch/client-address.ts";
 import { createDispatch } from "./http/dispatch/dispatch.ts";
 import { createMiddleware } from "./http/dispatch/middleware.ts";
@@ -61,6 +63,9 @@ export interface Server {
    */
   close(): Promise<void>;
 }
+
+/** What `npm run build` makes; a server starts without it. */
+const CONSOLE_FOLDER = join(import.meta.dirname, "../console/dist");
 
 /** Composes the server from its parts; nothing listens yet. */
 export function buildServer(config: Config, deps: ServerDependencies): Server {
@@ -166,6 +171,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       dispatch,
       webhook,
       signIn,
+      console: createConsoleDispatch({ folder: CONSOLE_FOLDER, sessionOrigin, report }),
       probes: { readiness, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),

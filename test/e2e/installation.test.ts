@@ -13,7 +13,7 @@ const REASON = "skipped because it installs from the npm registry, which only CI
 const INSTALL_MS = 900_000;
 
 /** What a checkout holds that a server needs. */
-const PARTS = ["bin", "gen", "proto", "src", "package.json", "package-lock.json"];
+const PARTS = ["bin", "console", "gen", "proto", "src", "package.json", "package-lock.json"];
 
 (process.env.CI ? describe : describe.skip)(
   `an installation without development packages and without install scripts${process.env.CI ? "" : `: ${REASON}`}`,

@@ -62,6 +62,7 @@ beforeAll(async () => {
       dispatch: () => Promise.reject(new Error("an operation was called")),
       webhook,
       signIn: () => Promise.reject(new Error("somebody signed in")),
+      console: () => Promise.reject(new Error("a page was asked for")),
       probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,

@@ -2,6 +2,7 @@ import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
@@ -32,6 +33,8 @@ export interface MiddlewareOptions {
   readonly webhook: Dispatch;
   /** Handles the sign-in page and what it calls; see isSignIn. */
   readonly signIn: Dispatch;
+  /** Handles the pages of the console and their files; see isConsole. */
+  readonly console: Dispatch;
   readonly probes: Probes;
   readonly corsOrigins: ReadonlySet<string>;
   readonly clientAddress: ClientAddress;
@@ -80,9 +83,14 @@ export function createMiddleware(
       options.measures.end(line, req.method ?? "");
       options.log(line);
     });
-    const page = isSignIn(req) ? options.signIn : undefined;
-    void (page ?? (isWebhook(req) ? options.webhook : options.dispatch))(req, res, record);
+    void dispatchOf(options, req)(req, res, record);
   };
+}
+
+function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
+  if (isSignIn(req)) return options.signIn;
+  if (isWebhook(req)) return options.webhook;
+  return isConsole(req) ? options.console : options.dispatch;
 }
 
 /**

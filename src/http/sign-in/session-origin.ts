@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { HttpRequest } from "../connection/listener.ts";
 
 /** The one origin whose pages have sessions. */
 export interface SessionOrigin {
@@ -23,6 +24,23 @@ export function sessionOriginOf(baseUrl: string): SessionOrigin {
   if (isLoopback) url.hostname = LOOPBACK_NAME;
   const { origin, host, protocol } = url;
   return { origin, host, isLoopback, isSafe: isLoopback || protocol === "https:" };
+}
+
+/**
+ * Returns where a page of this machine is shown that was asked for by one of the machine's addresses: at the origin of
+ * sessions, to which browsers take the fragment along.
+ *
+ * @param path that of the page, which may not begin with two slashes
+ * @returns undefined where it is shown as it was asked for
+ */
+export function sessionRedirect(
+  req: HttpRequest,
+  { origin, host, isLoopback }: SessionOrigin,
+  path: string,
+): string | undefined {
+  const asked = ("authority" in req ? req.authority : undefined) ?? req.headers.host ?? "";
+  if (!isLoopback || asked === host || !isLoopbackHost(asked.replace(/:\d+$/, ""))) return undefined;
+  return origin + path;
 }
 
 /** Returns whether a host of a URL, without its port, is this machine's own. */

@@ -10,7 +10,7 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
 import { isFrom, sessionCookie, sessionIn } from "./session-cookie.ts";
-import { isLoopbackHost, type SessionOrigin } from "./session-origin.ts";
+import { type SessionOrigin, sessionRedirect } from "./session-origin.ts";
 
 const PATH = /^\/sign-in(?:\/[^?]*)?(?:\?|$)/;
 
@@ -84,12 +84,10 @@ async function servePage(
   if (req.method !== "GET" && req.method !== "HEAD") {
     return writeError(res, record, wrongMethod("GET"), 405, { allow: "GET, HEAD" });
   }
-  const { origin, host, isLoopback } = sessionOrigin();
-  const asked = hostOf(req);
   const header = pageHeader(type);
-  // By an address of this machine, the browser goes where sessions are; the fragment goes with it.
-  if (isLoopback && asked !== host && isLoopbackHost(asked.replace(/:\d+$/, ""))) {
-    header.set("location", `${origin}/sign-in`);
+  const elsewhere = name.endsWith(".html") ? sessionRedirect(req, sessionOrigin(), "/sign-in") : undefined;
+  if (elsewhere) {
+    header.set("location", elsewhere);
     return writeWhole(res, 302, header, new Uint8Array(), record.output);
   }
   await writeWhole(
@@ -179,10 +177,6 @@ async function readRequest(req: HttpRequest): Promise<SignInRequest> {
     // Answered below; what was sent may be a secret.
   }
   throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON object of the sign-in page");
-}
-
-function hostOf(req: HttpRequest): string {
-  return ("authority" in req ? (req.authority as string) : undefined) ?? req.headers.host ?? "";
 }
 
 function wrongMethod(allowed: string): ConnectError {

@@ -3,7 +3,7 @@
 
 const byId = (id) => document.getElementById(id);
 const [message, warning, form, label, input] = ["message", "warning", "form", "label", "token"].map(byId);
-const [submit, other, out] = ["submit", "other", "out"].map(byId);
+const [submit, other, out, enter] = ["submit", "other", "out", "enter"].map(byId);
 
 const NO_COOKIE =
   "You are not signed in: this browser keeps no secure cookie for a plain http address of this machine. Use another " +
@@ -12,6 +12,9 @@ const NO_TLS =
   "This address is plain http, on which nobody can sign in: the server needs TLS. See docs/sign-in.md.";
 
 let secret = location.hash.slice(1);
+const asked = new URLSearchParams(location.search).get("next") ?? "";
+// A page of this server: neither another host, nor this page again.
+const next = /^\/(?![/\\]|sign-in)[\x21-\x7e]*$/.test(asked) ? asked : "/";
 // Out of the address bar and the history, which keep it otherwise.
 history.replaceState(null, "", location.pathname);
 
@@ -40,6 +43,7 @@ async function offer() {
   label.hidden = secret !== "";
   other.hidden = true;
   out.hidden = true;
+  enter.hidden = true;
   submit.hidden = false;
   submit.textContent = "Sign in";
   if (!ok) {
@@ -61,6 +65,8 @@ async function offer() {
   submit.hidden = true;
   other.hidden = false;
   out.hidden = false;
+  enter.hidden = false;
+  enter.href = next;
 }
 
 async function signIn() {
@@ -82,7 +88,7 @@ async function signIn() {
     form.hidden = true;
     return show("", NO_COOKIE);
   }
-  await offer();
+  location.replace(next);
 }
 
 async function signOut() {
@@ -100,6 +106,7 @@ other.addEventListener("click", () => {
   label.hidden = false;
   submit.hidden = false;
   other.hidden = true;
+  input.focus();
 });
 out.addEventListener("click", signOut);
 

@@ -1,0 +1,88 @@
+// Builds the console: `npm run build` always, `npm start` (--when-stale) when its sources changed since the last time.
+// Plain JavaScript, so that an older Node gets the server's sentence instead of a syntax error.
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
+
+const FOLDER = import.meta.dirname;
+const ROOT = join(FOLDER, "..");
+const DIST = join(FOLDER, "dist");
+/** Names the sources of what is built. */
+const HASH = "sources.sha256";
+/** Shorter files gain nothing by being packed. */
+const PACKED_BYTES = 1024;
+
+const whenStale = process.argv.includes("--when-stale");
+
+/** Returns the hash of everything that decides what is built. */
+function sourcesHash() {
+  const files = ["src", "../gen"].flatMap((folder) =>
+    readdirSync(join(FOLDER, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  );
+  const more = ["index.html", "vite.config.js", "build.js", "../package-lock.json"].map((name) =>
+    join(FOLDER, name),
+  );
+  const hash = createHash("sha256");
+  for (const file of [...files, ...more].sort()) {
+    hash
+      .update(`${relative(ROOT, file)}\0`)
+      .update(readFileSync(file))
+      .update("\0");
+  }
+  return hash.digest("hex");
+}
+
+/** Packs what browsers load, once for all answers; returns the bytes of the first page. */
+function pack(folder) {
+  const assets = join(folder, "assets");
+  const packed = new Map();
+  for (const name of readdirSync(assets)) {
+    const bytes = readFileSync(join(assets, name));
+    const short = gzipSync(bytes, { level: 9 });
+    packed.set(name, short.length);
+    if (bytes.length >= PACKED_BYTES) writeFileSync(join(assets, `${name}.gz`), short);
+  }
+  const page = readFileSync(join(folder, "index.html"), "utf8");
+  const first = [...page.matchAll(/\/assets\/([^"]+)"/g)].map(([, name]) => packed.get(name) ?? 0);
+  return first.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+async function build(hash) {
+  const { build } = await import("vite");
+  process.stdout.write("Building the console, which takes a few seconds ...\n");
+  const began = performance.now();
+  const folder = `${DIST}.${process.pid}`;
+  try {
+    await build({ configFile: join(FOLDER, "vite.config.js"), build: { outDir: folder } });
+    const firstBytes = pack(folder);
+    writeFileSync(join(folder, HASH), `${hash}\n`);
+    rmSync(DIST, { recursive: true, force: true });
+    renameSync(folder, DIST);
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    const kilobytes = Math.ceil(firstBytes / 1000);
+    process.stdout.write(`Built the console in ${seconds} s; a browser first loads ${kilobytes} kB of it.\n`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const isTestServer = process.env.JEST_WORKER_ID !== undefined;
+const hasTools =
+  existsSync(join(ROOT, "node_modules/vite")) && Number(process.versions.node.split(".")[0]) >= 24;
+if (!whenStale) {
+  await build(sourcesHash());
+} else if (hasTools && !isTestServer) {
+  const hash = sourcesHash();
+  const built = existsSync(join(DIST, HASH)) ? readFileSync(join(DIST, HASH), "utf8").trim() : "";
+  if (built !== hash) {
+    // A console that cannot be built stops no server.
+    await build(hash).catch((error) => {
+      process.stdout.write(
+        `The console could not be built: ${error.message}\nThe server starts without the newest one.\n`,
+      );
+    });
+  }
+}

@@ -1,0 +1,88 @@
+import { createClient } from "@connectrpc/connect";
+import { useEffect } from "react";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
+import { EventService, type WatchEventsResponse } from "#gen/service/v1/event_service_pb.js";
+import { queries, transport } from "./server.tsx";
+import { type StreamState, useStream } from "./stream.ts";
+
+const events = createClient(EventService, transport);
+
+/** The services whose answers may have changed with a resource of a kind. */
+const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
+  [ResourceType.AGENT_EXECUTION]: ["AgentService"],
+  [ResourceType.AGENT]: ["AgentService"],
+  [ResourceType.APPROVAL]: ["ApprovalService"],
+  [ResourceType.WORKFLOW]: ["WorkflowService"],
+  [ResourceType.WORKFLOW_EXECUTION]: ["WorkflowService"],
+  [ResourceType.WORKFLOW_EXECUTION_ACTION]: ["WorkflowService"],
+  [ResourceType.PULL_REQUEST]: ["WorkflowService"],
+  [ResourceType.PROJECT]: ["ProjectService"],
+  [ResourceType.RUNNER]: ["RunnerService"],
+  [ResourceType.ENVIRONMENT]: ["EnvironmentService"],
+  [ResourceType.ENVIRONMENT_CLASS]: ["RunnerConfigurationService"],
+  [ResourceType.TOKEN]: ["UserService"],
+  [ResourceType.PERSONAL_ACCESS_TOKEN]: ["UserService"],
+};
+
+/** Milliseconds in which changes are gathered before lists are read again: a busy organization changes all the time. */
+const GATHER_MS = 400;
+
+const stale = new Set<string>();
+
+/** Marks what was read of some services as old; what is on the page is read again. */
+function markStale(services: readonly string[]): void {
+  const isGathering = stale.size > 0;
+  for (const service of services) stale.add(`service.v1.${service}`);
+  if (isGathering || stale.size === 0) return;
+  setTimeout(() => {
+    const names = new Set(stale);
+    stale.clear();
+    void queries.invalidateQueries({
+      predicate: ({ queryKey }) => {
+        const [, key] = queryKey as readonly [string, { readonly serviceName?: string }?];
+        return key?.serviceName !== undefined && names.has(key.serviceName);
+      },
+    });
+  }, GATHER_MS);
+}
+
+/** What the tab with the stream tells the others. */
+type Told = { readonly sequence: string; readonly services: readonly string[] };
+
+const channel = new BroadcastChannel("chartroom-events");
+
+/** The last event that this tab knows of, by its own stream or another tab's; undefined before the first. */
+let last: bigint | undefined;
+
+function servicesOf(event: WatchEventsResponse): readonly string[] {
+  // After a gap nobody knows what has changed.
+  if (event.historyPruned) return [...new Set(Object.values(SERVICES).flat())];
+  return SERVICES[event.resourceType] ?? [];
+}
+
+/** Follows the organization's events in one tab of the browser for all of them, and reads again what has changed. */
+export function useEvents(): StreamState {
+  useEffect(() => {
+    const listen = ({ data }: MessageEvent<Told>) => {
+      last = BigInt(data.sequence);
+      markStale(data.services);
+    };
+    channel.addEventListener("message", listen);
+    return () => channel.removeEventListener("message", listen);
+  }, []);
+  return useStream({
+    key: "events",
+    slot: "events",
+    open: (signal) =>
+      events.watchEvents(
+        { scope: { case: "organization", value: true }, ...(last !== undefined && { afterSequence: last }) },
+        { signal },
+      ),
+    onMessage(event) {
+      last = event.sequence;
+      const services = servicesOf(event);
+      markStale(services);
+      channel.postMessage({ sequence: String(event.sequence), services } satisfies Told);
+    },
+  });
+}

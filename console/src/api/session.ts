@@ -1,0 +1,33 @@
+import { useSyncExternalStore } from "react";
+
+/** A value outside of React that pages follow. */
+function createValue<T>(first: T) {
+  let value = first;
+  const listeners = new Set<() => void>();
+  return {
+    get: () => value,
+    set(next: T) {
+      if (Object.is(next, value)) return;
+      value = next;
+      for (const listener of listeners) listener();
+    },
+    subscribe(listener: () => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** Whether the server has refused the session, so that the person must sign in again. */
+export const signInAgain = createValue(false);
+
+/** Follows a value of {@link createValue}. */
+export function useValue<T>(value: ReturnType<typeof createValue<T>>): T {
+  return useSyncExternalStore(value.subscribe, value.get);
+}
+
+export { createValue };
+
+/** Returns the address of the sign-in page that leads back to this one. */
+export const signInAddress = (): string =>
+  `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;

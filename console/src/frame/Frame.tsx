@@ -1,0 +1,89 @@
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
+import { Outlet, useRouterState } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect } from "react";
+import { useEvents } from "../api/events.ts";
+import { usePerson } from "../api/person.tsx";
+import { signInAddress, signInAgain, useValue } from "../api/session.ts";
+import { Problem } from "../parts/Problem.tsx";
+import { Sidebar } from "./Sidebar.tsx";
+import { TopBar } from "./TopBar.tsx";
+
+// What opens over the page is loaded when it is first opened.
+const Drawer = lazy(() => import("./SideDrawer.tsx"));
+const Help = lazy(() => import("./Help.tsx"));
+const Palette = lazy(() => import("./Palette.tsx"));
+
+/** The frame of every page. Whoever is not signed in goes to the sign-in page first, and comes back. */
+export function Frame() {
+  const { reading, user } = usePerson();
+  const isRefused = useValue(signInAgain);
+  const isOut = isRefused && user === undefined;
+  useEffect(() => {
+    if (isOut) location.replace(signInAddress());
+  }, [isOut]);
+  if (isOut) return null;
+  if (user === undefined) {
+    return (
+      <main className="alone">
+        {reading.error && <Problem error={reading.error} onRetry={() => void reading.refetch()} />}
+      </main>
+    );
+  }
+  return <SignedIn isRefused={isRefused} />;
+}
+
+function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
+  const [isDrawerOpen, drawer] = useDisclosure();
+  const [isPaletteOpen, palette] = useDisclosure();
+  const [isHelpOpen, help] = useDisclosure();
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  const events = useEvents();
+  useHotkeys([
+    ["mod+K", palette.toggle],
+    ["?", help.toggle],
+  ]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the drawer
+  useEffect(drawer.close, [path]);
+  return (
+    <div className="frame">
+      <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
+        Go to the content
+      </button>
+      <div className="side">
+        <Sidebar />
+      </div>
+      <TopBar onMenu={drawer.open} onPalette={palette.open} onHelp={help.open} />
+      <main id="content" className="content" tabIndex={-1}>
+        {isRefused && <SignedOut />}
+        {events === "behind" && !isRefused && <Behind />}
+        <Outlet />
+      </main>
+      <Suspense fallback={null}>
+        {isDrawerOpen && <Drawer onClose={drawer.close} />}
+        {isPaletteOpen && <Palette onClose={palette.close} />}
+        {isHelpOpen && <Help onClose={help.close} />}
+      </Suspense>
+    </div>
+  );
+}
+
+/** Stays away for the first seconds, in which a page is not behind but begins. */
+function Behind() {
+  return (
+    <p className="bar late" role="status">
+      This page may be behind: it waits for the server's events, and reads again every minute.
+    </p>
+  );
+}
+
+function SignedOut() {
+  return (
+    <p className="bar bar-asks" role="alert">
+      Your session has ended. What you have typed stays here:{" "}
+      <a href={signInAddress()} target="_blank" rel="noreferrer">
+        sign in again in another tab
+      </a>
+      , then go on.
+    </p>
+  );
+}

@@ -1,0 +1,39 @@
+import { Modal } from "@mantine/core";
+
+const KEYS = [
+  ["Ctrl K", "Go to a page, a run, a workflow or a project"],
+  ["j, k", "Next and previous row of a list"],
+  ["Enter", "Open the row"],
+  ["Ctrl Enter", "Send what you have typed"],
+  ["?", "This help"],
+] as const;
+
+/** Shows what the keyboard does, and where more is written. */
+export default function Help({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title="Help"
+      transitionProps={{ duration: 120 }}
+      closeButtonProps={{ "aria-label": "Close the help" }}
+    >
+      <table className="keys">
+        <tbody>
+          {KEYS.map(([key, meaning]) => (
+            <tr key={key}>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{meaning}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p className="dim">
+        The folder docs of the server's sources has a page about each part, and docs/console.md about this
+        one.
+      </p>
+    </Modal>
+  );
+}

@@ -1,0 +1,39 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
+import { Icon, type IconName } from "../parts/Icon.tsx";
+
+/** The pages of the sidebar, in their order. */
+export const PLACES = [
+  ["/", "Home", "home"],
+  ["/account", "Account", "account"],
+] as const satisfies readonly (readonly [string, string, IconName])[];
+
+/** Most approvals that are counted; more are shown as a plus. */
+const COUNTED = 100;
+
+/** The ways to all pages, with the number of approvals that wait. */
+export function Sidebar() {
+  const { data } = useQuery(ApprovalService.method.listApprovals, {
+    pagination: { pageSize: COUNTED },
+    filter: { states: [ApprovalState.PENDING] },
+  });
+  const waiting = data?.approvals.length ?? 0;
+  return (
+    <nav className="sidebar" aria-label="Pages">
+      {PLACES.map(([to, label, icon]) => (
+        <Link key={to} to={to} className="place" activeOptions={{ exact: to === "/" }}>
+          <Icon name={icon} />
+          <span>{label}</span>
+          {label === ("Approvals" as string) && waiting > 0 && (
+            <span className="count figures" title={`${waiting} wait for a decision`}>
+              {waiting}
+              {data?.pagination?.nextToken ? "+" : ""}
+            </span>
+          )}
+        </Link>
+      ))}
+    </nav>
+  );
+}

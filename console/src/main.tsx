@@ -1,0 +1,33 @@
+import "./mantine.css";
+import "./console.css";
+import { MantineProvider } from "@mantine/core";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ServerProvider } from "./api/server.tsx";
+import { router } from "./router.tsx";
+import { theme } from "./theme.ts";
+
+/** The nonce of the page's policy, which style elements need. */
+const nonce = document.querySelector<HTMLMetaElement>("meta[property='csp-nonce']")?.nonce ?? "";
+// By this name, packages that make style elements of their own find it.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
+// A page of before an upgrade asks for files that the new server does not have: it is loaded anew, once.
+window.addEventListener("vite:preloadError", () => {
+  if (sessionStorage.getItem("reloaded") === location.href) return;
+  sessionStorage.setItem("reloaded", location.href);
+  location.reload();
+});
+
+const root = document.getElementById("root");
+if (!root) throw new Error("the page has no root");
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+      <ServerProvider>
+        <RouterProvider router={router} />
+      </ServerProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,84 @@
+import { Button } from "@mantine/core";
+import { type KeyboardEvent, type ReactNode, useRef } from "react";
+
+/** A column of a table. */
+export interface Column<R> {
+  readonly head: string;
+  readonly cell: (row: R) => ReactNode;
+  /** Figures stand at the right. */
+  readonly isNumeric?: boolean;
+  /** Left out where the window is narrow. */
+  readonly isExtra?: boolean;
+}
+
+interface DataTableProps<R> {
+  readonly label: string;
+  readonly rows: readonly R[];
+  readonly columns: readonly Column<R>[];
+  readonly keyOf: (row: R) => string;
+  /** Loads the next page; undefined where there is none. */
+  readonly onMore?: (() => void) | undefined;
+  readonly isLoadingMore?: boolean;
+}
+
+/**
+ * Shows a list as a dense table. The link in a row's first cell is the row: it takes the clicks of the whole row, and j
+ * and k go from one to the next.
+ */
+export function DataTable<R>({
+  label,
+  rows,
+  columns,
+  keyOf,
+  onMore,
+  isLoadingMore = false,
+}: DataTableProps<R>) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const move = (event: KeyboardEvent) => {
+    const step = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined || (event.target as Element).matches("input, textarea, select")) return;
+    const links = [...(body.current?.querySelectorAll<HTMLElement>(".row-link") ?? [])];
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    const next = links[at + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys move between the links inside
+    <div className="table-frame" onKeyDown={move}>
+      <table className="table" aria-label={label}>
+        <thead>
+          <tr>
+            {columns.map(({ head, isNumeric, isExtra }) => (
+              <th key={head} scope="col" className={classOf(isNumeric, isExtra)}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ head, cell, isNumeric, isExtra }) => (
+                <td key={head} className={classOf(isNumeric, isExtra)}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {onMore && (
+        <div className="table-more">
+          <Button variant="default" size="xs" onClick={onMore} loading={isLoadingMore}>
+            Show more
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const classOf = (isNumeric = false, isExtra = false): string | undefined =>
+  [isNumeric && "numeric", isExtra && "extra"].filter(Boolean).join(" ") || undefined;

@@ -1,0 +1,48 @@
+import { Button, CopyButton } from "@mantine/core";
+import { failureOf } from "../api/failure.ts";
+import { Icon } from "./Icon.tsx";
+
+/** Shows why a call failed, beside what caused it: the server's sentence, the field, and the id of the call to copy. */
+export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
+  if (!error) return null;
+  const { sentence, reasonName, field, requestId } = failureOf(error);
+  return (
+    <div className="problem" role="alert">
+      <div className="problem-text">
+        <Icon name="failed" />
+        <div>
+          <p>{sentence}</p>
+          <p className="dim small">
+            {field !== "" && (
+              <>
+                Field <code>{field}</code>.{" "}
+              </>
+            )}
+            {reasonName !== "" && (
+              <>
+                Reason <code>{reasonName}</code>.{" "}
+              </>
+            )}
+            {requestId !== "" && (
+              <>
+                Request <code>{requestId}</code>{" "}
+                <CopyButton value={requestId}>
+                  {({ copied, copy }) => (
+                    <button type="button" className="link" onClick={copy}>
+                      {copied ? "Copied" : "Copy"}
+                    </button>
+                  )}
+                </CopyButton>
+              </>
+            )}
+          </p>
+        </div>
+      </div>
+      {onRetry && (
+        <Button variant="default" size="xs" onClick={onRetry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { useSyncExternalStore } from "react";
+
+const listeners = new Set<() => void>();
+let now = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** One clock for all times of the page, which runs once a second while any is shown. */
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** Follows a value of the time: the page draws anew only when the value changes. */
+function useClock<T extends string>(read: (now: number) => T): T {
+  return useSyncExternalStore(subscribe, () => read(now));
+}
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+] as const;
+
+/** Returns a length of time in its two largest units, such as `3 min 5 s`. */
+export function durationText(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const at = UNITS.findIndex(([, length]) => whole >= length);
+  if (at === -1) return "0 s";
+  const [unit, length] = UNITS[at] ?? UNITS[3];
+  const next = UNITS[at + 1];
+  const rest = next ? Math.floor((whole % length) / next[1]) : 0;
+  return `${Math.floor(whole / length)} ${unit}${next && rest > 0 ? ` ${rest} ${next[0]}` : ""}`;
+}
+
+const agoText = (ms: number, now: number): string => {
+  const seconds = Math.round((now - ms) / 1000);
+  if (Math.abs(seconds) < 10) return "now";
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? UNITS[3];
+  const count = Math.floor(Math.abs(seconds) / length);
+  return seconds > 0 ? `${count} ${unit} ago` : `in ${count} ${unit}`;
+};
+
+/** Shows a time as how long ago it was, or until it is; the exact one is its title. */
+export function Ago({ at }: { readonly at: Timestamp | undefined }) {
+  const date = at && timestampDate(at);
+  const text = useClock((time) => (date ? agoText(date.getTime(), time) : ""));
+  if (!date) return <span className="dim">never</span>;
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()} className="figures">
+      {text}
+    </time>
+  );
+}
+
+/** Shows how long something has taken, running while it has no end. */
+export function Lasting({
+  from,
+  to,
+}: {
+  readonly from: Timestamp | undefined;
+  readonly to: Timestamp | undefined;
+}) {
+  const text = useClock((time) => {
+    if (!from) return "";
+    const end = to ? timestampDate(to).getTime() : time;
+    return durationText((end - timestampDate(from).getTime()) / 1000);
+  });
+  return <span className="figures">{text}</span>;
+}

@@ -1,0 +1,74 @@
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { ReachableServer } from "../harness/server.ts";
+import { originOf, signInLink } from "../harness/session.ts";
+
+/** Debian's browser, unless the variable names another. */
+export const CHROMIUM = process.env.TEST_CHROMIUM ?? "/usr/bin/chromium";
+
+/** Milliseconds until something must be on a page; long, since other tests may have the machine. */
+const WAIT_MS = 60_000;
+
+/** Without a sandbox of its own, which root may not have, and without calls of its own to anybody. */
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+let browser: Promise<Browser> | undefined;
+const contexts: BrowserContext[] = [];
+
+/** A person's page, and everything that went wrong in it. */
+export interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Lines of breaches of the policy and errors of scripts, which no page may have. */
+  readonly faults: string[];
+  /** The origin of the server's sessions. */
+  readonly origin: string;
+}
+
+/** Opens a browser of its own, with nobody signed in. */
+export async function open(server: Pick<ReachableServer, "url">): Promise<Visit> {
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
+  const context = await (await browser).newContext({
+    viewport: { width: 1280, height: 800 },
+    reducedMotion: "reduce",
+  });
+  contexts.push(context);
+  context.setDefaultTimeout(WAIT_MS);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  page.on("console", (message) => {
+    const text = message.text();
+    // Failed calls are told by the page; the browser's own line about them is no fault.
+    if (message.type() === "error" && !text.startsWith("Failed to load resource")) faults.push(text);
+  });
+  return { page, context, faults, origin: originOf(server) };
+}
+
+/** Opens a browser in which a member is signed in, by a link as the command line prints it. */
+export async function openAs(
+  server: ReachableServer & { readonly dataDir: string },
+  email: string,
+): Promise<Visit> {
+  const visit = await open(server);
+  const { page, origin } = visit;
+  await page.goto(`${server.url}/sign-in#${await signInLink(server, email)}`);
+  await page.getByRole("button", { name: /^Sign in as/ }).click();
+  await page.waitForURL(`${origin}/`);
+  await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
+  return visit;
+}
+
+/** Ends what the tests of a file have opened. */
+export async function closeAll(): Promise<void> {
+  await Promise.all(contexts.splice(0).map((context) => context.close()));
+  await (await browser)?.close();
+  browser = undefined;
+}

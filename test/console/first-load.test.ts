@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { barriers } from "./axe.ts";
+import { closeAll, open, openAs } from "./browser.ts";
+
+/** Bytes, packed, that a browser may load before the first page is there. */
+const FIRST_LOAD_BYTES = 250_000;
+
+let server: HostedServer;
+beforeAll(async () => {
+  server = await startHostedServer();
+});
+afterAll(async () => {
+  await closeAll();
+  await stopAll();
+});
+
+describe("the console", () => {
+  test("leads whoever is not signed in to the sign-in page, and from there back to where they wanted to go", async () => {
+    const { page, origin } = await open(server);
+    await page.goto(`${server.url}/account?tab=tokens`);
+    await page.waitForURL(`${origin}/sign-in?*`);
+    await page.getByLabel("Access token").fill(server.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: /^Sign in as/ }).click();
+    await page.waitForURL(`${origin}/account?tab=tokens`);
+    await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+    );
+    expect(kept).not.toContain(server.token);
+    expect(kept).not.toMatch(/cr_/);
+  });
+
+  test("loads less than 250 kB, from its own server alone, and keeps to the policy", async () => {
+    const { page, context, faults, origin } = await openAs(server, "admin@localhost");
+    const loaded: { url: string; bytes: number }[] = [];
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+    const urls = new Map<string, string>();
+    session.on("Network.responseReceived", ({ requestId, response }) => urls.set(requestId, response.url));
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) =>
+      loaded.push({ url: urls.get(requestId) ?? "", bytes: encodedDataLength }),
+    );
+    const response = await page.goto(`${origin}/`);
+    await page.getByRole("heading", { name: "Runners" }).waitFor();
+    const files = loaded.filter(({ url }) => !url.includes("/api/"));
+    expect(files.length).toBeGreaterThan(2);
+    expect(files.filter(({ url }) => !url.startsWith(`${origin}/`))).toEqual([]);
+    expect(files.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(FIRST_LOAD_BYTES);
+    expect(response?.headers()["content-security-policy"]).toContain("frame-ancestors 'none'");
+    expect(faults).toEqual([]);
+  });
+
+  test("runs no script and takes no style that is not its own", async () => {
+    const { page, faults } = await openAs(server, "admin@localhost");
+    const outcome = await page.evaluate(async () => {
+      const broken: string[] = [];
+      document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) =>
+        broken.push(effectiveDirective),
+      );
+      const add = (tag: string, fill: Record<string, string>) =>
+        document.body.append(Object.assign(document.createElement(tag), fill));
+      Object.assign(globalThis, { ran: "" });
+      add("script", { textContent: "globalThis.ran += 'inline '" });
+      add("script", { src: "data:text/javascript,globalThis.ran+='data '" });
+      add("style", { textContent: "body { color: rgb(1, 2, 3) }" });
+      document.body.setAttribute("style", "color: rgb(1, 2, 3)");
+      add("img", { src: "https://other.example.org/x.png" });
+      const fails = (run: () => unknown) => {
+        try {
+          run();
+          return false;
+        } catch {
+          return true;
+        }
+      };
+      const evaluates = !fails(() => new Function("return 1")());
+      const calls = await fetch("https://other.example.org/").then(
+        () => true,
+        () => false,
+      );
+      return {
+        broken,
+        evaluates,
+        calls,
+        ran: (globalThis as { ran?: string }).ran,
+        color: getComputedStyle(document.body).color,
+      };
+    });
+    expect(outcome).toMatchObject({ evaluates: false, calls: false, ran: "" });
+    expect(outcome.color).not.toBe("rgb(1, 2, 3)");
+    expect(outcome.broken).toEqual(
+      expect.arrayContaining([
+        "script-src-elem",
+        "style-src-elem",
+        "style-src-attr",
+        "img-src",
+        "connect-src",
+      ]),
+    );
+    // Which shows that the faults of other tests would tell of a breach.
+    expect(faults.join()).toMatch(/Content Security Policy/);
+  });
+
+  test("signs out, and everywhere", async () => {
+    const { page, origin } = await openAs(server, "admin@localhost");
+    const other = await openAs(server, "admin@localhost");
+    await page.getByRole("link", { name: /^Account of/ }).click();
+    await page.getByRole("button", { name: "Sign out everywhere" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
+    await page.waitForURL(`${origin}/sign-in`);
+    await other.page.reload();
+    await other.page.waitForURL(`${origin}/sign-in?*`);
+  });
+
+  test("shows a new access token once, and deletes it", async () => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    await page.goto(`${origin}/account?tab=tokens`);
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByLabel("What it is for").fill("A test of the console");
+    await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
+    const token = await page.locator(".secret").innerText();
+    const who = () =>
+      fetch(`${server.url}/api/service.v1.UserService/GetAuthenticatedUser`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: "{}",
+      });
+    expect((await who()).status).toBe(200);
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    expect(await page.content()).not.toContain(token);
+    await page
+      .getByRole("row", { name: /A test of the console/ })
+      .getByRole("button")
+      .click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete token" }).click();
+    await page.getByRole("row", { name: /A test of the console/ }).waitFor({ state: "detached" });
+    expect((await who()).status).toBe(401);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
+  test.each([
+    ["/", "Home"],
+    ["/account", "Account"],
+    ["/account?tab=tokens", "Account"],
+    ["/agents/nothing/here", "Page not found"],
+  ])("axe-core finds nothing serious on %s, wide and narrow", async (path, heading) => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    await page.emulateMedia({ colorScheme });
+    for (const width of [1280, 380]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.goto(origin + path);
+      await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+      await page.locator(".skeleton").waitFor({ state: "detached" });
+      expect([width, await barriers(page)]).toEqual([width, []]);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect([width, overflow]).toEqual([width, 0]);
+    }
+    expect(faults).toEqual([]);
+  });
+});
