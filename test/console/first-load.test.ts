@@ -57,9 +57,14 @@ describe("the console", () => {
     const { page, faults } = await openAs(server, "admin@localhost");
     const outcome = await page.evaluate(async () => {
       const broken: string[] = [];
-      document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) =>
-        broken.push(effectiveDirective),
-      );
+      const expected = ["script-src-elem", "style-src-elem", "style-src-attr", "img-src", "connect-src"];
+      // Some are told later than they are refused.
+      const isToldOfAll = new Promise<void>((resolve) => {
+        document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => {
+          broken.push(effectiveDirective);
+          if (expected.every((directive) => broken.includes(directive))) resolve();
+        });
+      });
       const add = (tag: string, fill: Record<string, string>) =>
         document.body.append(Object.assign(document.createElement(tag), fill));
       Object.assign(globalThis, { ran: "" });
@@ -68,21 +73,22 @@ describe("the console", () => {
       add("style", { textContent: "body { color: rgb(1, 2, 3) }" });
       document.body.setAttribute("style", "color: rgb(1, 2, 3)");
       add("img", { src: "https://other.example.org/x.png" });
-      const fails = (run: () => unknown) => {
-        try {
-          run();
-          return false;
-        } catch {
-          return true;
-        }
-      };
-      const evaluates = !fails(() => new Function("return 1")());
+      // In a turn of its own: while the debugger evaluates, a policy lets it.
+      const evaluates = await new Promise<boolean>((resolve) => {
+        setTimeout(() => {
+          try {
+            resolve(new Function("return true")());
+          } catch {
+            resolve(false);
+          }
+        });
+      });
       const calls = await fetch("https://other.example.org/").then(
         () => true,
         () => false,
       );
+      await isToldOfAll;
       return {
-        broken,
         evaluates,
         calls,
         ran: (globalThis as { ran?: string }).ran,
@@ -91,15 +97,6 @@ describe("the console", () => {
     });
     expect(outcome).toMatchObject({ evaluates: false, calls: false, ran: "" });
     expect(outcome.color).not.toBe("rgb(1, 2, 3)");
-    expect(outcome.broken).toEqual(
-      expect.arrayContaining([
-        "script-src-elem",
-        "style-src-elem",
-        "style-src-attr",
-        "img-src",
-        "connect-src",
-      ]),
-    );
     // Which shows that the faults of other tests would tell of a breach.
     expect(faults.join()).toMatch(/Content Security Policy/);
   });
@@ -107,7 +104,7 @@ describe("the console", () => {
   test("signs out, and everywhere", async () => {
     const { page, origin } = await openAs(server, "admin@localhost");
     const other = await openAs(server, "admin@localhost");
-    await page.getByRole("link", { name: /^Account of/ }).click();
+    await page.getByRole("link", { name: "Administrator" }).click();
     await page.getByRole("button", { name: "Sign out everywhere" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
     await page.waitForURL(`${origin}/sign-in`);

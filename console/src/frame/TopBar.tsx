@@ -23,7 +23,7 @@ export function TopBar({ onMenu, onPalette, onHelp }: TopBarProps) {
         </ActionIcon>
       </span>
       <span className="top-organization">{organization?.name}</span>
-      <button type="button" className="top-search" aria-label="Go to" onClick={onPalette}>
+      <button type="button" className="top-search" onClick={onPalette}>
         <Icon name="search" size={14} />
         <span>Go to …</span>
         <kbd>Ctrl K</kbd>
@@ -39,7 +39,7 @@ export function TopBar({ onMenu, onPalette, onHelp }: TopBarProps) {
       <ActionIcon variant="subtle" color="gray" aria-label="Help" onClick={onHelp}>
         <span aria-hidden="true">?</span>
       </ActionIcon>
-      <Link to="/account" className="top-person" aria-label={`Account of ${user?.name ?? ""}`}>
+      <Link to="/account" className="top-person" title="Your account">
         <Icon name="account" />
         <span>{user?.name}</span>
       </Link>
