@@ -8,6 +8,7 @@ import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.
 import { ApprovalService as ApprovalContract } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
+import { GroupService as GroupContract } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
@@ -21,6 +22,7 @@ import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_se
 import { implement } from "./rpc/routes.ts";
 import { AccountService } from "./services/access/account-service.ts";
 import { EventService } from "./services/access/event-service.ts";
+import { GroupService } from "./services/access/group/group-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
 import {
   openPullRequest,
@@ -64,6 +66,7 @@ export function implementations(
     implement(ApprovalContract, new ApprovalService(deps)),
     implement(EnvironmentContract, new EnvironmentService({ ...deps, runs, pushes })),
     implement(EventContract, new EventService(deps)),
+    implement(GroupContract, new GroupService(deps)),
     implement(IdentityContract, new IdentityService()),
     implement(OrganizationContract, new OrganizationService(deps)),
     implement(ProjectContract, new ProjectService({ ...deps, findEnvironment })),

@@ -8,6 +8,7 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { EventService } from "#gen/service/v1/event_service_pb.js";
+import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
@@ -27,6 +28,7 @@ export const CONTRACT: readonly DescService[] = [
   ApprovalService,
   EnvironmentService,
   EventService,
+  GroupService,
   IdentityService,
   OrganizationService,
   ProjectService,

@@ -23,6 +23,9 @@ export const RUNNER_ISOLATION_LEVEL = 2;
 /** Policies say which branches may be pushed to, and approvals ask for pushes. */
 export const PUSH_RULES_LEVEL = 2;
 
+/** Groups and their memberships: events name them, whose types older servers do not know. */
+export const GROUPS_LEVEL = 2;
+
 /** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
 export const AGENT_REVIEWS_LEVEL = 2;
 

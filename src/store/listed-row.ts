@@ -27,6 +27,7 @@ type BodyTable =
   | "environment"
   | "environment_class"
   | "host_token"
+  | "member_group"
   | "project"
   | "pull_request"
   | "runner"

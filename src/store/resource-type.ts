@@ -4,6 +4,8 @@ import type { ResourceType } from "./store.ts";
 /** The kinds of resources by their names in rows. */
 const KINDS: Readonly<Record<ResourceType, Kind>> = {
   account: Kind.ACCOUNT,
+  group: Kind.GROUP,
+  group_membership: Kind.GROUP_MEMBERSHIP_CHANGED,
   host_token: Kind.HOST_AUTHENTICATION_TOKEN,
   organization_policies: Kind.ORGANIZATION_POLICY,
   security_policy: Kind.SECURITY_POLICY,

@@ -12,6 +12,8 @@ type ScannedTable =
   | "account"
   /** Made by hand, and so few. */
   | "service_account"
+  /** At most 1,000. */
+  | "member_group"
   /** Made by hand, and so few. */
   | "security_policy"
   /** Made by hand: thousands at most. Their executions are many. */

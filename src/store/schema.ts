@@ -18,6 +18,8 @@ import type {
 import type {
   AccountTable,
   BlockReceiptTable,
+  GroupMembershipTable,
+  MemberGroupTable,
   MemberTable,
   OrganizationInviteTable,
   OrganizationStorageTable,
@@ -88,6 +90,8 @@ export interface Schema {
   environment_file_diff: EnvironmentFileDiffTable;
   environment_question: EnvironmentQuestionTable;
   service_account: ServiceAccountTable;
+  member_group: MemberGroupTable;
+  group_membership: GroupMembershipTable;
   organization_policies: OrganizationPoliciesTable;
   security_policy: SecurityPolicyTable;
   secret: SecretTable;

@@ -70,6 +70,8 @@ export interface Change {
 export type ResourceType =
   | "account"
   | "host_token"
+  | "group"
+  | "group_membership"
   | "organization_policies"
   | "security_policy"
   | "service_account"

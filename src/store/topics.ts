@@ -9,6 +9,8 @@ export const rightsOf = ({ organizationId }: Scope): string => `rights in ${orga
 /** Types of resources that determine rights. */
 const RIGHTS_TYPES: ReadonlySet<ResourceType> = new Set<ResourceType>([
   "account",
+  "group",
+  "group_membership",
   "member",
   "organization",
   "organization_policies",

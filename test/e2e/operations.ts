@@ -156,6 +156,30 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
 
   "IdentityService/GetAuthenticatedIdentity": built(() => ({})),
 
+  "GroupService/CreateGroup": built(
+    (world) => ({ organizationId: world.organization, name: "Release", description: "who releases" }),
+    { organizationId: "organization" },
+  ),
+  "GroupService/GetGroup": built((world) => ({ id: world.group }), { id: "group" }),
+  "GroupService/ListGroups": built(() => page, { "filter.groupIds[]": "group" }),
+  "GroupService/UpdateGroup": built(
+    (world) => ({ groupId: world.group, name: "Day watch", description: "by day" }),
+    { groupId: "group" },
+  ),
+  "GroupService/DeleteGroup": built((world) => ({ groupId: world.group }), { groupId: "group" }),
+  "GroupService/CreateMembership": built(
+    (world) => ({ groupId: world.group, subject: { id: world.member, principal: "PRINCIPAL_USER" } }),
+    { groupId: "group", "subject.id": "member" },
+  ),
+  "GroupService/DeleteMembership": built((world) => ({ membershipId: world.groupMembership }), {
+    membershipId: "groupMembership",
+  }),
+  "GroupService/GetMembership": built(
+    (world) => ({ groupId: world.group, subject: { id: world.user, principal: "PRINCIPAL_USER" } }),
+    { groupId: "group", "subject.id": "user" },
+  ),
+  "GroupService/ListMemberships": built((world) => ({ groupId: world.group, ...page }), { groupId: "group" }),
+
   "OrganizationService/CreateOrganization": built(() => ({ name: "A second home" })),
   "OrganizationService/GetOrganization": built((world) => ({ organizationId: world.organization }), {
     organizationId: "organization",

@@ -75,6 +75,10 @@ export interface World {
   readonly auditLogEntry: string;
   readonly environment: string;
   readonly environmentClass: string;
+  /** One of two groups. */
+  readonly group: string;
+  /** One of two memberships of `group`. */
+  readonly groupMembership: string;
   readonly hostToken: string;
   readonly integration: string;
   /** Work that `runner` holds: an environment to bring up, from a repository at a host that it has a credential for. */
@@ -145,6 +149,8 @@ export function nowhere(): World {
     securityPolicy: v7(),
     serviceAccount: v7(),
     serviceAccountToken: v7(),
+    group: v7(),
+    groupMembership: v7(),
     session: v7(),
     signInSession: v7(),
     stepAgentExecution: v7(),
@@ -262,6 +268,20 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     serviceAccounts.push(made.serviceAccount.id);
   }
   const serviceAccount = serviceAccounts[0] ?? "";
+  const groups: string[] = [];
+  for (const name of ["Night watch", "Week watch"]) {
+    const organizationId = identity.organizationId;
+    const request = { organizationId, name: worlds === 1 ? name : `${name} ${worlds}` };
+    groups.push((await call("GroupService/CreateGroup", request)).group.id);
+  }
+  const groupMemberships: string[] = [];
+  for (const subject of [
+    { id: serviceAccount, principal: "PRINCIPAL_SERVICE_ACCOUNT" },
+    { id: identity.subject.id, principal: "PRINCIPAL_USER" },
+  ]) {
+    const made = await call("GroupService/CreateMembership", { groupId: groups[0], subject });
+    groupMemberships.push(made.member.id);
+  }
   const serviceAccountTokens: string[] = [];
   for (const description of ["for the report", "for the mail"]) {
     const request = { serviceAccountId: serviceAccount, description };
@@ -323,6 +343,8 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     member: member.userId,
     serviceAccount,
     serviceAccountToken: serviceAccountTokens[0] ?? "",
+    group: groups[0] ?? "",
+    groupMembership: groupMemberships[0] ?? "",
     organization: identity.organizationId,
     user: identity.subject.id,
     runner: runner.runnerId,

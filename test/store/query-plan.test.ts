@@ -1,8 +1,10 @@
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store/agent/agent-conversation.ts";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
 import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
@@ -19,6 +21,12 @@ import {
 } from "../../src/store/approval/approval.ts";
 import { findApprovalPage } from "../../src/store/approval/approval-list.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
+import { type FoundGroup, findGroupByName, findGroupPage } from "../../src/store/identity/group.ts";
+import {
+  findMembership,
+  findMembershipPage,
+  findMembershipsOf,
+} from "../../src/store/identity/group-membership.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
@@ -252,6 +260,25 @@ test("what a run waits for is found by the run, a list of approvals by its state
   queries = [];
   await findExpiredApprovals(db, made.clock.now, 100);
   expect(plans()[0]).toEqual([expect.stringContaining("INDEX approval_by_expiry (expires_at<?)")]);
+});
+
+test("groups are found by organization, id and name, memberships by group and subject", async () => {
+  const group = { id: "g" } as FoundGroup;
+  const after = { key: 0, id: "a" };
+  await findGroupPage(db, scope, { ids: [], isManaged: undefined, search: "" }, after, 26);
+  await findGroupByName(db, scope, "Releasers");
+  await findMembershipPage(db, scope, group, "", after, 26);
+  await findMembership(db, scope, "g", create(SubjectSchema, { id: "s", principal: 2 }));
+  await findMembershipsOf(db, scope, "s");
+  const [page, named, members, member, held] = plans();
+  expect(page).toEqual([expect.stringContaining("member_group_by_id (organization_id=? AND id>?)")]);
+  expect(named).toEqual([
+    expect.stringContaining("member_group_by_name (organization_id=? AND name_folded=?)"),
+  ]);
+  expect(members?.[0]).toContain("group_membership_by_id (group_id=? AND id>?)");
+  expect(members?.join()).not.toMatch(/SCAN|TEMP B-TREE/);
+  expect(member?.[0]).toContain("group_membership_by_group (group_id=? AND subject_id=?)");
+  expect(held?.[0]).toContain("group_membership_by_subject (organization_id=? AND subject_id=?)");
 });
 
 test("drafts of reviews are found by their run and author, and reviews by their run", async () => {

@@ -478,6 +478,14 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_PUSH_REFUSED = 78;
    */
   PUSH_REFUSED = 78,
+
+  /**
+   * An identity provider keeps the resource, so that people do not change it here.
+   * Code failed_precondition. Metadata: `resource`, the kind of resource.
+   *
+   * @generated from enum value: ERROR_REASON_MANAGED_BY_PROVIDER = 85;
+   */
+  MANAGED_BY_PROVIDER = 85,
 }
 
 /**

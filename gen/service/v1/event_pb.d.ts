@@ -103,7 +103,7 @@ export enum ResourceType {
   HOST_AUTHENTICATION_TOKEN = 11,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A Group.
    *
    * @generated from enum value: RESOURCE_TYPE_GROUP = 12;
    */
@@ -222,7 +222,7 @@ export enum ResourceType {
   ROLE_ASSIGNMENT_CHANGED = 40,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A GroupMembership. Those of a group that is deleted are not recorded one by one.
    *
    * @generated from enum value: RESOURCE_TYPE_GROUP_MEMBERSHIP_CHANGED = 41;
    */

@@ -17,6 +17,8 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.APPROVAL]: "owner",
   [ResourceType.ENVIRONMENT]: "everybody",
   [ResourceType.ENVIRONMENT_CLASS]: "everybody",
+  [ResourceType.GROUP]: "everybody",
+  [ResourceType.GROUP_MEMBERSHIP_CHANGED]: "everybody",
   [ResourceType.HOST_AUTHENTICATION_TOKEN]: "owner",
   [ResourceType.ORGANIZATION]: "everybody",
   [ResourceType.ORGANIZATION_POLICY]: "everybody",

@@ -2,6 +2,7 @@ import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
 import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
 import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_BY_CREATOR, type Permission, SELF } from "./grants.ts";
+import { GROUP_PERMISSIONS } from "./group/group-permissions.ts";
 import { ORGANIZATION_PERMISSIONS, USER_PERMISSIONS } from "./organization-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
@@ -59,6 +60,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     condition: "the events of what the caller may read, asked for each",
   },
+
+  ...GROUP_PERMISSIONS,
 
   "IdentityService/GetAuthenticatedIdentity": {
     permission: "get_authenticated_identity",

@@ -16,6 +16,8 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.EnvironmentService/DeleteEnvironment",
   "service.v1.EnvironmentService/StartEnvironment",
   "service.v1.EnvironmentService/StopEnvironment",
+  "service.v1.GroupService/DeleteGroup",
+  "service.v1.GroupService/DeleteMembership",
   "service.v1.OrganizationService/GetOrganizationInvite",
   "service.v1.OrganizationService/LeaveOrganization",
   "service.v1.OrganizationService/RemoveMember",

@@ -56,6 +56,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.APPROVAL_CHANGED]: Code.Aborted,
   [ErrorReason.DRAFT_CHANGED]: Code.Aborted,
   [ErrorReason.PUSH_REFUSED]: Code.FailedPrecondition,
+  [ErrorReason.MANAGED_BY_PROVIDER]: Code.FailedPrecondition,
   [ErrorReason.VALUE_TAKEN]: Code.AlreadyExists,
   [ErrorReason.LIMIT_REACHED]: Code.FailedPrecondition,
   [ErrorReason.SECRETS_WITHHELD]: Code.FailedPrecondition,

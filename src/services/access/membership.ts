@@ -4,6 +4,7 @@ import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { requireOtherAdministrators, requireRole } from "../../domain/identity/member.ts";
 import { removeReviewDraftsOf } from "../../store/agent/agent-review-draft.ts";
+import { removeMembershipsOf } from "../../store/identity/group-membership.ts";
 import type { StoredMember } from "../../store/identity/member.ts";
 import {
   countOtherAdministrators,
@@ -67,7 +68,7 @@ export async function setMemberRole(
 /**
  * Ends a membership of the scope's organization. The user's resources stay and keep
  * it as their creator. Its tokens are removed, so that they do not become valid again
- * when the account rejoins, and so are its host credentials, secrets and drafts of reviews. Its agent executions and
+ * when the account rejoins, and so are its host credentials, secrets, drafts of reviews and memberships of groups. Its agent executions and
  * the executions that run as the user stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
@@ -82,6 +83,7 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
   await removeHostTokensOf(tx, scope, { id: userId, principal: Principal.USER });
   await removeSecretsOf(tx, scope, userId);
   await removeReviewDraftsOf(tx, scope, userId);
+  await removeMembershipsOf(tx, scope, userId);
   await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: USER_LEFT, immediate: true });
   await revokeExecutionsOfExecutor(tx, scope, userId);
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });

@@ -13,6 +13,7 @@ import type {
 import { notFound } from "../../domain/error.ts";
 import { newServiceAccount } from "../../domain/identity/service-account.ts";
 import { removeReviewDraftsOf } from "../../store/agent/agent-review-draft.ts";
+import { removeMembershipsOf } from "../../store/identity/group-membership.ts";
 import {
   findServiceAccount,
   insertServiceAccount,
@@ -66,6 +67,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       await removeSecretsOf(tx, caller, serviceAccountId);
       await removeReviewDraftsOf(tx, caller, serviceAccountId);
+      await removeMembershipsOf(tx, caller, serviceAccountId);
       const failure = {
         reason: AgentExecutionFailureReason.SERVICE,
         message: "its service account was deleted",

@@ -134,6 +134,34 @@ export interface ServiceAccountTable {
   body: string;
 }
 
+/** A group of members and service accounts. */
+export interface MemberGroupTable {
+  id: string;
+  organization_id: string;
+  /** Folded name, unique in the organization. */
+  name_folded: string;
+  /** The identity provider that made and keeps it; null for one that people made. */
+  provider: string | null;
+  /** Number of its memberships, changed with them. */
+  member_count: number;
+  /** Folded name and id, one per line. */
+  search_text: string;
+  /** Group, without the number of members. */
+  body: string;
+}
+
+export interface GroupMembershipTable {
+  id: string;
+  organization_id: string;
+  group_id: string;
+  /** Id of a member or service account. */
+  subject_id: string;
+  /** Principal by number. */
+  subject_principal: number;
+  /** The identity provider whose claims gave it, which takes it away again; null for none. */
+  provider: string | null;
+}
+
 /** A subscription of an account; only the operator adds one. */
 export interface SubscriptionTable {
   id: string;

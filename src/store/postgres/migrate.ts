@@ -27,6 +27,7 @@ import * as fortieth from "./migrations/0040-push.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import * as fortyFourth from "./migrations/0044-session.ts";
+import * as fiftyFirst from "./migrations/0051-group.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -107,6 +108,7 @@ export function migrations(): readonly Migration[] {
     fortySecond,
     fortyThird,
     fortyFourth,
+    fiftyFirst,
   ];
 }
 

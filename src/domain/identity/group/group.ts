@@ -1,0 +1,115 @@
+import { clone, create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
+
+/** Most groups of an organization (contract, CreateGroup). */
+export const MAX_GROUPS = 1_000;
+
+/** Most members of a group (contract, CreateMembership). */
+export const MAX_GROUP_MEMBERS = 10_000;
+
+const MIN_NAME_CHARACTERS = 3;
+const MAX_NAME_CHARACTERS = 80;
+
+/**
+ * Requires that every server knows groups.
+ * @throws DomainError PHASE_UNSUITABLE while servers of the release before run
+ */
+export function requireGroupsKnown(areKnown: boolean): void {
+  if (areKnown) return;
+  throw phaseUnsuitable(
+    "installation",
+    "UPGRADING",
+    "groups can be made once every server runs this release",
+  );
+}
+
+/** The values that a new group is created from. */
+export interface GroupTemplate {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  readonly description: string;
+  /** True for one that an identity provider keeps. */
+  readonly isManaged: boolean;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/** Returns a new group without members. */
+export function newGroup({ id, organizationId, name, description, isManaged, now }: GroupTemplate): Group {
+  return create(GroupSchema, {
+    id,
+    organizationId,
+    name,
+    description,
+    systemManaged: isManaged,
+    createdAt: timestampFromMs(now),
+    updatedAt: timestampFromMs(now),
+  });
+}
+
+/** Returns a group with another name and description. @param now in milliseconds since 1970 UTC */
+export function updatedGroup(
+  before: Group,
+  { name, description }: Pick<Group, "name" | "description">,
+  now: number,
+): Group {
+  const after = clone(GroupSchema, before);
+  Object.assign(after, { name, description, updatedAt: timestampFromMs(now) });
+  return after;
+}
+
+/** Returns whether a text may be the name of a group (contract, CreateGroupRequest). */
+export function isGroupName(name: string): boolean {
+  const length = [...name].length;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  const hasControl = /[\x00-\x1f\x7f-\x9f]/.test(name);
+  return length >= MIN_NAME_CHARACTERS && length <= MAX_NAME_CHARACTERS && !hasControl;
+}
+
+/** Requires that people may change the name and the members of a group. @throws DomainError MANAGED_BY_PROVIDER */
+export function requireNotManaged({ systemManaged, name }: Group): void {
+  if (!systemManaged) return;
+  throw new DomainError(
+    ErrorReason.MANAGED_BY_PROVIDER,
+    `an identity provider keeps the group ${name}: change it there, or delete it and make another`,
+    { resource: "group" },
+  );
+}
+
+/** Requires that a subject is named and of a kind that groups have. @throws DomainError VALUE_UNUSABLE */
+export function requireGroupMember(subject: Subject | undefined): asserts subject is Subject {
+  const principal = subject?.principal;
+  if (principal === Principal.USER || principal === Principal.SERVICE_ACCOUNT) return;
+  throw valueUnusable("subject.principal", "members of groups are users and service accounts");
+}
+
+/** Requires room for one more group. @param count groups of the organization @throws DomainError LIMIT_REACHED */
+export function requireRoomForGroup(count: number): void {
+  if (count < MAX_GROUPS) return;
+  throw limitReached("group", MAX_GROUPS, `the organization has ${MAX_GROUPS} groups, which is the most`);
+}
+
+/** Requires room for one more member of a group. @throws DomainError LIMIT_REACHED */
+export function requireRoomForMember({ memberCount }: Group): void {
+  if (memberCount < MAX_GROUP_MEMBERS) return;
+  const message = `the group has ${MAX_GROUP_MEMBERS} members, which is the most`;
+  throw limitReached("group membership", MAX_GROUP_MEMBERS, message);
+}
+
+/** Returns the error for a name that another group has. */
+export function groupNameTaken(): DomainError {
+  return valueTaken("group", "name", "a group of the organization has this name: choose another");
+}
+
+function limitReached(resource: string, limit: number, message: string): DomainError {
+  return new DomainError(ErrorReason.LIMIT_REACHED, message, {
+    resource,
+    measure: "count",
+    limit: String(limit),
+  });
+}

@@ -1,0 +1,167 @@
+import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
+import { fold } from "../../domain/fold.ts";
+import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { checkDeadline } from "../expressions.ts";
+import { firstRows, type RowOrder } from "../first-rows.ts";
+import { fromBody, toBody } from "../json.ts";
+import { bodyColumns, listedRows } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
+import { matchesSearch } from "../scanned-search.ts";
+import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
+import type { MemberGroupTable } from "./identity-schema.ts";
+
+/** A group that was found in the scope of the caller. */
+export type FoundGroup = Found<Group, "member_group">;
+
+/** The conditions of a list: fields combine with AND; empty and undefined mean any. */
+export interface GroupFilter {
+  readonly ids: readonly string[];
+  readonly isManaged: boolean | undefined;
+  /** Folded. */
+  readonly search: string;
+}
+
+/** Returns up to `limit` groups after `after`, by id ascending. */
+export async function findGroupPage(
+  db: Reader,
+  scope: Scope,
+  filter: GroupFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedRow<FoundGroup>[]> {
+  const own = builderOf(db)
+    .selectFrom("member_group")
+    .select(["id", "member_count", ...bodyColumns("member_group")])
+    .where(checkDeadline())
+    .where("organization_id", "=", scope.organizationId);
+  let query = own;
+  if (filter.isManaged !== undefined)
+    query = query.where("provider", filter.isManaged ? "is not" : "is", null);
+  if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  if (filter.search !== "") query = query.where(matchesSearch("member_group", filter.search));
+  const order: RowOrder = { columns: ["member_group.id"], direction: "asc", after: after && [after.id] };
+  const rows = await firstRows(own, query, order, limit);
+  return listedRows(db, "member_group", rows, positionById, groupOfRow);
+}
+
+const selectGroup = prepared<{ id: string; organizationId: string }, MemberGroupTable>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("member_group")
+      .selectAll()
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+export async function findGroup(
+  db: Reader,
+  { organizationId }: Scope,
+  id: string,
+): Promise<FoundGroup | undefined> {
+  const [row] = await selectGroup(db, { id, organizationId });
+  return row && groupOfRow(row);
+}
+
+const selectGroupByName = prepared<{ nameFolded: string; organizationId: string }, MemberGroupTable>(
+  (db, { nameFolded, organizationId }) =>
+    db
+      .selectFrom("member_group")
+      .selectAll()
+      .where("organization_id", "=", organizationId)
+      .where("name_folded", "=", nameFolded),
+);
+
+/** Returns the group with a name, in either letter case. */
+export async function findGroupByName(
+  db: Reader,
+  { organizationId }: Scope,
+  name: string,
+): Promise<FoundGroup | undefined> {
+  const [row] = await selectGroupByName(db, { nameFolded: fold(name), organizationId });
+  return row && groupOfRow(row);
+}
+
+/** Returns the number of groups of the scope's organization. */
+export async function countGroups(db: Reader, { organizationId }: Scope): Promise<number> {
+  const { count } = await builderOf(db)
+    .selectFrom("member_group")
+    .select((eb) => eb.fn.countAll<number>().as("count"))
+    .where("organization_id", "=", organizationId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Adds a group without members. @param provider the identity provider that keeps it; null for none */
+export async function insertGroup(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  group: Group,
+  provider: string | null,
+): Promise<FoundGroup> {
+  const { id, name } = group;
+  const body = toBody(GroupSchema, group);
+  await builderOf(tx.db)
+    .insertInto("member_group")
+    .values({
+      id,
+      organization_id: organizationId,
+      name_folded: fold(name),
+      provider,
+      member_count: 0,
+      search_text: searchText(group),
+      body,
+    })
+    .execute();
+  tx.record({ organizationId, type: "group", id, kind: "created", after: body });
+  return group as FoundGroup;
+}
+
+/** Changes name and description. The number of members, which `after` names too, is not part of what is stored. */
+export async function updateGroup(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  before: FoundGroup,
+  after: Group,
+): Promise<FoundGroup> {
+  const { id, name } = before;
+  const body = bodyOf(after);
+  await builderOf(tx.db)
+    .updateTable("member_group")
+    .set({ name_folded: fold(after.name), search_text: searchText(after), body })
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .execute();
+  if (name !== after.name || before.description !== after.description)
+    tx.record({ organizationId, type: "group", id, kind: "updated", before: bodyOf(before), after: body });
+  return after as FoundGroup;
+}
+
+/** Removes a group permanently, with its memberships. */
+export async function removeGroup(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  group: FoundGroup,
+): Promise<void> {
+  const { id } = group;
+  await builderOf(tx.db)
+    .deleteFrom("member_group")
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .execute();
+  tx.record({ organizationId, type: "group", id, kind: "deleted", before: bodyOf(group) });
+}
+
+function bodyOf(group: Group): string {
+  return toBody(GroupSchema, { ...group, memberCount: 0 });
+}
+
+function searchText({ name, id }: Group): string {
+  return `${fold(name)}\n${id}`;
+}
+
+function groupOfRow({ body, member_count }: Pick<MemberGroupTable, "body" | "member_count">): FoundGroup {
+  const group = fromBody(GroupSchema, body);
+  group.memberCount = member_count;
+  return group as FoundGroup;
+}
