@@ -213,6 +213,7 @@ const DEPRECATED = [
   "ExtAgentModel.EXT_AGENT_MODEL_4",
   "ExtAgentModel.EXT_AGENT_MODEL_5",
   "ExtAgentModel.EXT_AGENT_MODEL_6",
+  "GetGroupRequest.group_id",
   "HostAuthenticationToken.user_id",
   "ListHostAuthenticationTokensRequest.Filter.user_id",
   "ListSecretsRequest.Filter.project_ids",

@@ -160,7 +160,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ organizationId: world.organization, name: "Release", description: "who releases" }),
     { organizationId: "organization" },
   ),
-  "GroupService/GetGroup": built((world) => ({ id: world.group }), { id: "group" }),
+  "GroupService/GetGroup": built((world) => ({ groupId: world.group }), { id: "group", groupId: "group" }),
   "GroupService/ListGroups": built(() => page, { "filter.groupIds[]": "group" }),
   "GroupService/UpdateGroup": built(
     (world) => ({ groupId: world.group, name: "Day watch", description: "by day" }),

@@ -277,7 +277,9 @@ test("groups are found by organization, id and name, memberships by group and su
   ]);
   expect(members?.[0]).toContain("group_membership_by_id (group_id=? AND id>?)");
   expect(members?.join()).not.toMatch(/SCAN|TEMP B-TREE/);
-  expect(member?.[0]).toContain("group_membership_by_group (group_id=? AND subject_id=?)");
+  expect(member?.[0]).toMatch(
+    /group_membership_by_subject \(organization_id=\? AND subject_id=\? AND group_id=\?\)/,
+  );
   expect(held?.[0]).toContain("group_membership_by_subject (organization_id=? AND subject_id=?)");
 });
 
