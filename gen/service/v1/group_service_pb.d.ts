@@ -75,7 +75,7 @@ export declare const CreateGroupResponseSchema: GenMessage<CreateGroupResponse>;
  */
 export declare type GetGroupRequest = Message<"service.v1.GetGroupRequest"> & {
   /**
-   * Id of the group, where `group` names none. Use `id`.
+   * Deprecated: use `id`. Id of the group, where `group` names none.
    *
    * @generated from field: string group_id = 1 [deprecated = true];
    * @deprecated
