@@ -70,8 +70,7 @@ export interface Change {
 export type ResourceType =
   | "account"
   | "host_token"
-  | "group"
-  | "group_membership"
+  | `group${"" | "_membership"}`
   | "organization_policies"
   | "security_policy"
   | "service_account"
@@ -97,9 +96,7 @@ export type ResourceType =
   /** Of a project; others name their scope. */
   | `${"" | "organization_" | "user_" | "service_account_"}secret`;
 
-/**
- * The context of a write: its own transaction, the one instant at which it happens, and the record.
- */
+/** The context of a write: its own transaction, the one instant at which it happens, and the record. */
 export interface WriteTransaction {
   readonly db: Reader;
   /** Milliseconds since 1970 UTC. */

@@ -23,7 +23,7 @@ import { findApprovalPage } from "../../src/store/approval/approval-list.ts";
 import { findEnvironmentPage } from "../../src/store/environment/environment-list.ts";
 import { type FoundGroup, findGroupByName, findGroupPage } from "../../src/store/identity/group.ts";
 import {
-  findMembership,
+  findGroupMembership,
   findMembershipPage,
   findMembershipsOf,
 } from "../../src/store/identity/group-membership.ts";
@@ -268,7 +268,7 @@ test("groups are found by organization, id and name, memberships by group and su
   await findGroupPage(db, scope, { ids: [], isManaged: undefined, search: "" }, after, 26);
   await findGroupByName(db, scope, "Releasers");
   await findMembershipPage(db, scope, group, "", after, 26);
-  await findMembership(db, scope, "g", create(SubjectSchema, { id: "s", principal: 2 }));
+  await findGroupMembership(db, scope, "g", create(SubjectSchema, { id: "s", principal: 2 }));
   await findMembershipsOf(db, scope, "s");
   const [page, named, members, member, held] = plans();
   expect(page).toEqual([expect.stringContaining("member_group_by_id (organization_id=? AND id>?)")]);

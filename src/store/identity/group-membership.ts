@@ -52,7 +52,7 @@ export async function findMembershipPage(
 }
 
 /** Returns the membership of a subject in a group. */
-export async function findMembership(
+export async function findGroupMembership(
   db: Reader,
   scope: Scope,
   groupId: string,

@@ -2,6 +2,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
+import type { GetGroupRequest } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
 
@@ -101,9 +102,21 @@ export function requireRoomForMember({ memberCount }: Group): void {
   throw limitReached("group membership", MAX_GROUP_MEMBERS, message);
 }
 
-/** Returns the error for a name that another group has. */
-export function groupNameTaken(): DomainError {
-  return valueTaken("group", "name", "a group of the organization has this name: choose another");
+/**
+ * Requires that no other group has a name.
+ * @param named the group with the name, if any
+ * @param id of the group that is to have it; empty for a new one
+ * @throws DomainError VALUE_TAKEN
+ */
+export function requireNameFree(named: Pick<Group, "id"> | undefined, id: string): void {
+  if (!named || named.id === id) return;
+  throw valueTaken("group", "name", "a group of the organization has this name: choose another");
+}
+
+/** Requires that a request names a group, by its id or its name. @throws DomainError VALUE_UNUSABLE */
+export function requireGroupNamed({ group, groupId }: Pick<GetGroupRequest, "group" | "groupId">): void {
+  if (group.case === undefined && groupId === "")
+    throw valueUnusable("id", "name the group, by its id or its name");
 }
 
 function limitReached(resource: string, limit: number, message: string): DomainError {

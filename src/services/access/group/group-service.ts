@@ -15,13 +15,14 @@ import {
   type UpdateGroupRequest,
 } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import { notFound, valueUnusable } from "../../../domain/error.ts";
+import { notFound } from "../../../domain/error.ts";
 import { fold } from "../../../domain/fold.ts";
 import {
-  groupNameTaken,
   newGroup,
   requireGroupMember,
+  requireGroupNamed,
   requireGroupsKnown,
+  requireNameFree,
   requireNotManaged,
   requireRoomForGroup,
   requireRoomForMember,
@@ -39,7 +40,7 @@ import {
   updateGroup,
 } from "../../../store/identity/group.ts";
 import {
-  findMembership,
+  findGroupMembership,
   findMembershipById,
   findMembershipPage,
   insertMembership,
@@ -66,18 +67,18 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       if (organizationId !== caller.organizationId) throw notFound("organization");
       requireGroupsKnown(mayStore(tx, GROUPS_LEVEL));
       requireRoomForGroup(await countGroups(tx.db, caller));
-      await requireNameFree(tx, caller, name, "");
+      requireNameFree(await findGroupByName(tx.db, caller, name), "");
       const context = { id: tx.newId(), organizationId, isManaged: false, now: tx.now };
       const group = newGroup({ ...context, name, description });
       return { group: await insertGroup(tx, caller, group, null) };
     });
   }
 
-  async getGroup({ group, groupId }: GetGroupRequest, ctx: HandlerContext) {
+  async getGroup(req: GetGroupRequest, ctx: HandlerContext) {
     const [db, caller] = [this.#deps.store.reader, callerOf(ctx)];
+    requireGroupNamed(req);
+    const { group, groupId } = req;
     const id = group.case === "id" ? group.value : groupId;
-    if (group.case !== "name" && id === "")
-      throw valueUnusable("id", "name the group, by its id or its name");
     const found =
       group.case === "name"
         ? await findGroupByName(db, caller, group.value)
@@ -110,7 +111,7 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       const before = await getGroup(tx.db, caller, groupId);
       if (name === before.name && description === before.description) return { group: before };
       if (name !== before.name) requireNotManaged(before);
-      await requireNameFree(tx, caller, name, groupId);
+      requireNameFree(await findGroupByName(tx.db, caller, name), groupId);
       const after = updatedGroup(before, { name, description }, tx.now);
       return { group: await updateGroup(tx, caller, before, after) };
     });
@@ -128,7 +129,7 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       const group = await getGroup(tx.db, caller, groupId);
       requireGroupMember(subject);
       await requireMemberOfOrganization(tx, caller, subject);
-      const existing = await findMembership(tx.db, caller, groupId, subject);
+      const existing = await findGroupMembership(tx.db, caller, groupId, subject);
       if (existing) return { member: membershipMessage(existing) };
       requireNotManaged(group);
       requireRoomForMember(group);
@@ -177,15 +178,9 @@ async function getGroup(db: Reader, scope: Scope, id: string): Promise<FoundGrou
 
 /** @throws DomainError NOT_FOUND */
 async function getMembership(db: Reader, scope: Scope, groupId: string, subject: Subject) {
-  const found = await findMembership(db, scope, groupId, subject);
+  const found = await findGroupMembership(db, scope, groupId, subject);
   if (!found) throw notFound("group membership");
   return membershipMessage(found);
-}
-
-/** @throws DomainError VALUE_TAKEN when a group other than `groupId` has the name */
-async function requireNameFree(tx: WriteTransaction, scope: Scope, name: string, groupId: string) {
-  const other = await findGroupByName(tx.db, scope, name);
-  if (other && other.id !== groupId) throw groupNameTaken();
 }
 
 /** @throws DomainError NOT_FOUND */
