@@ -65,6 +65,8 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "workflow.sort_name": 80 * BYTES,
   // insertTriggerEvent: the hash of a key of more than 1,024 characters.
   "workflow_trigger_event.dedupe_key": 1_024,
+  // 80 characters of at most 4 bytes.
+  "member_group.name_folded": 320,
 };
 
 /** Expressions in indexes over texts: one that makes texts no longer. */
