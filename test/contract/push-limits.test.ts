@@ -178,3 +178,11 @@ describe("what is changed, pushed and opened is refused past a limit", () => {
     expect(told(each)).toEqual(expect.any(String));
   });
 });
+
+test("what a runner tells of its progress is a stage and 0 to 100 percent", () => {
+  const tell = (progress: JsonObject) => complaint(Answer, { questionId: ID, instanceId: "i", progress });
+  for (const progress of [{}, { stage: 4 }, { percent: 1 }, { percent: 99 }, { percent: 100 }])
+    expect([progress, tell(progress)]).toEqual([progress, undefined]);
+  for (const progress of [{ stage: 5 }, { percent: -1 }, { percent: 101 }])
+    expect([progress, tell(progress)]).toEqual([progress, expect.any(String)]);
+});

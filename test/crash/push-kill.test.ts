@@ -113,13 +113,16 @@ describe("a push whose runner is killed", () => {
 });
 
 describe("a push whose server is killed", () => {
-  test("while the runner pushes is found by the same call", async () => {
-    const came = failOnce("unanswered", isPush);
+  test("while the runner pushes is found by the same call, which waits for what the runner goes on with", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const came = failOnce({ until: released }, isPush);
     const pushing = push().catch((error: Error) => error);
     await came;
     await restartServer();
     expect(await pushing).toBeInstanceOf(Error);
-    await until(push, ({ status }) => status === 200);
+    const found = until(push, ({ status, body }) => status === 200 && body.push.state === "STATE_DONE");
+    release();
+    expect((await found).body.push.commit).toBe(origin.find("b"));
     await expectPushed();
   });
 

@@ -56,7 +56,7 @@ function program() {
   const answer = environmentAnswers(tools);
   const ask = async (question: EnvironmentQuestion["question"], environmentId = ID) => {
     const asked = create(EnvironmentQuestionSchema, { id: "q", environmentId, question });
-    return (await answer(asked, new AbortController().signal)).value;
+    return (await answer(asked, new AbortController().signal, () => undefined)).value;
   };
   const work = () => {
     const secrets = new Secrets();

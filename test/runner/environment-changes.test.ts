@@ -161,6 +161,23 @@ describe("a look at a working tree", () => {
     ]);
   });
 
+  test("tells a large file that is as it was before no more", async () => {
+    write("large", Buffer.alloc(LARGE, "a"));
+    commitAll();
+    commit = run("rev-parse", "HEAD");
+    await keepIndexes(workspace, checkouts());
+    for (const [content, kinds] of [
+      ["b", ["CHANGED"]],
+      ["a", []],
+      ["c", ["CHANGED"]],
+    ] as const) {
+      write("large", Buffer.alloc(LARGE, content));
+      expect(told((await look()).files)).toEqual(kinds.map((kind) => ["ship/large", kind]));
+    }
+    rmSync(join(tree, "large"));
+    expect(told((await look()).files)).toEqual([["ship/large", "DELETED"]]);
+  });
+
   test("masks secrets in patches and paths, also of several lines", async () => {
     secrets.add("line of a key\nanother line");
     write("new.txt", "x line of a key\nanother line\n");

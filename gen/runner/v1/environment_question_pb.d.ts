@@ -5,9 +5,9 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { EnvironmentPush_Outcome, EnvironmentPush_Progress } from "../../service/v1/environment_push_pb.js";
 import type { Subject } from "../../service/v1/identity_pb.js";
 import type { Failure } from "./work_service_pb.js";
-import type { EnvironmentPush_Outcome } from "../../service/v1/environment_push_pb.js";
 import type { EnvironmentFile, EnvironmentFileDiff } from "../../service/v1/environment_changes_pb.js";
 
 /**
@@ -79,11 +79,25 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
   environmentId: string;
 
   /**
-   * When nobody waits for the answer any more.
+   * When nobody waits for the answer any more, unless the runner tells of progress.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * The end that no progress puts off. Unset: no progress puts off `expires_at`.
+   *
+   * @generated from field: google.protobuf.Timestamp ends_at = 4;
+   */
+  endsAt?: Timestamp | undefined;
+
+  /**
+   * What the runner has told of its progress last.
+   *
+   * @generated from field: service.v1.EnvironmentPush.Progress progress = 5;
+   */
+  progress?: EnvironmentPush_Progress | undefined;
 
   /**
    * What is asked. A runner that does not know it answers with a failure, whose
@@ -403,6 +417,15 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
      */
     value: Failure;
     case: "failure";
+  } | {
+    /**
+     * The runner is at it, which is no answer: each puts off the end of the question,
+     * to 140 seconds from then.
+     *
+     * @generated from field: service.v1.EnvironmentPush.Progress progress = 4;
+     */
+    value: EnvironmentPush_Progress;
+    case: "progress";
   } | {
     /**
      * What has changed was reported.

@@ -61,7 +61,8 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
   state: EnvironmentPush_State;
 
   /**
-   * What has become of the branch. Unset while the push waits for an approval.
+   * What has become of the branch. Unset while the push goes on, or waits for an
+   * approval.
    *
    * @generated from field: service.v1.EnvironmentPush.Outcome outcome = 7;
    */
@@ -74,6 +75,13 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
    * @generated from field: string approval_id = 8;
    */
   approvalId: string;
+
+  /**
+   * What the runner is at, while the push goes on. Unset otherwise.
+   *
+   * @generated from field: service.v1.EnvironmentPush.Progress progress = 9;
+   */
+  progress?: EnvironmentPush_Progress | undefined;
 };
 
 /**
@@ -81,6 +89,33 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
  * Use `create(EnvironmentPushSchema)` to create a new message.
  */
 export declare const EnvironmentPushSchema: GenMessage<EnvironmentPush>;
+
+/**
+ * What a runner is at.
+ *
+ * @generated from message service.v1.EnvironmentPush.Progress
+ */
+export declare type EnvironmentPush_Progress = Message<"service.v1.EnvironmentPush.Progress"> & {
+  /**
+   * The stage.
+   *
+   * @generated from field: service.v1.EnvironmentPush.Stage stage = 1;
+   */
+  stage: EnvironmentPush_Stage;
+
+  /**
+   * How much of the stage is done, 0 to 100; 0 also where nobody can tell.
+   *
+   * @generated from field: int32 percent = 2;
+   */
+  percent: number;
+};
+
+/**
+ * Describes the message service.v1.EnvironmentPush.Progress.
+ * Use `create(EnvironmentPush_ProgressSchema)` to create a new message.
+ */
+export declare const EnvironmentPush_ProgressSchema: GenMessage<EnvironmentPush_Progress>;
 
 /**
  * How far a push is.
@@ -108,6 +143,15 @@ export enum EnvironmentPush_State {
    * @generated from enum value: STATE_WAITING_FOR_APPROVAL = 2;
    */
   WAITING_FOR_APPROVAL = 2,
+
+  /**
+   * The runner is at it, and goes on whether anybody waits or not. The same call,
+   * by the same caller, goes on waiting for it. What is not known yet, such as the
+   * commit, is empty.
+   *
+   * @generated from enum value: STATE_GOING_ON = 3;
+   */
+  GOING_ON = 3,
 }
 
 /**
@@ -161,4 +205,51 @@ export enum EnvironmentPush_Outcome {
  * Describes the enum service.v1.EnvironmentPush.Outcome.
  */
 export declare const EnvironmentPush_OutcomeSchema: GenEnum<EnvironmentPush_Outcome>;
+
+/**
+ * The stages of a push.
+ *
+ * @generated from enum service.v1.EnvironmentPush.Stage
+ */
+export enum EnvironmentPush_Stage {
+  /**
+   * It has not begun, or its runner does not tell.
+   *
+   * @generated from enum value: STAGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The files of the repository are looked at.
+   *
+   * @generated from enum value: STAGE_LOOKING = 1;
+   */
+  LOOKING = 1,
+
+  /**
+   * What is new is copied out of the repository, and checked.
+   *
+   * @generated from enum value: STAGE_COPYING = 2;
+   */
+  COPYING = 2,
+
+  /**
+   * It is sent to the remote.
+   *
+   * @generated from enum value: STAGE_SENDING = 3;
+   */
+  SENDING = 3,
+
+  /**
+   * The remote takes it in.
+   *
+   * @generated from enum value: STAGE_TAKING = 4;
+   */
+  TAKING = 4,
+}
+
+/**
+ * Describes the enum service.v1.EnvironmentPush.Stage.
+ */
+export declare const EnvironmentPush_StageSchema: GenEnum<EnvironmentPush_Stage>;
 

@@ -3,12 +3,13 @@
 /* eslint-disable */
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 
 /**
  * Describes the file service/v1/environment_push.proto.
  */
 export const file_service_v1_environment_push = /*@__PURE__*/
-  fileDesc("CiFzZXJ2aWNlL3YxL2Vudmlyb25tZW50X3B1c2gucHJvdG8SCnNlcnZpY2UudjEisgMKD0Vudmlyb25tZW50UHVzaBIWCg5lbnZpcm9ubWVudF9pZBgBIAEoCRIOCgZmb2xkZXIYAiABKAkSDgoGcmVtb3RlGAMgASgJEg4KBmJyYW5jaBgEIAEoCRIOCgZjb21taXQYBSABKAkSMAoFc3RhdGUYBiABKA4yIS5zZXJ2aWNlLnYxLkVudmlyb25tZW50UHVzaC5TdGF0ZRI0CgdvdXRjb21lGAcgASgOMiMuc2VydmljZS52MS5FbnZpcm9ubWVudFB1c2guT3V0Y29tZRITCgthcHByb3ZhbF9pZBgIIAEoCSJOCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEg4KClNUQVRFX0RPTkUQARIeChpTVEFURV9XQUlUSU5HX0ZPUl9BUFBST1ZBTBACInoKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD09VVENPTUVfQ1JFQVRFRBABEhQKEE9VVENPTUVfQURWQU5DRUQQAhIUChBPVVRDT01FX1JFUExBQ0VEEAMSFQoRT1VUQ09NRV9VTkNIQU5HRUQQBEJEChRjaGFydHJvb20uc2VydmljZS52MVABWipjaGFydHJvb20uZXhhbXBsZS9nZW4vc2VydmljZS92MTtzZXJ2aWNldjFiBnByb3RvMw");
+  fileDesc("CiFzZXJ2aWNlL3YxL2Vudmlyb25tZW50X3B1c2gucHJvdG8SCnNlcnZpY2UudjEizQUKD0Vudmlyb25tZW50UHVzaBIWCg5lbnZpcm9ubWVudF9pZBgBIAEoCRIOCgZmb2xkZXIYAiABKAkSDgoGcmVtb3RlGAMgASgJEg4KBmJyYW5jaBgEIAEoCRIOCgZjb21taXQYBSABKAkSMAoFc3RhdGUYBiABKA4yIS5zZXJ2aWNlLnYxLkVudmlyb25tZW50UHVzaC5TdGF0ZRI0CgdvdXRjb21lGAcgASgOMiMuc2VydmljZS52MS5FbnZpcm9ubWVudFB1c2guT3V0Y29tZRITCgthcHByb3ZhbF9pZBgIIAEoCRI2Cghwcm9ncmVzcxgJIAEoCzIkLnNlcnZpY2UudjEuRW52aXJvbm1lbnRQdXNoLlByb2dyZXNzGmIKCFByb2dyZXNzEjoKBXN0YWdlGAEgASgOMiEuc2VydmljZS52MS5FbnZpcm9ubWVudFB1c2guU3RhZ2VCCLpIBYIBAhABEhoKB3BlcmNlbnQYAiABKAVCCbpIBhoEGGQoACJiCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEg4KClNUQVRFX0RPTkUQARIeChpTVEFURV9XQUlUSU5HX0ZPUl9BUFBST1ZBTBACEhIKDlNUQVRFX0dPSU5HX09OEAMiegoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9DUkVBVEVEEAESFAoQT1VUQ09NRV9BRFZBTkNFRBACEhQKEE9VVENPTUVfUkVQTEFDRUQQAxIVChFPVVRDT01FX1VOQ0hBTkdFRBAEImkKBVN0YWdlEhUKEVNUQUdFX1VOU1BFQ0lGSUVEEAASEQoNU1RBR0VfTE9PS0lORxABEhEKDVNUQUdFX0NPUFlJTkcQAhIRCg1TVEFHRV9TRU5ESU5HEAMSEAoMU1RBR0VfVEFLSU5HEARCRAoUY2hhcnRyb29tLnNlcnZpY2UudjFQAVoqY2hhcnRyb29tLmV4YW1wbGUvZ2VuL3NlcnZpY2UvdjE7c2VydmljZXYxYgZwcm90bzM", [file_buf_validate_validate]);
 
 /**
  * Describes the message service.v1.EnvironmentPush.
@@ -16,6 +17,13 @@ export const file_service_v1_environment_push = /*@__PURE__*/
  */
 export const EnvironmentPushSchema = /*@__PURE__*/
   messageDesc(file_service_v1_environment_push, 0);
+
+/**
+ * Describes the message service.v1.EnvironmentPush.Progress.
+ * Use `create(EnvironmentPush_ProgressSchema)` to create a new message.
+ */
+export const EnvironmentPush_ProgressSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_environment_push, 0, 0);
 
 /**
  * Describes the enum service.v1.EnvironmentPush.State.
@@ -44,4 +52,18 @@ export const EnvironmentPush_OutcomeSchema = /*@__PURE__*/
  */
 export const EnvironmentPush_Outcome = /*@__PURE__*/
   tsEnum(EnvironmentPush_OutcomeSchema);
+
+/**
+ * Describes the enum service.v1.EnvironmentPush.Stage.
+ */
+export const EnvironmentPush_StageSchema = /*@__PURE__*/
+  enumDesc(file_service_v1_environment_push, 0, 2);
+
+/**
+ * The stages of a push.
+ *
+ * @generated from enum service.v1.EnvironmentPush.Stage
+ */
+export const EnvironmentPush_Stage = /*@__PURE__*/
+  tsEnum(EnvironmentPush_StageSchema);
 

@@ -821,7 +821,7 @@ export declare type OpenPullRequestResponse = Message<"service.v1.OpenPullReques
   push?: EnvironmentPush | undefined;
 
   /**
-   * The pull request. Unset while the push waits for an approval.
+   * The pull request. Unset while the push goes on, or waits for an approval.
    *
    * @generated from field: service.v1.FollowedPullRequest pull_request = 2;
    */
@@ -1149,7 +1149,8 @@ export declare const EnvironmentService: GenService<{
    * Where the rules ask, nothing is pushed yet: the answer names the approval that
    * others have to give, and the same call carries it out then. To repeat the call
    * is harmless: a branch that has the commit stays as it is. It waits for the
-   * runner. Callable by administrators of the organization and by the
+   * runner for 50 seconds at most, and answers then that the push goes on, for the
+   * same call to go on waiting. Callable by administrators of the organization and by the
    * environment's creator. Errors: permission_denied for everybody else in it;
    * not_found; failed_precondition when the rules deny it, when people have denied
    * it, when the repository has changes that are not committed and the request has

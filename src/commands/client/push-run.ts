@@ -7,6 +7,8 @@ import {
   type EnvironmentPush,
   EnvironmentPushSchema,
   EnvironmentPush_Outcome as Outcome,
+  type EnvironmentPush_Progress as Progress,
+  EnvironmentPush_Stage as Stage,
   EnvironmentPush_State as State,
 } from "#gen/service/v1/environment_push_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
@@ -48,8 +50,15 @@ export interface PushProgress {
   readonly tell: (line: string) => void;
 }
 
-/** Longest time of one call: the runner copies the repository, and the remote takes it. */
+/** Longest time of one call: within a minute the server says that the push goes on. */
 const PUSH_MS = 300_000;
+const STAGES: Readonly<Record<Stage, string>> = {
+  [Stage.UNSPECIFIED]: "waiting for the runner",
+  [Stage.LOOKING]: "looking at the files",
+  [Stage.COPYING]: "copying and checking what is new",
+  [Stage.SENDING]: "sending it",
+  [Stage.TAKING]: "waiting for the remote",
+};
 /** Interval at which an approval is looked at. */
 const LOOK_MS = 2_000;
 
@@ -98,7 +107,7 @@ export async function openPullRequestOfRun(
   });
 }
 
-/** Repeats a push that waits for an approval once that is given. */
+/** Repeats a push that goes on until it has ended, and one that waits for an approval once that is given. */
 async function decided(
   access: ServerAccess,
   { wait, tell }: PushProgress,
@@ -106,11 +115,20 @@ async function decided(
 ): Promise<PushResult> {
   for (;;) {
     const result = await push();
-    const { state, approvalId } = result.push;
+    const { state, approvalId, progress } = result.push;
+    if (state === State.GOING_ON) {
+      tell(progressText(progress));
+      continue;
+    }
     if (!wait || state !== State.WAITING_FOR_APPROVAL) return result;
     tell(`waiting for the approval ${approvalId}`);
     while ((await getApproval(access, approvalId)).state === ApprovalState.PENDING) await pause(LOOK_MS);
   }
+}
+
+function progressText(progress: Progress | undefined): string {
+  const { stage = Stage.UNSPECIFIED, percent = 0 } = progress ?? {};
+  return `${STAGES[stage] ?? "pushing"}${percent > 0 ? ` (${percent} %)` : ""}`;
 }
 
 /** Returns whether a push is done; otherwise people have to approve it first. */

@@ -14,6 +14,17 @@ export const MAX_QUESTIONS_OF_CALLER = 8;
 /** The most questions that a runner has open: as many of each of several callers. */
 export const MAX_QUESTIONS_OF_RUNNER = 8 * MAX_QUESTIONS_OF_CALLER;
 
+/** Time without progress after which a question that may last is over: nothing of a push is silent for longer. */
+export const SILENT_MS = 140_000;
+
+/** The longest that a question may last, whatever progress there is: as long as one command of git. */
+export const LASTING_MS = 3_600_000;
+
+/** Returns the end of a question whose runner tells of progress. @param lastEnd the end that no progress puts off */
+export function endAfterProgress(now: number, lastEnd: number): number {
+  return Math.min(now + SILENT_MS, lastEnd);
+}
+
 /** The stream by which a runner gets questions. */
 export interface RunnerQuestions {
   /** Id of the stream that opened last; null before the first. */

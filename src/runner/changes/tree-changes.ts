@@ -12,7 +12,14 @@ import type { Secrets } from "../../domain/secrets.ts";
 import { git } from "../git/git-run.ts";
 import { diffWithIndex, type RawFileDiff } from "./tree-diff.ts";
 import type { TreeRepository } from "./tree-repository.ts";
-import { EMPTY_TREE, fileOf, LARGE_BYTES, type LargeFile, type StagedTree } from "./tree-stage.ts";
+import {
+  EMPTY_TREE,
+  fileOf,
+  hasContentOf,
+  LARGE_BYTES,
+  type LargeFile,
+  type StagedTree,
+} from "./tree-stage.ts";
 
 /** Maximum of the contract for a patch, in characters (EnvironmentFileDiff.patch). */
 const MAX_PATCH_CHARACTERS = 524_288;
@@ -43,7 +50,8 @@ export async function compareTree(
   { prefix, secrets }: { readonly prefix: string; readonly secrets: Pick<Secrets, "mask"> },
 ): Promise<EnvironmentFileDiff[]> {
   const raw = before.tree === now.tree ? [] : await diffWithIndex(repository, before.tree, READ_BYTES);
-  const oldSizes = await sizesOf(repository, raw);
+  const oldSizes = await sizesOf(repository, raw, now);
+  const restored = await findRestored(repository, raw, now, oldSizes);
   const textOf = (latin1: string) => secrets.mask(Buffer.from(latin1, "latin1")).toString("utf8");
   const pathOf = (path: string) => cut(textOf(`${prefix}${path}`), MAX_PATH_CHARACTERS);
   const files: EnvironmentFileDiff[] = [];
@@ -75,7 +83,7 @@ export async function compareTree(
   );
   for (const path of new Set([...Object.keys(before.large), ...Object.keys(now.large)])) {
     const [was, is] = [before.large[path], now.large[path]];
-    if (was?.stamp === is?.stamp) continue;
+    if (was?.stamp === is?.stamp || restored.has(path)) continue;
     const oldMode = was ? "100644" : (tracked.get(path) ?? "");
     // Small by now: it is among the others.
     if (!is && (await exists(repository, path))) continue;
@@ -134,12 +142,31 @@ function kindOf({ status }: RawFileDiff): Kind {
   }
 }
 
-/** Returns the sizes of the former contents of files without lines, by their hashes. */
+/** Returns the large files, by their paths in latin1, that have their former contents again. */
+async function findRestored(
+  { folder }: TreeRepository,
+  raw: readonly RawFileDiff[],
+  { large }: StagedTree,
+  oldSizes: ReadonlyMap<string, number>,
+): Promise<ReadonlySet<string>> {
+  const restored = new Set<string>();
+  for (const { path, oldHash } of raw) {
+    const is = large[path];
+    if (is && oldSizes.get(oldHash) === is.sizeBytes && (await hasContentOf(folder, path, is, oldHash)))
+      restored.add(path);
+  }
+  return restored;
+}
+
+/** Returns the sizes of the former contents of files that are large now or have no lines, by their hashes. */
 async function sizesOf(
   { tools, call }: TreeRepository,
   raw: readonly RawFileDiff[],
+  { large }: StagedTree,
 ): Promise<ReadonlyMap<string, number>> {
-  const hashes = raw.filter(({ lines, oldMode }) => !lines && oldMode !== "").map(({ oldHash }) => oldHash);
+  const hashes = raw
+    .filter(({ lines, path, oldMode }) => (!lines || large[path]) && oldMode !== "")
+    .map(({ oldHash }) => oldHash);
   if (hashes.length === 0) return new Map();
   const input = hashes.map((hash) => `${hash}\n`).join("");
   const output = await git(tools, ["cat-file", "--batch-check=%(objectname) %(objectsize)"], {

@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { access, lstat, readFile, writeFile } from "node:fs/promises";
+import { access, lstat, open, readFile, writeFile } from "node:fs/promises";
 import { git, gitBytes } from "../git/git-run.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 
@@ -107,6 +108,29 @@ async function statusOf({ tools, call }: TreeRepository): Promise<TreeStatus> {
 /** Returns the file of a path in latin1, whatever bytes it has. */
 export function fileOf(folder: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(path, "latin1")]);
+}
+
+/** Larger files are not read to find out whether they are as they were. */
+const MAX_HASHED_BYTES = 256 * 1_024 * 1_024;
+const AS_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Returns whether a large file has the content of an object of git; false also for one that cannot be read. */
+export async function hasContentOf(
+  folder: string,
+  path: string,
+  { sizeBytes }: LargeFile,
+  hash: string,
+): Promise<boolean> {
+  if (sizeBytes > MAX_HASHED_BYTES) return false;
+  const found = createHash(hash.length === 40 ? "sha1" : "sha256").update(`blob ${sizeBytes}\0`);
+  try {
+    const file = await open(fileOf(folder, path), AS_FILE);
+    // What is written meanwhile is seen by the next look.
+    for await (const bytes of file.createReadStream({ end: sizeBytes })) found.update(bytes);
+    return found.digest("hex") === hash;
+  } catch {
+    return false;
+  }
 }
 
 async function isComparable(folder: string, path: string, stat: Stats): Promise<boolean> {

@@ -126,6 +126,6 @@ function fetchFrom(
   address: string,
   refspecs: readonly string[],
 ): Promise<string> {
-  const options = ["--quiet", "--no-tags", "--no-write-fetch-head", `--depth=${depth}`];
+  const options = ["--progress", "--no-tags", "--no-write-fetch-head", `--depth=${depth}`];
   return git(tools, ["fetch", ...options, "--", address, ...refspecs], remote);
 }

@@ -8,8 +8,11 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 /** A repository without a tree, whose settings, refs and objects are the runner's own. */
 export interface ScratchRepository {
   readonly call: GitCall & { readonly repository: GitRepository };
-  /** Copies a commit of the tree, with what it has beyond the commit that was checked out. */
-  copy(commit: string): Promise<void>;
+  /**
+   * Copies a commit of the tree, with what it has beyond the commit that was checked out.
+   * @param onProgress receives git's lines of progress
+   */
+  copy(commit: string, onProgress?: (line: string) => void): Promise<void>;
 }
 
 /** The branches of a scratch repository. */
@@ -29,7 +32,7 @@ const HARMLESS_FAULTS = [
   "zeroPaddedFilemode",
 ];
 
-const FETCH = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
+const FETCH = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
 
 /**
  * Uses a new repository to push from, which is removed afterwards. What it takes from the tree is copied by a git that
@@ -59,23 +62,28 @@ export async function withScratchRepository<T>(
     await mkdir(join(source.repository.gitFolder, "objects/info"), { recursive: true });
     await writeFile(join(source.repository.gitFolder, "objects/info/alternates"), `${folders.join("\n")}\n`);
     await copyIfThere(join(repository.gitFolder, "shallow"), join(source.repository.gitFolder, "shallow"));
-    const fetch = async (settings: readonly string[], ...args: string[]) => {
+    const fetch = async (
+      settings: readonly string[],
+      args: readonly string[],
+      onProgress?: (line: string) => void,
+    ) => {
       const line = [...settings.flatMap((setting) => ["-c", setting]), ...FETCH, ...args];
-      const call = { ...own, environment: { GIT_ALLOW_PROTOCOL: "file" } };
+      const call = { ...own, environment: { GIT_ALLOW_PROTOCOL: "file" }, onProgress };
       const result = await tryGit(tools, line, call);
       if (result.exit !== 0) throw unsound(gitFailureOf(["fetch"], result, call));
     };
     const address = source.repository.gitFolder;
     if (base !== undefined && (await hasRef(tools, source, BASE, base))) {
       // The remote has it; what is behind it need not be copied.
-      await fetch([], "--depth=1", "--", address, `+${BASE}:${BASE}`);
+      await fetch([], ["--depth=1", "--", address, `+${BASE}:${BASE}`]);
     }
     return await use({
       call: own,
-      async copy(commit) {
+      async copy(commit, onProgress) {
         await git(tools, ["update-ref", OWN, commit], source);
         const faults = HARMLESS_FAULTS.map((fault) => `fetch.fsck.${fault}=ignore`);
-        await fetch(["fetch.fsckObjects=true", ...faults], "--", address, `+${OWN}:${OWN}`);
+        const args = ["--", address, `+${OWN}:${OWN}`];
+        await fetch(["fetch.fsckObjects=true", ...faults], args, onProgress);
       },
     });
   } finally {

@@ -27,7 +27,12 @@ export interface TreePush {
   /** The content that was decided on, once it is carried out; absent for a look at what would be pushed. */
   readonly decided?: DecidedPush | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Receives each stage as it begins, and then git's lines of progress in it. */
+  readonly onProgress?: ((stage: PushStage, line: string) => void) | undefined;
 }
+
+/** `taking`: the remote has all of it, and takes it in. */
+export type PushStage = "looking" | "copying" | "sending" | "taking";
 
 /** The content that a push was allowed for. */
 export interface DecidedPush {
@@ -71,29 +76,40 @@ export async function pushFromTree(
   checkout: Checkout,
   push: TreePush,
 ): Promise<PushReport> {
-  const { signal } = push;
+  const { signal, onProgress } = push;
   requireBranchName(push.branch);
   const access = await resolveRemoteAccess(tools, checkout.remoteUri, push.credentialFor);
   if (access.remote.scheme === "ssh") {
     throw new WorkFailure(
       "credential_not_own",
-      "the remote is reached by ssh, with the key of the runner: only remotes by https take the caller's own credential",
+      "the remote is reached by ssh, with the key of the runner, which nobody pushes with: make the environment from the repository's https address, which takes your own credential",
     );
   }
   const folder = folderOf(workspace, checkout);
+  onProgress?.("looking", "");
   return withSnapshot(tools, folder, async (snapshot) => {
     const tree: TreeCall = { repository: { ...snapshot.repository, tree: folder }, signal };
     const state = await readTreeState(tools, tree);
     return withScratchRepository(tools, snapshot, { base: checkout.commit, signal }, async (scratch) => {
-      const remote = { ...scratch.call, access };
+      const remote = { ...scratch.call, access, onProgress: linesOf(push, "looking") };
       const branch = await readRemoteBranch(tools, remote, push.branch, checkout);
       const commit = await commitOf(tools, { tree, remote }, state, branch, push);
       // What the branch has is there already, or need not be.
-      if (commit !== branch.tip) await scratch.copy(commit);
+      if (commit !== branch.tip) await scratch.copy(commit, linesOf(push, "copying"));
       requireSameFolder(workspace, checkout, folder);
       return pushCommit(tools, { scratch, remote, branch, base: checkout.commit }, commit, push);
     });
   });
+}
+
+/** Begins a stage. @returns what receives git's lines in it; undefined where nobody does */
+function linesOf(
+  { onProgress }: TreePush,
+  stage: "looking" | "copying" | "sending",
+): ((line: string) => void) | undefined {
+  if (!onProgress) return undefined;
+  onProgress(stage, "");
+  return (line) => onProgress(stage === "sending" && line.startsWith("remote:") ? "taking" : stage, line);
 }
 
 /** Returns the folder of a repository, which no link leads elsewhere. @throws WorkFailure repository_replaced */
@@ -161,8 +177,9 @@ async function pushCommit(
     readonly base: string | undefined;
   },
   commit: string,
-  { branch, decided }: TreePush,
+  push: TreePush,
 ): Promise<PushReport> {
+  const { branch, decided } = push;
   const common = { remote: address, commit, tip, defaultBranch, baseBranch };
   if (tip === commit) return { ...common, isForced: false, ...(decided && { outcome: "unchanged" }) };
   if (commit === base) throw new WorkFailure("nothing_to_push", "nothing has changed in the repository");
@@ -184,8 +201,9 @@ async function pushCommit(
   const ref = `refs/heads/${branch}`;
   // An empty expectation means that the branch does not exist. One that only grows needs none: git looks itself.
   const lease = tip === "" || isForced ? [`--force-with-lease=${ref}:${tip}`] : [];
-  const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
-  const result = await tryGit(tools, args, remote);
+  const options = ["--porcelain", "--progress", "--no-verify", ...lease];
+  const args = ["push", ...options, "--", address, `${commit}:${ref}`];
+  const result = await tryGit(tools, args, { ...remote, onProgress: linesOf(push, "sending") });
   if (result.exit !== 0) throw pushFailure(args, result, remote);
   return { ...common, isForced, outcome: tip === "" ? "created" : isForced ? "replaced" : "advanced" };
 }

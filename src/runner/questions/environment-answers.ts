@@ -53,10 +53,10 @@ export interface AnswerTools extends RunnerTools {
 
 /** Returns the function that answers questions about the environments of a runner. */
 export function environmentAnswers(tools: AnswerTools): AnswerQuestion {
-  return async ({ id, environmentId, question }, signal) => {
+  return async ({ id, environmentId, question }, signal, tell) => {
     const watched = await findWorkspace(tools, environmentId);
     if (question.case !== "pushBranch") return respondAbout(tools, watched, question);
-    const value = await respondToPush(tools, watched, { id, push: question.value, signal });
+    const value = await respondToPush(tools, watched, { id, push: question.value, signal, tell });
     return { case: "branchPushed", value };
   };
 }

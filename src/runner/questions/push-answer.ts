@@ -4,7 +4,10 @@ import type {
   AnswerRequestRequest_BranchPushedSchema as BranchPushedSchema,
   EnvironmentQuestion_PushBranch as PushBranch,
 } from "#gen/runner/v1/environment_question_pb.js";
-import { EnvironmentPush_Outcome as Outcome } from "#gen/service/v1/environment_push_pb.js";
+import {
+  EnvironmentPush_Outcome as Outcome,
+  EnvironmentPush_Stage as Stage,
+} from "#gen/service/v1/environment_push_pb.js";
 import { Secrets } from "../../domain/secrets.ts";
 import type { WatchedWorkspace } from "../changes/environment-report.ts";
 import type { CredentialFor } from "../git/git-access.ts";
@@ -14,6 +17,7 @@ import { failureReportOf } from "../protocol/failure-report.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { pushFromTree } from "../push/tree-push.ts";
 import type { AnswerTools } from "./environment-answers.ts";
+import type { TellProgress } from "./question-loop.ts";
 
 const OUTCOMES = {
   created: Outcome.CREATED,
@@ -22,19 +26,27 @@ const OUTCOMES = {
   unchanged: Outcome.UNCHANGED,
 } as const;
 
+const STAGES = {
+  looking: Stage.LOOKING,
+  copying: Stage.COPYING,
+  sending: Stage.SENDING,
+  taking: Stage.TAKING,
+} as const;
+
 /** A question about a push. */
 interface AskedPush {
   /** Id of the question, under which the server hands out the credential. */
   readonly id: string;
   readonly push: PushBranch;
   readonly signal: AbortSignal;
+  readonly tell: TellProgress;
 }
 
 /** Looks at what would be pushed, or pushes it; what keeps that from being done is the answer. */
 export async function respondToPush(
   { git, client }: Pick<AnswerTools, "git" | "client">,
   { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,
-  { id, push, signal }: AskedPush,
+  { id, push, signal, tell }: AskedPush,
 ): Promise<MessageInitShape<typeof BranchPushedSchema>> {
   const secrets = new Secrets();
   try {
@@ -49,6 +61,10 @@ export async function respondToPush(
       credentialFor,
       decided,
       signal,
+      onProgress(stage, line) {
+        const percent = Math.min(100, Number(/ (\d{1,3})% \(/.exec(line)?.[1] ?? 0));
+        tell({ stage: STAGES[stage], percent }, `${stage} ${line}`);
+      },
     });
     const { outcome, ...known } = report;
     return { ...known, folder: checkout.location, ...(outcome && { outcome: OUTCOMES[outcome] }) };

@@ -1,10 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type AnswerRequestRequestSchema,
   type EnvironmentQuestion,
   WatchRequestsRequestSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
+import type { EnvironmentPush_ProgressSchema as ProgressSchema } from "#gen/service/v1/environment_push_pb.js";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
@@ -14,8 +16,15 @@ import { failureReportOf } from "../protocol/failure-report.ts";
 /** The content of an answer: a failure, or what belongs to the question. */
 export type Answer = NonNullable<MessageInitShape<typeof AnswerRequestRequestSchema>["answer"]>;
 
+/** Receives how far an answer is, with words that change as long as there is progress. */
+export type TellProgress = (progress: MessageInitShape<typeof ProgressSchema>, words: string) => void;
+
 /** Answers a question; never for one whose signal is aborted, when nobody waits any more. @throws WorkFailure */
-export type AnswerQuestion = (question: EnvironmentQuestion, signal: AbortSignal) => Promise<Answer>;
+export type AnswerQuestion = (
+  question: EnvironmentQuestion,
+  signal: AbortSignal,
+  tell: TellProgress,
+) => Promise<Answer>;
 
 export interface QuestionLoopOptions {
   readonly client: Pick<WorkClient, "watchRequests" | "answerRequest">;
@@ -31,6 +40,8 @@ export interface QuestionLoopOptions {
 const SILENCE_MS = 45_000;
 /** A server that ends each stream at once is not asked again at once. */
 const MIN_STREAM_MS = 1_000;
+/** Interval at which progress is told, if there is any. */
+const PROGRESS_MS = 2_000;
 /** Interval between attempts at a server of an earlier release, which may be replaced by one of this. */
 const UNKNOWN_RETRY_MS = 60_000;
 
@@ -92,29 +103,85 @@ async function readStream(
 }
 
 /** Answers one question; never rejects. */
-async function respondTo(
-  { client, instanceId, answer, log, signal: ending }: QuestionLoopOptions,
-  question: EnvironmentQuestion,
-): Promise<void> {
+async function respondTo(options: QuestionLoopOptions, question: EnvironmentQuestion): Promise<void> {
+  const { client, instanceId, answer, log, signal: ending } = options;
   const { id, environmentId, expiresAt } = question;
   const leftMs = expiresAt ? timestampMs(expiresAt) - Date.now() : CALL_MS;
+  const over = new AbortController();
+  const end = () => over.abort(new Error("nobody waits any more"));
   // Clocks of machines differ: one that is ahead answers all the same.
-  const signal = AbortSignal.any([ending, AbortSignal.timeout(Math.max(CALL_MS, leftMs))]);
-  const given = await answer(question, signal).catch((error: Error): Answer => {
-    if (signal.aborted) return { case: undefined };
-    return { case: "failure", value: failureReportOf(error, new Secrets()) };
-  });
-  if (given.case === undefined) return;
-  for (let failures = 1; ; failures++) {
-    try {
-      const request = { questionId: id, instanceId, answer: given };
-      await client.answerRequest(request, { timeoutMs: CALL_MS, signal });
-      return;
-    } catch (error) {
-      // Nobody waits for it any more, or the token is not valid: the work finds out.
-      if (signal.aborted || classifyFailure(error) !== "transient") return;
-      log.warn({ environment: environmentId, problem: (error as Error).message }, "an answer was not taken");
+  const timer = setTimeout(end, Math.max(CALL_MS, leftMs));
+  const signal = AbortSignal.any([ending, over.signal]);
+  const { tell, stop } = createTeller(options, question, { signal, putOff: () => timer.refresh(), end });
+  try {
+    const given = await answer(question, signal, tell).catch((error: Error): Answer => {
+      if (signal.aborted) return { case: undefined };
+      return { case: "failure", value: failureReportOf(error, new Secrets()) };
+    });
+    stop();
+    if (given.case === undefined) return;
+    for (let failures = 1; ; failures++) {
+      try {
+        const request = { questionId: id, instanceId, answer: given };
+        await client.answerRequest(request, { timeoutMs: CALL_MS, signal });
+        return;
+      } catch (error) {
+        // Nobody waits for it any more, or the token is not valid: the work finds out.
+        if (signal.aborted || classifyFailure(error) !== "transient") return;
+        log.warn(
+          { environment: environmentId, problem: (error as Error).message },
+          "an answer was not taken",
+        );
+      }
+      await pause(backOffMs(failures), signal);
     }
-    await pause(backOffMs(failures), signal);
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+/** The life of an answer that is being made. */
+interface Answering {
+  readonly signal: AbortSignal;
+  /** Puts off its end. */
+  readonly putOff: () => void;
+  /** Ends it. */
+  readonly end: () => void;
+}
+
+/** Returns what tells the server of progress: the newest, now and then, and nothing of a quick answer. */
+function createTeller(
+  { client, instanceId }: Pick<QuestionLoopOptions, "client" | "instanceId">,
+  { id: questionId }: EnvironmentQuestion,
+  { signal, putOff, end }: Answering,
+): { readonly tell: TellProgress; readonly stop: () => void } {
+  let told = "";
+  let next: { readonly value: Parameters<TellProgress>[0]; readonly words: string } | undefined;
+  let isStopped = false;
+  let timer: NodeJS.Timeout;
+  const send = async () => {
+    const given = next;
+    if (given && given.words !== told && !signal.aborted) {
+      told = given.words;
+      const answer = { case: "progress", value: given.value } as const;
+      await client
+        .answerRequest({ questionId, instanceId, answer }, { timeoutMs: CALL_MS, signal })
+        .then(putOff, (error) => {
+          // Where the server cannot be reached, the next one may.
+          if (ConnectError.from(error).code === Code.NotFound) end();
+          else told = "";
+        });
+    }
+    if (!isStopped) timer = setTimeout(send, PROGRESS_MS);
+  };
+  timer = setTimeout(send, PROGRESS_MS);
+  return {
+    tell(value, words) {
+      next = { value, words };
+    },
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   type AnswerRequestRequest,
@@ -8,9 +8,11 @@ import {
   EnvironmentQuestionSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
 import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
+import type { EnvironmentPush_Progress } from "#gen/service/v1/environment_push_pb.js";
 import { notFound, shuttingDown, unauthenticated } from "../../domain/error.ts";
 import { requireCurrentInstance } from "../../domain/runner/runner-heartbeat.ts";
 import {
+  endAfterProgress,
   environmentUnreachable,
   listensToQuestions,
   questionFailed,
@@ -18,10 +20,12 @@ import {
 } from "../../domain/runner/runner-questions.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
+  type AskedQuestion,
   findAskers,
   findQuestion,
   insertQuestion,
   recordAnswer,
+  recordProgress,
   removeQuestion,
 } from "../../store/environment/environment-question.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
@@ -60,8 +64,8 @@ export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: Han
 
 type Answer = AnswerRequestRequest["answer"];
 /** The answers that are no failures. */
-export type AnswerCase = Exclude<Answer["case"], undefined | "failure">;
-type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
+export type AnswerCase = Exclude<Answer["case"], undefined | "failure" | "progress">;
+export type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
 /** A question about an environment, and the answer that belongs to it. */
 export interface Asked<Case extends AnswerCase> {
@@ -86,8 +90,7 @@ export async function askRunner<Case extends AnswerCase>(
   const { scope, signal } = asker;
   const endsAt = now() + Math.min(waitMs, asker.timeoutMs ?? waitMs);
   const id = await asker.write(async (tx) => {
-    const runnerId = await findListeningRunner(tx, scope, environmentId);
-    requireRoomForQuestion(await findAskers(tx.db, scope, runnerId, tx.now), asker.id);
+    const runnerId = await findRunnerToAsk(tx, asker, environmentId);
     const id = tx.newId();
     const expiresAt = timestampFromMs(endsAt);
     const body = create(EnvironmentQuestionSchema, { id, environmentId, expiresAt, question });
@@ -115,6 +118,17 @@ export async function askRunner<Case extends AnswerCase>(
   }
 }
 
+/** Returns the runner that an environment is on, if that has room for one more question. @throws DomainError TOO_MANY_QUESTIONS, and ENVIRONMENT_UNREACHABLE unless it listens */
+export async function findRunnerToAsk(
+  tx: WriteTransaction,
+  { scope, id }: Asker,
+  environmentId: string,
+): Promise<string> {
+  const runnerId = await findListeningRunner(tx, scope, environmentId);
+  requireRoomForQuestion(await findAskers(tx.db, scope, runnerId, tx.now), id);
+  return runnerId;
+}
+
 /** Returns the runner that an environment is on. @throws DomainError ENVIRONMENT_UNREACHABLE unless it listens */
 async function findListeningRunner(
   tx: WriteTransaction,
@@ -134,7 +148,8 @@ function isThere({ spec, status }: Environment): boolean {
   return !phases.some((phase) => phase === Phase.DELETING || phase === Phase.DELETED);
 }
 
-function expectAnswer<Case extends AnswerCase>(
+/** Returns the content of an answer that belongs to the question. @throws DomainError for a failure, as the runner names it */
+export function expectAnswer<Case extends AnswerCase>(
   { answer }: AnswerRequestRequest,
   expected: Case,
 ): AnswerOf<Case> {
@@ -144,7 +159,7 @@ function expectAnswer<Case extends AnswerCase>(
 }
 
 /**
- * Takes the answer of a runner. The first one counts.
+ * Takes the answer of a runner, of which the first one counts, or what it says about its progress.
  * @throws DomainError NOT_FOUND when nobody waits for it any more; IN_USE for an instance that was replaced
  */
 export function answerRequest(
@@ -158,7 +173,21 @@ export function answerRequest(
     requireCurrentInstance(runner, req.instanceId);
     const asked = await findQuestion(tx.db, caller, req.questionId);
     if (asked?.runnerId !== caller.subject.id || asked.endsAt <= tx.now) throw notFound("question");
-    if (!asked.answer) await recordAnswer(tx, caller, req);
+    if (req.answer.case === "progress") await putOff(tx, caller, asked, req.answer.value);
+    else if (!asked.answer) await recordAnswer(tx, caller, req);
     return create(AnswerRequestResponseSchema);
   });
+}
+
+/** Puts off the end of a question that may last. */
+async function putOff(
+  tx: WriteTransaction,
+  scope: Scope,
+  { question, answer }: AskedQuestion,
+  progress: EnvironmentPush_Progress,
+): Promise<void> {
+  if (answer || !question.endsAt) return;
+  const end = endAfterProgress(tx.now, timestampMs(question.endsAt));
+  const expiresAt = timestampFromMs(end);
+  await recordProgress(tx, scope, { ...question, expiresAt, progress }, end);
 }

@@ -103,21 +103,48 @@ export async function findUnansweredQuestions(
   return rows.map(({ body }) => fromBody(EnvironmentQuestionSchema, body));
 }
 
-type ById = { readonly id: string; readonly organizationId: string };
+type OfAsker = Omit<OfRunner, "now"> & { readonly environmentId: string; readonly askerId: string };
 
-const selectById = prepared<ById, Pick<EnvironmentQuestionTable, "runner_id" | "ends_at" | "answer">>(
-  (db, { id, organizationId }) =>
+const selectOfAsker = prepared<OfAsker, Pick<EnvironmentQuestionTable, "body">>(
+  (db, { runnerId, organizationId, environmentId, askerId }) =>
     db
       .selectFrom("environment_question")
-      .select(["runner_id", "ends_at", "answer"])
-      .where("id", "=", id)
-      .where(unindexed("environment_question.organization_id"), "=", organizationId),
+      .select("body")
+      .where("runner_id", "=", runnerId)
+      .where(unindexed("environment_question.organization_id"), "=", organizationId)
+      .where(unindexed("environment_question.environment_id"), "=", environmentId)
+      .where(unindexed("environment_question.asker_id"), "=", askerId)
+      .orderBy("id"),
+);
+
+/** Returns the questions about an environment of somebody who asked for them, answered or not. */
+export async function findQuestionsOf(
+  db: Reader,
+  { organizationId }: Scope,
+  asker: Omit<OfAsker, "organizationId">,
+): Promise<EnvironmentQuestion[]> {
+  const rows = await selectOfAsker(db, { ...asker, organizationId });
+  return rows.map(({ body }) => fromBody(EnvironmentQuestionSchema, body));
+}
+
+type ById = { readonly id: string; readonly organizationId: string };
+
+const selectById = prepared<
+  ById,
+  Pick<EnvironmentQuestionTable, "runner_id" | "ends_at" | "body" | "answer">
+>((db, { id, organizationId }) =>
+  db
+    .selectFrom("environment_question")
+    .select(["runner_id", "ends_at", "body", "answer"])
+    .where("id", "=", id)
+    .where(unindexed("environment_question.organization_id"), "=", organizationId),
 );
 
 /** A question for its runner, and for those who wait. */
 export interface AskedQuestion {
   readonly runnerId: string;
   readonly endsAt: number;
+  readonly question: EnvironmentQuestion;
   /** Undefined until it is answered. */
   readonly answer: AnswerRequestRequest | undefined;
 }
@@ -133,9 +160,32 @@ export async function findQuestion(
     row && {
       runnerId: row.runner_id,
       endsAt: row.ends_at,
+      question: fromBody(EnvironmentQuestionSchema, row.body),
       answer: row.answer === null ? undefined : fromBinary(AnswerRequestRequestSchema, row.answer),
     }
   );
+}
+
+const setProgress = prepared<ById & { endsAt: number; body: string }, unknown>(
+  (db, { id, organizationId, endsAt, body }) =>
+    db
+      .updateTable("environment_question")
+      .set({ ends_at: endsAt, body })
+      .where("id", "=", id)
+      .where(unindexed("environment_question.organization_id"), "=", organizationId)
+      .where("answer", "is", null),
+);
+
+/** Stores the progress of a question without an answer, and its new end, and wakes who waits for it. */
+export async function recordProgress(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  question: EnvironmentQuestion,
+  endsAt: number,
+): Promise<void> {
+  const { id } = question;
+  await setProgress(tx.db, { id, organizationId, endsAt, body: toBody(EnvironmentQuestionSchema, question) });
+  tx.touch(id);
 }
 
 const setAnswer = prepared<ById & { answer: Uint8Array }, unknown>((db, { id, organizationId, answer }) =>

@@ -37,11 +37,15 @@ const stored = async () =>
     await builderOf(made.store.reader).selectFrom("agent_review_draft").select("id").orderBy("id").execute()
   ).map(({ id }) => id);
 
-async function member(email: string): Promise<Caller> {
+async function member(email: string, role: "member" | "administrator" = "member"): Promise<Caller> {
   const { organizationId } = caller;
-  const { userId, accountId } = await insertTestMember(made.store, made.keys, { organizationId, email });
+  const { userId, accountId } = await insertTestMember(made.store, made.keys, {
+    organizationId,
+    email,
+    administrator: role === "administrator",
+  });
   const tokenId = await made.issueTokenId(userId);
-  return { ...userOf({ ...caller, accountId, tokenId }, userId), role: "member" };
+  return { ...userOf({ ...caller, accountId, tokenId }, userId), role };
 }
 
 async function serviceAccount(): Promise<Caller> {
@@ -91,10 +95,9 @@ test("drafts of a member go when it is removed, also from the run of somebody wh
   expect([await stored(), await problems()]).toEqual([others, []]);
 
   // An administrator's for the run of another.
-  const second = await member("second@example.org");
-  const administrator: Caller = { ...second, role: "administrator" };
+  const administrator = await member("second@example.org", "administrator");
   await draft(administrator, await runsOn(made, caller, runner).start());
-  await organizations.removeMember({ organizationId, userId: second.subject.id });
+  await organizations.removeMember({ organizationId, userId: administrator.subject.id });
   expect([await stored(), await problems()]).toEqual([others, []]);
 });
 

@@ -1,7 +1,7 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import {
-  type AnswerRequestRequest_BranchPushed as BranchPushed,
+import type {
+  AnswerRequestRequest_BranchPushed as BranchPushed,
   EnvironmentQuestion_PushBranchSchema as PushBranchSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
 import type { ApprovalPushSchema } from "#gen/service/v1/approval_pb.js";
@@ -30,7 +30,7 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import { recordPush } from "../../../store/environment/environment-push.ts";
 import { callerOf, requireOwnership, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { askerOf, askRunner, type QuestionDependencies } from "../../environment/environment-question.ts";
+import type { QuestionDependencies } from "../../environment/environment-question.ts";
 import { type FoundOrigin, findAuthor, findPushOrigin } from "./push-origin.ts";
 import {
   findKnownPullRequest,
@@ -39,10 +39,8 @@ import {
   type PullRequestHosts,
   requireHost,
 } from "./push-pull-request.ts";
+import { askToPush, awaitBegunPush, type PushGoingOn, requireDone } from "./push-question.ts";
 import { carryOut, type KnownPush, rulePush } from "./push-ruling.ts";
-
-/** Longest time of one question about a push: a large repository has to be copied, and the remote to take it. */
-const WAIT_MS = 140_000;
 
 /** The dependencies of operations that push. */
 export type PushDependencies = QuestionDependencies &
@@ -144,7 +142,11 @@ async function pushAs(
     ...(await findAuthor(store.reader, caller)),
     credentialOf: caller.subject,
   };
-  const look = await askToPush(deps, ctx, environment.id, question);
+  const begun = await awaitBegunPush(deps, ctx, environment, question);
+  if (begun && !begun.pushed) return goingOn(environment, { branch }, begun);
+  const looked = await askToPush(deps, ctx, environment, question);
+  if (!looked.pushed) return goingOn(environment, { branch }, looked);
+  const look = looked.pushed;
   if (!isMadeFrom(environment.spec?.content?.initializer, look.remote))
     throw pushRefused("remote_unknown", "the runner names a remote that the environment was not made from");
   const proposal = wanted && { ...wanted, base: baseOf(wanted.base, look, branch) };
@@ -152,13 +154,16 @@ async function pushAs(
   if (proposal) await requireHost(deps, look.remote, ctx.signal);
   const push = pushOf(environment, look, branch);
   const isThere = look.tip === look.commit;
+  // A remote may have taken what it has not said that it has.
+  if (begun && !isThere) requireDone(begun.pushed);
+  const there = begun?.pushed.outcome || Outcome.UNCHANGED;
   if (isThere && proposal) {
     const found = await findKnownPullRequest(store.reader, caller, environment, {
       branch,
       look,
       base: proposal.base,
     });
-    if (found) return { push: { ...push, outcome: Outcome.UNCHANGED }, pullRequest: found };
+    if (found) return { push: { ...push, outcome: there }, pullRequest: found };
   }
   if (look.isForced && !req.force) {
     throw pushRefused(
@@ -176,7 +181,7 @@ async function pushAs(
   const known: KnownPush = { environment, content, defaultBranch: look.defaultBranch };
   if (isThere && !proposal) {
     // An earlier call may have been cut short after the push.
-    return { push: { ...push, outcome: Outcome.UNCHANGED }, known };
+    return { push: { ...push, outcome: there }, known };
   }
   const decision = await writePartAsCaller(store, ctx, async (tx) => {
     const decision = await rulePush(tx, caller, known);
@@ -188,17 +193,18 @@ async function pushAs(
     const waiting = { ...push, state: State.WAITING_FOR_APPROVAL, approvalId: decision.approvalId };
     return { push: waiting };
   }
-  const { outcome } = isThere
-    ? { outcome: Outcome.UNCHANGED }
-    : await askToPush(deps, ctx, environment.id, {
-        ...question,
-        decided: {
-          commit: look.commit,
-          tip: look.tip,
-          mayBeDefault: decision.mayBeDefault,
-          mayForce: look.isForced,
-        },
-      });
+  let outcome: Outcome = there;
+  if (!isThere) {
+    const decided = {
+      commit: look.commit,
+      tip: look.tip,
+      mayBeDefault: decision.mayBeDefault,
+      mayForce: look.isForced,
+    };
+    const done = await askToPush(deps, ctx, environment, { ...question, decided });
+    if (!done.pushed) return goingOn(environment, push, done);
+    outcome = done.pushed.outcome;
+  }
   const pullRequest = proposal
     ? await openAtHost(deps, ctx, environment, origin, {
         ...proposal,
@@ -218,6 +224,15 @@ function pushOf(
   return { environmentId: id, folder, remote, branch, commit, state: State.DONE };
 }
 
+/** Returns a push that the runner is still at. @param push what is known of it */
+function goingOn(
+  { id: environmentId }: Environment,
+  push: MessageInitShape<typeof EnvironmentPushSchema>,
+  { progress }: PushGoingOn,
+): Pushed {
+  return { push: { environmentId, ...push, state: State.GOING_ON, ...(progress && { progress }) } };
+}
+
 /** Returns the branch that a pull request is meant for. @throws DomainError PUSH_REFUSED */
 function baseOf(asked: string, { baseBranch, defaultBranch }: BranchPushed, branch: string): string {
   const found = baseBranch === branch ? defaultBranch : baseBranch;
@@ -229,26 +244,4 @@ function baseOf(asked: string, { baseBranch, defaultBranch }: BranchPushed, bran
     );
   if (base !== branch) return base;
   throw pushRefused("branch_is_base", "the branch is the one that the changes are meant for: name another");
-}
-
-/**
- * Asks the runner of an environment to look at a push, or to carry it out.
- *
- * @throws DomainError PUSH_REFUSED, and what asking a runner throws
- */
-async function askToPush(
-  deps: PushDependencies,
-  ctx: HandlerContext,
-  environmentId: string,
-  push: MessageInitShape<typeof PushBranchSchema>,
-): Promise<BranchPushed> {
-  const pushed = await askRunner(deps, askerOf(deps, ctx), {
-    environmentId,
-    question: { case: "pushBranch", value: create(PushBranchSchema, push) },
-    answer: "branchPushed",
-    waitMs: WAIT_MS,
-  });
-  const { failure } = pushed;
-  if (failure) throw pushRefused(failure.reason, failure.message);
-  return pushed;
 }
