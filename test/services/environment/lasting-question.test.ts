@@ -1,6 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import {
+  type AnswerRequestRequestSchema as AnswerSchema,
   EnvironmentQuestion_PushBranchSchema as PushBranchSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
 import { EnvironmentWorkService as Contract } from "#gen/runner/v1/environment_work_service_pb.js";
@@ -9,13 +10,18 @@ import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/envir
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { LASTING_MS, SILENT_MS, STREAM_LIVES_MS } from "../../../src/domain/runner/runner-questions.ts";
-import { removeAbandonedQuestions } from "../../../src/jobs/question-expiry.ts";
 import { runsInEnvironment as runs } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { askerOf } from "../../../src/services/environment/environment-question.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
 import { askLasting } from "../../../src/services/environment/lasting-question.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { contextOf, MINUTE_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
+import {
+  contextOf,
+  MINUTE_MS,
+  openTestStore,
+  operationsOf,
+  type TestStore,
+} from "../../harness/test-store.ts";
 import { until } from "../../harness/until.ts";
 import { type RegisteredRunner, registeredRunner, workDependencies } from "../runner/work-service.ts";
 import { servicesOf } from "../services.ts";
@@ -38,58 +44,127 @@ beforeEach(async () => {
 });
 afterEach(() => made.close());
 
-/** Asks once; the runner counts as listening. */
-function ask(branch = "b", isLeft = true) {
+/** Has the runner count as listening now. */
+const listen = () =>
+  made.store.write({ id: "test", principal: 0 }, "test", async ({ db }) => {
+    await builderOf(db)
+      .updateTable("runner")
+      .set({ requests_until: made.clock.now + STREAM_LIVES_MS, seen_at: made.clock.now })
+      .where("id", "=", runner.runnerId)
+      .execute();
+  });
+/** Asks, or goes on waiting, for as long as the test's clock does not move. */
+function ask({ branch = "b", isLeft = true } = {}) {
   const leaving = new AbortController();
   const ctx = contextOf(EnvironmentContract.method.pushEnvironmentBranch, caller, leaving.signal);
   const deps = workDependencies(made);
   const value = create(PushBranchSchema, { branch });
-  const outcome = listening()
-    .then(() =>
-      askLasting(deps, askerOf(deps, ctx), runner.runnerId, {
-        environmentId,
-        question: { case: "pushBranch", value },
-        answer: "branchPushed",
-        isSame: (asked) => asked.case === "pushBranch" && asked.value.branch === branch,
-        isLeft,
-      }),
-    )
-    .catch((error) => error);
+  const outcome = askLasting(deps, { ...askerOf(deps, ctx), timeoutMs: MINUTE_MS }, runner.runnerId, {
+    environmentId,
+    question: { case: "pushBranch", value },
+    answer: "branchPushed",
+    isSame: (asked) => asked.case === "pushBranch" && asked.value.branch === branch,
+    isLeft,
+  }).catch((error) => error);
   return { outcome, leave: () => leaving.abort(new Error("left")) };
 }
-async function listening(): Promise<void> {
-  const [until, seen] = [made.clock.now + STREAM_LIVES_MS, made.clock.now];
-  await made.store.write({ kind: "system" } as never, "test", ({ db }) =>
-    builderOf(db)
-      .updateTable("runner")
-      .set({ requests_until: until, seen_at: seen } as never)
-      .where("id", "=", runner.runnerId)
-      .execute(),
-  );
-}
-const answerWith = (questionId: string, answer: object, instanceId = INSTANCE) =>
-  operationsOf(
-    Contract,
-    new EnvironmentWorkService({ ...workDependencies(made), runs }),
-    runner.caller,
-  ).answerRequest({ questionId, instanceId, answer } as never);
-const tell = (questionId: string, percent: number, instanceId?: string) =>
-  answerWith(
-    questionId,
-    { case: "progress", value: { stage: Stage.SENDING, percent } },
-    instanceId,
-  );
+type AnswerOf = NonNullable<MessageInitShape<typeof AnswerSchema>["answer"]>;
+const answer = (questionId: string, given: AnswerOf, by = runner.caller) => {
+  const service = new EnvironmentWorkService({ ...workDependencies(made), runs });
+  const req = { questionId, instanceId: by === runner.caller ? INSTANCE : "", answer: given };
+  return operationsOf(Contract, service, by).answerRequest(req);
+};
+const tell = (questionId: string, percent: number, by = runner.caller) =>
+  answer(questionId, { case: "progress", value: { stage: Stage.SENDING, percent } }, by);
 const rows = () =>
-  builderOf(made.store.reader).selectFrom("environment_question").select(["id", "ends_at"]).execute();
-const untilAsked = async () => (await until(rows, (found) => found.length === 1))[0]?.id ?? "";
-const endsAt = async () => Number((await rows())[0]?.ends_at);
+  builderOf(made.store.reader)
+    .selectFrom("environment_question")
+    .select(["id", "ends_at"])
+    .orderBy("id")
+    .execute();
+const asked = async (count = 1) => (await until(rows, (found) => found.length === count)).map(({ id }) => id);
+const ends = async () => (await rows()).map(({ ends_at }) => Number(ends_at));
+/** Has those who wait look again, once so much time has passed. */
+async function pass(ms: number, id = ""): Promise<void> {
+  made.clock.now += ms;
+  await made.store.write({ id: "test", principal: 0 }, "test", async (tx) => tx.touch(id));
+}
 
-void MINUTE_MS;
-void removeAbandonedQuestions;
-void ErrorReason;
-void LASTING_MS;
-void SILENT_MS;
-void tell;
-void endsAt;
-void untilAsked;
-test("x", () => expect(ask).toBeDefined());
+test("a question that lasts is left for the next call, which is told the progress and then the answer", async () => {
+  await listen();
+  const first = ask();
+  const [id = ""] = await asked();
+  await pass(MINUTE_MS, id);
+  expect(await first.outcome).toEqual({ isDone: false, progress: undefined });
+  await tell(id, 40);
+  // The runner need not listen for that.
+  const second = ask();
+  await pass(MINUTE_MS, id);
+  expect(await second.outcome).toMatchObject({
+    isDone: false,
+    progress: { stage: Stage.SENDING, percent: 40 },
+  });
+  await answer(id, { case: "branchPushed", value: { commit: "c" } });
+  expect(await ask().outcome).toMatchObject({ isDone: true, answer: { commit: "c" } });
+  expect(await rows()).toEqual([]);
+});
+
+test("progress puts its end off, for an hour at most; without any it is over", async () => {
+  await listen();
+  const begun = made.clock.now;
+  const first = ask();
+  const [id = ""] = await asked();
+  expect(await ends()).toEqual([begun + SILENT_MS]);
+  for (let told = 1; made.clock.now + SILENT_MS < begun + LASTING_MS; told++) {
+    made.clock.now += SILENT_MS - 1;
+    await tell(id, told);
+    expect(await ends()).toEqual([Math.min(made.clock.now + SILENT_MS, begun + LASTING_MS)]);
+  }
+  expect(await first.outcome).toMatchObject({ isDone: false });
+  made.clock.now = begun + LASTING_MS;
+  await expect(tell(id, 100)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
+  await listen();
+  const silent = ask();
+  const [, next = ""] = await asked(2);
+  await pass(SILENT_MS, next);
+  expect(await silent.outcome).toMatchObject({ metadata: { cause: "no_answer" } });
+});
+
+test("calls that wait for the same share its answer, or ask anew where another was answered first", async () => {
+  await listen();
+  const all = [ask(), ask({ branch: "c" })];
+  const ids = await asked(2);
+  all.push(ask());
+  let isOver = false;
+  const answered = Promise.all(all.map(({ outcome }) => outcome)).finally(() => {
+    isOver = true;
+  });
+  for (const id of ids) await answer(id, { case: "branchPushed", value: { commit: id } });
+  const [again] = await until(
+    rows,
+    (found) => isOver || (found.length === 1 && !ids.includes(found[0]?.id ?? "")),
+  );
+  if (again) await answer(again.id, { case: "branchPushed", value: { commit: again.id } });
+  expect((await answered).map(({ isDone }) => isDone)).toEqual([true, true, true]);
+  expect(await rows()).toEqual([]);
+});
+
+test("a look ends with the call that waits for it, and a push does not; nobody else tells its progress", async () => {
+  await listen();
+  const look = ask({ isLeft: false });
+  await asked();
+  look.leave();
+  expect(await look.outcome).toMatchObject({ message: "left" });
+  await asked(0);
+  const push = ask();
+  const [id = ""] = await asked();
+  push.leave();
+  expect(await push.outcome).toMatchObject({ message: "left" });
+  expect(await asked()).toEqual([id]);
+  const other = await registeredRunner(made, caller, { name: "south" });
+  await expect(tell(id, 1, other.caller)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
+  await answer(id, { case: "branchPushed", value: {} });
+  // What comes late changes nothing.
+  await tell(id, 1);
+  expect(await ask().outcome).toMatchObject({ isDone: true });
+});
