@@ -153,6 +153,8 @@ const OWN_TYPES = [
   "EnvironmentFileDiff.PatchOmission",
   "EnvironmentPush",
   "EnvironmentPush.Outcome",
+  "EnvironmentPush.Progress",
+  "EnvironmentPush.Stage",
   "EnvironmentPush.State",
   "ErrorDetail",
   "ErrorReason",
