@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { RunnerConfig } from "../config/config.ts";
 import type { ISOLATION_SETTINGS } from "../config/isolation-settings.ts";
 import type { Log } from "../log.ts";
+import { type NamedHosts, readNamedHosts } from "../runner/egress/named-hosts.ts";
 import { type ChosenIsolation, chooseIsolation } from "../runner/isolation/choose-isolation.ts";
 import { workLimitsOf } from "../runner/isolation/limits.ts";
 import { type Runner, type RunnerOptions, startRunner } from "../runner/process/start-runner.ts";
@@ -39,25 +40,50 @@ export async function chooseIsolationOnMachine(
   }).catch(rethrowRunnerError);
 }
 
-type RemoteConfig = Pick<
+type MachineConfig = Pick<
   RunnerConfig,
-  "allowPrivateRemotes" | "allowFileRemotes" | "plainHttpHosts" | "sshKeyFile"
+  | "allowPrivateRemotes"
+  | "allowFileRemotes"
+  | "plainHttpHosts"
+  | "sshKeyFile"
+  | "egressHosts"
+  | "egressPrivate"
 >;
 
-/** Returns the options of a runner that come from its machine. */
+/**
+ * Returns the options of a runner that come from its machine.
+ *
+ * @throws StartError for a file of hosts that cannot be used
+ */
 export function machineOptions(
-  { allowPrivateRemotes, allowFileRemotes, plainHttpHosts, sshKeyFile }: RemoteConfig,
+  {
+    allowPrivateRemotes,
+    allowFileRemotes,
+    plainHttpHosts,
+    sshKeyFile,
+    egressHosts,
+    egressPrivate,
+  }: MachineConfig,
   { env, signalGroup }: Terminal,
   log: Log,
-): Pick<RunnerOptions, "remotes" | "sshKeyFile" | "version" | "signalGroup" | "path" | "log"> {
+): Pick<RunnerOptions, "remotes" | "egress" | "sshKeyFile" | "version" | "signalGroup" | "path" | "log"> {
   return {
     remotes: { allowPrivateAddresses: allowPrivateRemotes, allowFiles: allowFileRemotes, plainHttpHosts },
+    egress: { named: namedHosts(egressHosts), privateNetworks: egressPrivate, env },
     sshKeyFile: sshKeyFile || undefined,
     version: version(),
     signalGroup,
     path: env.PATH ?? "",
     log,
   };
+}
+
+function namedHosts(file: string): NamedHosts {
+  try {
+    return readNamedHosts(file);
+  } catch (error) {
+    return rethrowRunnerError(error);
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { integer, oneOf, paths } from "./setting-values.ts";
+import { integer, networks, oneOf, paths } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
@@ -26,6 +26,22 @@ export const ISOLATION_SETTINGS = {
     default: "64913",
     help: "id of the user and group that isolated work has where the runner is root",
     read: integer(1, 4_294_967_293),
+  }),
+  egressHosts: setting({
+    flag: "--egress-hosts",
+    argument: "file",
+    env: "CHARTROOM_EGRESS_HOSTS",
+    default: "",
+    help: "file of the hosts that isolated work may reach as registries and models, one a line, such as: models api.example.org",
+    read: (text) => text,
+  }),
+  egressPrivate: setting({
+    flag: "--egress-private",
+    argument: "addresses",
+    env: "CHARTROOM_EGRESS_PRIVATE",
+    default: "",
+    help: "addresses or ranges that are not public and that isolated work may reach under names that its organization allows",
+    read: networks,
   }),
   isolationProcesses: setting({
     flag: "--isolation-processes",

@@ -14,6 +14,8 @@ describe("the settings of a runner", () => {
       isolation: "auto",
       isolationRead: [],
       isolationUser: 64_913,
+      egressHosts: "",
+      egressPrivate: [],
       isolationProcesses: 4_096,
       isolationMemory: 0,
       isolationDisk: 51_200,

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { WorkNetwork } from "../../src/runner/egress/work-network.ts";
 import { type BubblewrapOptions, createBubblewrap } from "../../src/runner/isolation/bubblewrap.ts";
 import { tryBubblewrap } from "../../src/runner/isolation/bubblewrap-trial.ts";
 import { type Isolation, noIsolation } from "../../src/runner/isolation/isolation.ts";
@@ -86,11 +87,14 @@ export async function removeAll(): Promise<void> {
   await stopAll();
 }
 
-/** Lets work into a new workspace. */
-export async function enter(isolation: Isolation): Promise<Place> {
+/** Lets work into a new workspace, with a way out if one is opened for its folder. */
+export async function enter(
+  isolation: Isolation,
+  openNetwork?: (folder: string) => Promise<WorkNetwork>,
+): Promise<Place> {
   const workspace = workspaceAt(closedFolder(), randomUUID());
   for (const folder of [workspace.tree, workspace.home]) mkdirSync(folder, { recursive: true });
-  const run = await isolation.enter(workspace, []);
+  const run = await isolation.enter(workspace, [], await openNetwork?.(workspace.folder));
   return {
     workspace,
     run,

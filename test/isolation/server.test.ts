@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
@@ -66,10 +69,27 @@ describe("the runner beside a server", () => {
     expect(repository.list("topic")).toEqual(["a.txt", "b.txt"]);
   });
 
-  test("says at its start what keeps work in, and that the network is open", () => {
+  test("lets steps reach the service and nothing else, and says once what was refused", async () => {
+    const refused = createServer((_, res) => res.end("got-through")).listen(0, "127.0.0.1");
+    await once(refused, "listening");
+    const { port } = refused.address() as AddressInfo;
+    const { action, logs } = await ran(
+      server,
+      'curl -sS -H "Authorization: Bearer $CHARTROOM_ENVIRONMENT_TOKEN" -H "Content-Type: application/json" -d "{}" $CHARTROOM_URL/service.v1.IdentityService/GetAuthenticatedIdentity',
+      `curl -sS http://127.0.0.1:${port}/; curl -sS http://a.example/; curl -sS http://a.example/ >/dev/null`,
+    );
+    refused.close();
+    expect(action.status.phase).toMatch(/DONE|SUCCEEDED|COMPLETED/);
+    expect(logs[0]).toContain("PRINCIPAL_ENVIRONMENT");
+    expect(logs[1]).not.toContain("got-through");
+    const line =
+      "chartroom: a.example:80 is not reached: the organization's policy `egress` does not allow it\n";
+    expect(logs[1]?.split(line)).toHaveLength(2);
+  });
+
+  test("says at its start what keeps work in", () => {
     const messages = server.log().map(({ msg }) => msg);
     expect(messages).toContain("work is isolated by bubblewrap");
-    expect(messages).toContainEqual(expect.stringContaining("the network is not isolated yet"));
   });
 
   test("is shown with its class", async () => {

@@ -8,6 +8,7 @@ import { AgentExecutionRole, AgentExecution_Phase as Phase } from "#gen/service/
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { WatchedWorkspace } from "../changes/environment-report.ts";
 import type { EnvironmentWatch } from "../changes/environment-watch.ts";
+import { openNetwork } from "../egress/open-network.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -58,6 +59,11 @@ export async function executeAgent(
   if (isStep && state.startedBefore > 0) throw interrupted();
   const agentEnvironment = await agentEnvironmentOf(assignment, work, { facts, workspace, state });
   const readable = [state.imagesFolder, state.secretsFolder, state.pullRequestFile];
+  const network = await openNetwork(assignment, workspace, environment);
+  const runCommand = await tools.isolation.enter(workspace, readable, network).catch((error) => {
+    network?.close();
+    throw error;
+  });
   const agent: RunningAgent = {
     assignment,
     program,
@@ -65,7 +71,7 @@ export async function executeAgent(
     tree: workspace.tree,
     folder: join(workspace.tree, checkouts[0]?.location ?? ""),
     environment: agentEnvironment,
-    runCommand: await tools.isolation.enter(workspace, readable),
+    runCommand,
     facts,
     mcpServers: facts.policies.mcpDisabled ? [] : work.mcpServers,
     state,
@@ -81,6 +87,8 @@ export async function executeAgent(
     // The action's step reads the answer of an execution that waits, and then stops it.
     if (isStep) await untilAborted(lease.signal);
   } finally {
+    network?.close();
+    assignment.warnings.push(...(network?.warnings() ?? []));
     // The agent's last output is reported however it ended.
     await report.flush().catch(() => undefined);
     turns.end();

@@ -18,6 +18,8 @@ export interface SandboxParts {
   readonly readable: readonly string[];
   /** The folder that is its /etc. */
   readonly etc: string;
+  /** True for commands that enter a network that was made for their work; others have none. */
+  readonly hasNetwork: boolean;
 }
 
 /** The size of /dev/shm, which is memory. */
@@ -29,7 +31,7 @@ const SHARED_MEMORY_BYTES = 512 * 2 ** 20;
  * @param sourceOf where a path of the runner is found by bubblewrap
  */
 export function sandboxArguments(
-  { view, workspace, tmp, readable, etc }: SandboxParts,
+  { view, workspace, tmp, readable, etc, hasNetwork }: SandboxParts,
   { folder, environment }: Pick<Command, "folder" | "environment">,
   sourceOf: (path: string) => string,
 ): string[] {
@@ -37,6 +39,7 @@ export function sandboxArguments(
   const shown = [...view.readable, ...readable];
   return [
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup"],
+    hasNetwork ? [] : ["--unshare-net"],
     // The terminal of the runner, if it has one, gets no input from work.
     ["--die-with-parent", "--new-session"],
     ["--seccomp", String(FILTER_DESCRIPTOR), "--json-status-fd", String(STATUS_DESCRIPTOR)],

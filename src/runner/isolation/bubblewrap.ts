@@ -1,5 +1,6 @@
 import { access, constants, lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
+import { proxyVariables, type WorkNetwork } from "../egress/work-network.ts";
 import {
   type Command,
   commandEnvironment,
@@ -22,6 +23,7 @@ import { withDiskLimits } from "./disk-watch.ts";
 import { makeEtcFolder } from "./etc-folder.ts";
 import type { Isolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
+import { type EnterNamespace, openNetworkNamespace, sourcesOfNamespace } from "./network-namespace.ts";
 import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
@@ -32,6 +34,7 @@ export interface SandboxPrograms {
   readonly bwrap: string;
   readonly prlimit: string;
   readonly choom: string;
+  readonly nsenter: string;
   /** These are needed by root alone. */
   readonly setpriv: string;
   readonly unshare: string;
@@ -80,7 +83,11 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
     name: "bubblewrap",
     user,
     handOver,
-    async enter(workspace: Workspace, readable: readonly string[]): Promise<RunCommand> {
+    async enter(
+      workspace: Workspace,
+      readable: readonly string[],
+      network?: WorkNetwork,
+    ): Promise<RunCommand> {
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
@@ -88,7 +95,8 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
         await Promise.all(readable.map(async (each) => ((await exists(each)) ? [each] : [])))
       ).flat();
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
-      const parts = { view: options.view, workspace, tmp, readable: shown, etc };
+      const hasNetwork = network !== undefined;
+      const parts = { view: options.view, workspace, tmp, readable: shown, etc, hasNetwork };
       const entry =
         user === undefined
           ? AS_RUNNER
@@ -97,13 +105,23 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
               user,
               folder: options.folder,
               mountsFolder: workspace.folder,
-              sources: sourcesOf(parts),
+              sources: [...sourcesOf(parts), ...(network ? sourcesOfNamespace(network) : [])],
             });
+      const namespace =
+        network &&
+        openNetworkNamespace({
+          programs: options.sandboxPrograms,
+          entry,
+          view: options.view,
+          etc,
+          network,
+        });
       const run = createCommandRunner(options.signalGroup, {
         ...(options.record && { record: options.record }),
-        enclose: encloseIn(parts, entry, options),
+        enclose: encloseIn(parts, entry, options, namespace),
       });
-      return withDiskLimits(run, { programs, limits, tmp, folders: [tree, home] });
+      const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home] });
+      return network ? withNetwork(limited, network) : limited;
     },
   };
 }
@@ -111,7 +129,12 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
 /** The entry of work that has the runner's own user. */
 const AS_RUNNER: UserEntry = { prefix: [], sourceOf: (path) => path };
 
-function encloseIn(parts: SandboxParts, entry: UserEntry, options: BubblewrapOptions): Enclose {
+function encloseIn(
+  parts: SandboxParts,
+  entry: UserEntry,
+  options: BubblewrapOptions,
+  namespace: EnterNamespace | undefined,
+): Enclose {
   const { sandboxPrograms, limits } = options;
   return async (command) => {
     const program = await findProgram(command, parts);
@@ -120,13 +143,25 @@ function encloseIn(parts: SandboxParts, entry: UserEntry, options: BubblewrapOpt
       ...[sandboxPrograms.choom, "-n", String(OUT_OF_MEMORY_SCORE), "--", program, ...command.args],
     ];
     const sandbox = [sandboxPrograms.bwrap, "--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
-    const [first = "", ...args] = [...entry.prefix, ...sandbox];
+    const [first = "", ...args] = [...entry.prefix, ...((await namespace?.()) ?? []), ...sandbox];
     return sandboxedCommand({
       ...options,
       program: first,
       args,
       hiddenArgs: sandboxArguments(parts, command, entry.sourceOf),
     });
+  };
+}
+
+/** Returns a function that runs commands with the variables of a network, and says after each what was refused. */
+function withNetwork(run: RunCommand, network: WorkNetwork): RunCommand {
+  return async (command) => {
+    try {
+      return await run({ ...command, environment: { ...proxyVariables(), ...command.environment } });
+    } finally {
+      const lines = network.takeRefusals().map((line) => `chartroom: ${line}\n`);
+      if (lines.length > 0) await command.onOutput?.(Buffer.from(lines.join("")), "stderr");
+    }
   };
 }
 

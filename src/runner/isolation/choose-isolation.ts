@@ -62,7 +62,6 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
       { isolation: "bubblewrap", ...(user !== undefined && { user }) },
       "work is isolated by bubblewrap",
     );
-    log.warn({ isolation: "bubblewrap" }, NETWORK);
     return { name: "bubblewrap", create: (context) => createBubblewrap({ ...tried.parts, ...context }) };
   }
   const why = `bubblewrap does not work here: ${tried.problem}`;
@@ -82,5 +81,3 @@ const NOTHING =
   "nothing isolates the work: every command of a workflow and every agent can read and change what this user can, among it the data, the keys, other work, and the processes of this user";
 const AS_ROOT =
   "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
-const NETWORK =
-  "the network is not isolated yet: work reaches every address that this machine reaches, and abstract sockets of its programs";

@@ -1,3 +1,4 @@
+import type { WorkNetwork } from "../egress/work-network.ts";
 import type { RunCommand } from "../process/command.ts";
 import type { Workspace } from "../steps/workspace.ts";
 
@@ -16,8 +17,9 @@ export interface Isolation {
    * Lets work into its workspace, whose files become its own, and returns the function that runs its commands there.
    *
    * @param readable files and folders of the runner that it may read beside its workspace, those of them that exist
+   * @param network its way out; none when absent
    */
-  enter(workspace: Workspace, readable: readonly string[]): Promise<RunCommand>;
+  enter(workspace: Workspace, readable: readonly string[], network?: WorkNetwork): Promise<RunCommand>;
   /** Gives files that the runner has written into a workspace to the work in it. */
   handOver(paths: readonly string[]): Promise<void>;
 }

@@ -10,6 +10,8 @@ import type { ScmSettings } from "../../scm/settings.ts";
 import { createSourceControl } from "../../scm/source-control.ts";
 import { openRunnerCache } from "../cache/runner-cache.ts";
 import { EnvironmentWatch } from "../changes/environment-watch.ts";
+import { Egress, type EgressOptions } from "../egress/egress.ts";
+import type { MachineSettings } from "../egress/machine-registries.ts";
 import { prepareGit } from "../git/git-tools.ts";
 import type { RemoteSettings } from "../git/remote-address.ts";
 import type { ChosenIsolation } from "../isolation/choose-isolation.ts";
@@ -56,6 +58,8 @@ export interface RunnerOptions {
   /** The size of the cache of repositories, which is in `workDir`; undefined for none. */
   readonly repositoryCacheBytes: number | undefined;
   readonly remotes: RemoteSettings & ScmSettings;
+  /** The hosts that isolated work may reach, as the operator names them, and the variables of this machine. */
+  readonly egress: Pick<EgressOptions, "named" | "privateNetworks"> & Pick<MachineSettings, "env">;
   /** The private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
   /** Returns the exchange token, needed when the runner has no valid token; undefined when there is none. */
@@ -140,7 +144,13 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
     const scm = createSourceControl(remotes);
     const newEnvironments = new Limiter(options.slots);
-    return { programs, isolation, git, scm, ...places, newEnvironments, serverUrl, log };
+    const { env, ...reachable } = options.egress;
+    // What is not isolated has the network of the machine.
+    const egress =
+      isolation.name === "none"
+        ? undefined
+        : new Egress({ serverUrl, ...reachable, machine: { programs, env } });
+    return { programs, isolation, egress, git, scm, ...places, newEnvironments, serverUrl, log };
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     if (error instanceof WorkFailure) throw new RunnerError(error.message);

@@ -4,6 +4,7 @@ import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";
 import type { RepositoryCache } from "../cache/repository-cache.ts";
 import type { EnvironmentWatch } from "../changes/environment-watch.ts";
+import type { Egress } from "../egress/egress.ts";
 import type { CredentialFor } from "../git/git-access.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import type { Isolation } from "../isolation/isolation.ts";
@@ -17,6 +18,8 @@ export interface RunnerTools {
   /** Runs the runner's own programs; those of work run where `isolation` lets them in. */
   readonly programs: Programs;
   readonly isolation: Isolation;
+  /** Opens the ways out of isolated work; undefined where work is not isolated. */
+  readonly egress?: Egress | undefined;
   readonly git: GitTools;
   readonly scm: SourceControl;
   /** The repositories that were cloned before; none when absent. */

@@ -12,6 +12,7 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
+import { openNetwork } from "../egress/open-network.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commandEnvironment } from "../process/command.ts";
@@ -54,10 +55,15 @@ export async function executeAction(
       const environment = await environmentOf(assignment, action, workspace);
       const { CHARTROOM_OUTPUTS: outputs = "", CHARTROOM_PULL_REQUEST: pullRequest = "" } = environment;
       const readable = [secretsFolderOf(workspace), outputs, pullRequest].filter((path) => path !== "");
-      const runCommand = await tools.isolation.enter(workspace, readable);
-      const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
-      tools.watch?.enter(watchedOf(run));
-      await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
+      const network = await openNetwork(assignment, workspace, action.environment);
+      try {
+        const runCommand = await tools.isolation.enter(workspace, readable, network);
+        const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
+        tools.watch?.enter(watchedOf(run));
+        await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
+      } finally {
+        network?.close();
+      }
       isKept = action.steps.at(-1)?.step.case === "approval";
     });
     return isKept ? Outcome.WAITING : Outcome.DONE;

@@ -1,0 +1,97 @@
+import { BlockList, isIP } from "node:net";
+import { isPublicAddress } from "../../scm/public-address.ts";
+import type { ResolveHost } from "../git/remote-address.ts";
+
+/** The destination of a connection: a name in lower case or an address, IPv6 without brackets, and a port. */
+export interface EgressTarget {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Hosts that work may reach. */
+export interface EgressRule {
+  /** The part of the policy that allows them, such as `registries` or `hosts[2]`. */
+  readonly name: string;
+  /** A name or an address; `*.example.org` for every name below it. */
+  readonly host: string;
+  readonly ports: readonly number[];
+  /** True for the service itself, whatever its address is. */
+  readonly isService?: boolean;
+}
+
+/** The ports of a rule that names none. */
+export const DEFAULT_PORTS: readonly number[] = [80, 443];
+
+/** Ranges of addresses that are not public, and may be reached where a rule allows their name. */
+export type PrivateNetworks = readonly {
+  readonly address: string;
+  readonly prefix: number;
+  readonly family: "ipv4" | "ipv6";
+}[];
+
+/** Why a connection is refused. */
+export type EgressRefusal = "not_allowed" | "address_not_public" | "no_address";
+
+export type EgressDecision =
+  | { readonly rule: string; readonly addresses: readonly string[]; readonly refusal?: undefined }
+  | { readonly rule: string; readonly refusal: EgressRefusal };
+
+/** Decides whether work may reach a target, and at which addresses: connect to these and no other. */
+export type DecideEgress = (target: EgressTarget) => Promise<EgressDecision>;
+
+/**
+ * Returns the function that decides by rules. A name is looked up only when a rule allows it, and all its addresses
+ * count: one that is not public refuses it, unless the operator names that.
+ */
+export function egressDecider(
+  rules: readonly EgressRule[],
+  privateNetworks: PrivateNetworks,
+  resolve: ResolveHost,
+): DecideEgress {
+  const named = new BlockList();
+  for (const { address, prefix, family } of privateNetworks) named.addSubnet(address, prefix, family);
+  const isReachable = (address: string) =>
+    isPublicAddress(address) || named.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  return async (target) => {
+    const rule = rules.find((each) => matches(each, target));
+    if (!rule) return { rule: "", refusal: "not_allowed" };
+    const { host } = target;
+    const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host];
+    if (addresses.length === 0) return { rule: rule.name, refusal: "no_address" };
+    if (!rule.isService && !addresses.every(isReachable))
+      return { rule: rule.name, refusal: "address_not_public" };
+    return { rule: rule.name, addresses };
+  };
+}
+
+function matches(rule: EgressRule, { host, port }: EgressTarget): boolean {
+  if (!rule.ports.includes(port)) return false;
+  // No address is below a name.
+  if (rule.host.startsWith("*.")) return isIP(host) === 0 && host.endsWith(rule.host.slice(1));
+  return rule.host === host;
+}
+
+const HOST_NAME = /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
+
+/**
+ * Returns a host as rules have it, by which every spelling of a name or an address becomes one, and its port if it has
+ * one; undefined for what is no host.
+ */
+export function parseHost(
+  text: string,
+): { readonly host: string; readonly port: number | undefined } | undefined {
+  const [, name, digits] = /^(\[[0-9A-Fa-f:.]+\]|[^:[\]/@?#\\%\s]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const port = digits === undefined ? undefined : Number(digits);
+  if (name === undefined || (port !== undefined && (port < 1 || port > 65_535))) return undefined;
+  const parsed = URL.parse(`http://${name}/`)?.hostname ?? "";
+  const host = parsed.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  return isIP(host) !== 0 || HOST_NAME.test(host) ? { host, port } : undefined;
+}
+
+/** Returns the target of a URL; undefined for one of another scheme than http and https. */
+export function targetOfUrl(text: string): EgressTarget | undefined {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  const parsed = parseHost(url.host);
+  return parsed && { host: parsed.host, port: parsed.port ?? (url.protocol === "https:" ? 443 : 80) };
+}

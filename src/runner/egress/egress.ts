@@ -1,0 +1,138 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { chmodSync, closeSync, openSync } from "node:fs";
+import type { Socket } from "node:net";
+import { join } from "node:path";
+import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { type ResolveHost, systemResolve } from "../git/remote-address.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import { createEgressProxy, describeRefusal, type EgressConnection } from "./egress-proxy.ts";
+import { type EgressTarget, egressDecider, type PrivateNetworks, targetOfUrl } from "./egress-rules.ts";
+import { type MachineSettings, readMachineRegistries } from "./machine-registries.ts";
+import type { NamedHosts } from "./named-hosts.ts";
+import type { WorkNetwork } from "./work-network.ts";
+import { DEFAULT_EGRESS, type EgressPolicy, rulesOf } from "./work-rules.ts";
+
+export interface EgressOptions {
+  /** The URL at which work reaches the service. */
+  readonly serverUrl: string;
+  /** The hosts that the operator names. */
+  readonly named: NamedHosts;
+  /** Addresses that are not public and that the operator lets work reach. */
+  readonly privateNetworks: PrivateNetworks;
+  readonly machine: MachineSettings;
+  readonly resolve?: ResolveHost;
+}
+
+/** A piece of work that reaches hosts. */
+export interface NetworkedWork {
+  /** The folder of its workspace, which exists and which only the runner enters. */
+  readonly folder: string;
+  /** The sources of its environment. */
+  readonly initializer: EnvironmentInitializer | undefined;
+  /** What its organization allows; the default policy when absent. */
+  readonly policy?: EgressPolicy;
+  readonly onConnection?: (connection: EgressConnection) => void;
+}
+
+export interface OpenNetwork extends WorkNetwork {
+  /** Returns the warning about all that was refused, for work whose output nobody reads; none where nothing was. */
+  warnings(): readonly WorkFailure[];
+  /** Ends all connections. */
+  close(): void;
+}
+
+/** Opens the ways out of isolated work: a proxy for each piece of it. */
+export class Egress {
+  readonly #options: EgressOptions;
+  readonly #service: EgressTarget | undefined;
+  /** Asked once: settings of a machine count from the start of its runner. */
+  #registries: ReturnType<typeof readMachineRegistries> | undefined;
+
+  constructor(options: EgressOptions) {
+    this.#options = options;
+    this.#service = targetOfUrl(options.serverUrl);
+  }
+
+  async open(work: NetworkedWork): Promise<OpenNetwork> {
+    const { named, privateNetworks, machine, resolve = systemResolve } = this.#options;
+    this.#registries ??= readMachineRegistries(machine);
+    const { policy = DEFAULT_EGRESS, initializer, folder } = work;
+    const rules = rulesOf(policy, {
+      service: this.#service,
+      initializer,
+      registries: [...named.registries, ...(await this.#registries)],
+      models: named.models,
+    });
+    const refusals = new Refusals();
+    const server = createEgressProxy({
+      decide: egressDecider(rules, privateNetworks, resolve),
+      onConnection(connection) {
+        refusals.add(connection);
+        work.onConnection?.(connection);
+      },
+    });
+    const sockets = new Set<Socket>();
+    server.on("connection", (socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+    });
+    const name = `egress-${randomUUID()}.sock`;
+    // The system allows 107 bytes for the path of a socket: this one is short wherever the folder is.
+    const descriptor = openSync(folder, "r");
+    server.listen(`/proc/self/fd/${descriptor}/${name}`);
+    await once(server, "listening");
+    const socketFile = join(folder, name);
+    // The work's user may be another than the runner's. Nobody but the runner enters the folder.
+    chmodSync(socketFile, 0o666);
+    const over = new AbortController();
+    return {
+      socketFile,
+      loopbackService: this.#service && isLoopback(this.#service.host) ? this.#service : undefined,
+      ended: over.signal,
+      takeRefusals: () => refusals.take(),
+      warnings: () => refusals.warnings(),
+      close() {
+        if (over.signal.aborted) return;
+        over.abort();
+        // The socket's file goes with it.
+        server.close(() => closeSync(descriptor));
+        for (const socket of sockets) socket.destroy();
+      },
+    };
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
+
+/** Number of hosts of a piece of work of whose refusal its output tells. */
+const MAX_TOLD = 20;
+/** Number of these that a warning names. */
+const MAX_WARNED = 5;
+
+/** The refusals of a piece of work, each of which is told once. */
+class Refusals {
+  readonly #known = new Set<string>();
+  #untold: string[] = [];
+
+  add({ host, port, refusal }: EgressConnection): void {
+    if (refusal === undefined || this.#known.size > MAX_TOLD) return;
+    const line = describeRefusal({ host, port }, refusal);
+    if (this.#known.has(line)) return;
+    this.#known.add(line);
+    this.#untold.push(this.#known.size > MAX_TOLD ? "more hosts are not reached" : line);
+  }
+
+  warnings(): readonly WorkFailure[] {
+    const lines = [...this.#known].slice(0, MAX_WARNED);
+    return lines.length === 0 ? [] : [new WorkFailure("egress_refused", lines.join("; "))];
+  }
+
+  take(): readonly string[] {
+    const lines = this.#untold;
+    this.#untold = [];
+    return lines;
+  }
+}

@@ -1,0 +1,219 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer as createHttpServer, type Server } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
+import { networkInterfaces } from "node:os";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Egress, type EgressOptions, type OpenNetwork } from "../../src/runner/egress/egress.ts";
+import { realPrograms } from "../harness/runner-git.ts";
+import { bare, bubblewrap, enter, type Place, removeAll } from "./sandboxes.ts";
+
+const closing: { close(): unknown }[] = [];
+const NOBODY = { named: { registries: [], models: [] }, privateNetworks: [] };
+const LOOPBACK = { privateNetworks: [{ address: "127.0.0.0", prefix: 8, family: "ipv4" }] } as const;
+
+/** Lets work into a workspace whose way out a proxy with these options decides. */
+async function enterWith(options: Partial<EgressOptions>): Promise<Place> {
+  const machine = { programs: { ...realPrograms, path: "" }, env: {}, home: "/nonexistent" };
+  const egress = new Egress({ serverUrl: "", ...NOBODY, machine, ...options });
+  return enter(await bubblewrap(), async (folder) => {
+    const network = await egress.open({ folder, initializer: undefined });
+    closing.push(network satisfies OpenNetwork);
+    return network;
+  });
+}
+
+async function listening(server: Server | ReturnType<typeof createServer>, host: string): Promise<number> {
+  closing.push(server);
+  server.listen(0, host);
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+const python = (body: string) => `exec /usr/bin/python3 -c '
+import os, socket, sys
+socket.setdefaulttimeout(60)
+${body}'`;
+const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === "::1"),
+);
+/** What each of the attempts below prints when it has reached what it wants. */
+const REACHED = "got-through";
+
+const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly needs?: boolean }[] = [
+  {
+    name: "a service on the machine's loopback by its address",
+    script: python(
+      'print(socket.create_connection(("127.0.0.1", int(os.environ["TCP"]))).recv(99).decode())',
+    ),
+  },
+  {
+    name: "the same by IPv6",
+    script: python('print(socket.create_connection(("::1", int(os.environ["TCP6"]))).recv(99).decode())'),
+    needs: hasIpv6,
+  },
+  {
+    name: "a name server, and anything else by UDP",
+    script: python(
+      's = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("127.0.0.1", int(os.environ["UDP"]))); s.send(b"?"); print(s.recv(99).decode())',
+    ),
+  },
+  {
+    name: "an address of the machine",
+    script: python(
+      'print(socket.create_connection((os.environ["ADDRESS"], int(os.environ["ALL"]))).recv(99).decode())',
+    ),
+  },
+  {
+    name: "the interfaces of the machine",
+    script: '[ "$(grep -c : /proc/net/dev)" -gt 1 ] && echo got-through',
+  },
+];
+
+let variables: Record<string, string>;
+let page: number;
+let udp: UdpSocket;
+
+beforeAll(async () => {
+  const say = () => createServer((socket) => socket.on("error", () => undefined).end(REACHED));
+  udp = createSocket("udp4", (_, { port, address }) => udp.send(REACHED, port, address)).bind(0, "127.0.0.1");
+  closing.push(udp);
+  await once(udp, "listening");
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  variables = {
+    TCP: String(await listening(say(), "127.0.0.1")),
+    TCP6: hasIpv6 ? String(await listening(say(), "::1")) : "",
+    ALL: String(await listening(say(), "0.0.0.0")),
+    UDP: String(udp.address().port),
+    ADDRESS: addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1",
+  };
+  const site = createHttpServer((req, res) => {
+    if (req.url === "/redirect") res.writeHead(302, { Location: `http://127.0.0.1:${page}/` }).end();
+    else res.end(`${REACHED} as ${req.headers.host}\n`);
+  });
+  page = await listening(site, "127.0.0.1");
+});
+
+afterAll(async () => {
+  for (const each of closing.splice(0).reverse()) each.close();
+  await removeAll();
+});
+
+/** Names that an operator would list. */
+const named = (host: string) => ({
+  named: { models: [], registries: [{ name: "registries", host, ports: [page] }] },
+});
+
+describe("work with a network of its own does not reach", () => {
+  let place: Place;
+  let free: Place;
+  beforeAll(async () => {
+    place = await enterWith({});
+    free = await enter(bare);
+  });
+
+  test.each(ATTEMPTS.filter(({ needs = true }) => needs))("$name", async ({ script }) => {
+    expect((await place.sh(script, variables)).text).not.toContain(REACHED);
+    // Otherwise this line would show nothing.
+    expect((await free.sh(script, variables)).text).toContain(REACHED);
+  });
+
+  test("a host by the proxy that no rule allows, and is told once which policy decides", async () => {
+    const { exit, text } = await place.sh(
+      "curl -sS -o /dev/null https://a.example/; curl -s https://a.example/",
+    );
+    expect(exit).toBe(56);
+    const line =
+      "chartroom: a.example:443 is not reached: the organization's policy `egress` does not allow it\n";
+    expect(text.split(line)).toHaveLength(2);
+    expect((await place.sh("curl -s https://a.example/")).text).toBe("");
+  });
+
+  test("an address by the proxy, in whatever spelling", async () => {
+    for (const host of ["127.0.0.1", "0x7f000001", "2130706433", "localhost", "169.254.169.254"]) {
+      const script = `curl -s -S --noproxy '' http://${host}:${page}/; curl -sS --noproxy '' -p http://${host}:${page}/`;
+      const { text } = await place.sh(script);
+      expect(text).not.toContain(REACHED);
+      expect(text).toMatch(/is not reached|403/);
+    }
+  });
+});
+
+test("work without a way out has no network at all", async () => {
+  const place = await enter(await bubblewrap());
+  expect((await place.sh(ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
+  expect((await place.sh("grep -c : /proc/net/dev")).text).toBe("1\n");
+});
+
+describe("a name that is allowed", () => {
+  test("is reached at its address, for the port that is allowed, by requests and by tunnels", async () => {
+    const place = await enterWith({ ...LOOPBACK, ...named("a.example"), resolve: async () => ["127.0.0.1"] });
+    for (const options of ["", "-p"]) {
+      const { text } = await place.sh(`curl -sS ${options} http://a.example:${page}/`);
+      expect(text).toBe(`${REACHED} as a.example:${page}\n`);
+    }
+    expect((await place.sh(`curl -sS http://a.example:${variables.TCP}/`)).text).not.toContain(REACHED);
+  });
+
+  test("is not reached at an address that is not public, unless the operator names it", async () => {
+    const place = await enterWith({ ...named("a.example"), resolve: async () => ["127.0.0.1"] });
+    const { text } = await place.sh(
+      `curl -sS http://a.example:${page}/; curl -sS -p http://a.example:${page}/`,
+    );
+    expect(text).not.toContain(REACHED);
+    expect(text).toContain("its address is not public, and the runner's operator does not name it");
+  });
+
+  test("leads nowhere else by a redirect", async () => {
+    const place = await enterWith({ ...LOOPBACK, ...named("a.example"), resolve: async () => ["127.0.0.1"] });
+    const { text } = await place.sh(`curl -sSL --noproxy '' http://a.example:${page}/redirect`);
+    expect(text).toContain(`127.0.0.1:${page} is not reached`);
+    expect(text).not.toContain(REACHED);
+  });
+
+  test("leads nowhere else when its address changes", async () => {
+    const answers = [["127.0.0.1"], ["127.0.0.2"]];
+    const networks = [{ address: "127.0.0.2", prefix: 32, family: "ipv4" }] as const;
+    const place = await enterWith({
+      ...named("a.example"),
+      privateNetworks: networks,
+      // First the allowed address, and another for who asks again.
+      resolve: async () => answers.pop() ?? ["127.0.0.1"],
+    });
+    // Nothing listens at the address that was checked: the other one would answer.
+    const { text } = await place.sh(`curl -sS http://a.example:${page}/; curl -sS http://a.example:${page}/`);
+    expect(text).toMatch(/the host is not reached[\s\S]*its address is not public/);
+    expect(text).not.toContain(REACHED);
+  });
+});
+
+test("the service is reached at its own address, and at no other port of it", async () => {
+  const place = await enterWith({ serverUrl: `http://127.0.0.1:${page}` });
+  expect((await place.sh(`curl -sS http://127.0.0.1:${page}/`)).text).toBe(
+    `${REACHED} as 127.0.0.1:${page}\n`,
+  );
+  expect((await place.sh(ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
+  // By the proxy as well, for programs that ignore NO_PROXY.
+  expect((await place.sh(`curl -sS --noproxy '' http://127.0.0.1:${page}/`)).text).toContain(REACHED);
+});
+
+test("the commands of a piece of work share its network, which ends with it", async () => {
+  const place = await enterWith({});
+  const listen = python(
+    'import time\ns = socket.create_server(("127.0.0.1", 40000)); print("listens", flush=True); s.accept()[0].sendall(b"one")',
+  );
+  const began = Promise.withResolvers<void>();
+  const first = place.run({
+    program: "sh",
+    args: ["-c", listen],
+    folder: place.workspace.tree,
+    environment: { PATH: "/usr/bin:/bin" },
+    onOutput: () => began.resolve(),
+  });
+  await began.promise;
+  const ask = python('print(socket.create_connection(("127.0.0.1", 40000)).recv(99).decode())');
+  expect(await place.sh(ask)).toEqual({ exit: 0, text: "one\n" });
+  expect(await first).toMatchObject({ exit: 0 });
+  (closing.pop() as OpenNetwork).close();
+  await expect(place.sh("true")).rejects.toMatchObject({ reason: "command_not_started" });
+});
