@@ -90,7 +90,7 @@ export async function startPeer(
 }
 
 function startFlags(script: string): string[] {
-  const flags = /^exec node (.*) bin\/chartroom\.js serve$/.exec(script)?.[1];
+  const flags = /\bexec node (.*) bin\/chartroom\.js serve$/.exec(script)?.[1];
   if (flags === undefined) throw new Error(`the bench does not know what this tells Node: ${script}`);
   return flags.split(" ");
 }
