@@ -27,6 +27,8 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
     layers: ["domain"],
     packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^node:(dns|http|https|net)$/],
   },
+  // Sign-in providers and the issuers of machines' tokens.
+  openid: { layers: ["domain", "scm"], packages: [/^openid-client$/, /^jose$/] },
   // What is measured of any part is handed in; the store alone is asked.
   metrics: {
     layers: ["domain", "store"],

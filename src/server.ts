@@ -3,6 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import packageJson from "../package.json" with { type: "json" };
 import { type Config, keyFileOf } from "./config/config.ts";
 import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
+import type { SignInProvider } from "./config/sign-in-providers.ts";
 import { createPageTokens } from "./domain/page.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
@@ -26,6 +27,7 @@ import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
+import { createProviderClient, problemIn } from "./openid/provider-client.ts";
 import { createPullRequestHosts } from "./pull-request-hosts.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
@@ -36,6 +38,7 @@ import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
+import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
@@ -46,6 +49,8 @@ export interface ServerDependencies {
   readonly store: Store;
   readonly keys: Keys;
   readonly log: Log;
+  /** The sign-in providers of the settings. */
+  readonly providers: readonly SignInProvider[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
 }
@@ -155,6 +160,14 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   });
   const signIn = createSignInDispatch({
     signIn: createSignIn({ store, keys, now: deps.now }),
+    providers: deps.providers.map((provider) => ({
+      ...{ name: provider.name, issuer: provider.issuer, rules: provider },
+      client: createProviderClient(provider, deps.now),
+    })),
+    providerSignIn: createProviderSignIn({ store, keys, now: deps.now }),
+    keys,
+    onProviderFailure: (provider, problem, err) =>
+      log.warn({ provider, problem, ...problemIn(err) }, "nobody was signed in"),
     admission,
     sessionOrigin,
     now: deps.now,

@@ -1,6 +1,7 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
+import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
 import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
 import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
@@ -11,6 +12,7 @@ import {
   createSignInLinkAsOperator,
 } from "../services/access/organization-creation.ts";
 import {
+  findOrganization,
   findUnrecordedOrganizations,
   hasOrganization,
   recordInInstallation,
@@ -30,6 +32,7 @@ import { StartError } from "./start-error.ts";
  */
 export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
   checkServeSettings(config);
+  const providers = readSignInProviders(config.signInProviders, terminal.env);
   makeFolder(config.dataDir);
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
@@ -65,7 +68,8 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     const isFirstStart = !(await hasOrganization(store.reader));
     // Where another server has made the first rows since, there was nothing yet to compare the keys with.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
-    const server = buildServer(config, { store, keys, log, now: Date.now });
+    await requireOrganizations(store, providers);
+    const server = buildServer(config, { store, keys, log, providers, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
@@ -105,6 +109,17 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
   } catch (error) {
     await stopStore();
     throw error;
+  }
+}
+
+/** Requires that there is the organization of each sign-in provider. @throws StartError */
+async function requireOrganizations(store: Store, providers: readonly SignInProvider[]): Promise<void> {
+  for (const { id, organizationId } of providers) {
+    if (await findOrganization(store.reader, { organizationId })) continue;
+    throw new StartError(
+      `--sign-in-providers: the provider ${id} names the organization ${organizationId}, which there is not; ` +
+        "chartroom organization list shows them, and a first start without providers makes one",
+    );
   }
 }
 

@@ -33,6 +33,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   ],
   tlsCert: two(["cert.pem", "cert.pem"], ["/etc/cert.pem", "/etc/cert.pem"]),
   tlsKey: two(["key.pem", "key.pem"], ["/etc/key.pem", "/etc/key.pem"]),
+  signInProviders: two(["providers.json", "providers.json"], ["/etc/providers.json", "/etc/providers.json"]),
   metricsAddress: two(["none", undefined], ["[::1]:0", { host: "::1", port: 0 }]),
   otlpEndpoint: two(
     ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
@@ -145,6 +146,7 @@ describe("without flags and variables", () => {
       host: "127.0.0.1",
       port: 8080,
       metricsAddress: { host: "127.0.0.1", port: 9464 },
+      signInProviders: "",
       otlpEndpoint: "",
       dataDir: "./data",
       databaseUrl: "",

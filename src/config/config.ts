@@ -154,6 +154,14 @@ export const SETTINGS = {
     help: "answer unary calls over a path of the server's own; off leaves all calls to the protocol library, slower",
     read: oneOf(["on", "off"]),
   }),
+  signInProviders: setting({
+    flag: "--sign-in-providers",
+    argument: "file",
+    env: "CHARTROOM_SIGN_IN_PROVIDERS",
+    default: "",
+    help: "JSON file of the OpenID Connect providers with which people sign in (docs/sign-in.md); none by default",
+    read: (text: string) => text,
+  }),
   ...INTERVAL_SETTINGS,
   ...TELEMETRY_SETTINGS,
   localRunner: setting({

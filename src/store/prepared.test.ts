@@ -27,6 +27,8 @@ const token = (id: string, hash: Uint8Array): TokenTable => ({
   disabled_at: null,
   warned_at: null,
   parent_id: null,
+  identity_id: null,
+  provider_session_id: null,
   body: "{}",
 });
 

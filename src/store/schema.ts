@@ -24,6 +24,7 @@ import type {
   OrganizationInviteTable,
   OrganizationStorageTable,
   OrganizationTable,
+  ProviderIdentityTable,
   ServiceAccountTable,
   SubscriptionTable,
   TokenTable,
@@ -76,6 +77,7 @@ export interface Schema {
   organization_storage: OrganizationStorageTable;
   organization_invite: OrganizationInviteTable;
   account: AccountTable;
+  provider_identity: ProviderIdentityTable;
   member: MemberTable;
   token: TokenTable;
   runner: RunnerTable;

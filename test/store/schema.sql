@@ -733,6 +733,19 @@ CREATE TABLE project_use (
 
 CREATE INDEX project_use_by_recency on project_use (project_id, environment_id desc);
 
+CREATE TABLE provider_identity (
+  id text primary key,
+  account_id text not null references account (id),
+  issuer text not null,
+  subject text not null,
+  email text not null,
+  email_verified integer not null,
+  created_at integer not null,
+  unique (issuer, subject)
+) strict;
+
+CREATE INDEX provider_identity_by_account on provider_identity (account_id);
+
 CREATE TABLE pruning (
   organization_id text primary key
 ) strict, without rowid;
@@ -916,13 +929,15 @@ CREATE TABLE token (
   expires_at integer not null,
   last_used_at integer,
   body text not null
-, creator_account_id text, disabled_at integer, hmac_key_id text, warned_at integer, parent_id text) strict;
+, creator_account_id text, disabled_at integer, hmac_key_id text, warned_at integer, parent_id text, identity_id text, provider_session_id text) strict;
 
 CREATE INDEX token_by_creator on token (creator_account_id, kind) where creator_account_id is not null;
 
 CREATE INDEX token_by_expiry on token (kind, expires_at);
 
 CREATE INDEX token_by_hmac_key on token (hmac_key_id) where hmac_key_id is not null;
+
+CREATE INDEX token_by_identity on token (identity_id) where identity_id is not null;
 
 CREATE INDEX token_by_parent on token (parent_id) where parent_id is not null;
 

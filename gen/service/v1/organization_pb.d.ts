@@ -352,8 +352,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   securityAgentPolicy?: SecurityAgentPolicy | undefined;
 
   /**
-   * True when only users that SCIM provisioned can create accounts, provided
-   * that SCIM is configured; without it this has no effect.
+   * True when SCIM alone brings in people: neither JoinOrganization nor a sign-in
+   * provider does then.
    *
    * @generated from field: optional bool restrict_account_creation_to_scim = 18;
    */

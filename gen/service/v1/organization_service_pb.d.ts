@@ -874,8 +874,8 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   securityAgentPolicy?: UpdateOrganizationPoliciesRequest_UpdateSecurityAgentPolicy | undefined;
 
   /**
-   * Whether only users that SCIM provisioned can create accounts, once SCIM is
-   * configured.
+   * Whether SCIM alone brings in people: neither JoinOrganization nor a sign-in
+   * provider does then.
    *
    * @generated from field: optional bool restrict_account_creation_to_scim = 18;
    */
@@ -1339,13 +1339,14 @@ export declare const OrganizationService: GenService<{
    * of the invite. An account that left it earlier gets its former user id back,
    * and a member stays what it is, without using the invite up. The token that
    * made the request still acts in its own organization. By `organization_id`
-   * only an account joins whose sign-in provider has verified an address in the
-   * organization's invite_domains; there is no such provider yet.
+   * only an account joins, as a member, whose sign-in provider has verified an
+   * address in the organization's invite_domains, and that has not left it before.
    *
    * Every user may call it, of any organization. Errors: not_found when the
    * invite is unknown, replaced, expired or used up, all alike, and for an
-   * organization that does not take the caller; invalid_argument when the request
-   * names neither.
+   * organization that does not take the caller; permission_denied when the policy
+   * restrict_account_creation_to_scim keeps out whoever is no member yet;
+   * invalid_argument when the request names neither.
    *
    * @generated from rpc service.v1.OrganizationService.JoinOrganization
    */

@@ -47,15 +47,20 @@ export function requireUsableInvite<I extends InviteFacts>(invite: I | undefined
 }
 
 /**
- * Requires that a request to join names an invite. No account has an address that a provider verified, so an
- * organization that is named itself takes nobody.
- * @returns the id of the invite
- * @throws DomainError VALUE_UNUSABLE or NOT_FOUND
+ * Requires that a request to join names an invite, or an organization.
+ * @returns the id of one of them
+ * @throws DomainError VALUE_UNUSABLE
  */
-export function requireInviteId({ case: named, value }: JoinOrganizationRequest["joinId"]): string {
-  if (named === "inviteId") return value;
-  if (named === "organizationId") throw notFound("organization");
-  throw valueUnusable("inviteId", "name the invite to join with");
+export function requireJoinId({ case: named, value }: JoinOrganizationRequest["joinId"]) {
+  if (named === "inviteId") return { inviteId: value };
+  if (named === "organizationId") return { organizationId: value };
+  throw valueUnusable("inviteId", "name the invite or the organization to join");
+}
+
+/** Requires that an account joins an organization by its address. @throws DomainError NOT_FOUND, whatever is missing */
+export function requireJoinsByDomain<O>(organization: O | undefined, joins: boolean): O {
+  if (!organization || !joins) throw notFound("organization");
+  return organization;
 }
 
 /** Returns an invite as the contract shows it to administrators. */

@@ -3,11 +3,23 @@ import type { HttpRequest } from "../connection/listener.ts";
 import type { SessionOrigin } from "./session-origin.ts";
 
 /** The prefix has browsers keep it only with Secure, for this host alone and every path (RFC 6265bis). */
-const NAME = "__Host-chartroom";
+const NAMES = { session: "__Host-chartroom", flow: "__Host-chartroom-sign-in" } as const;
+
+const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax";
 
 /** Returns the header that gives a browser a session. @param maxAgeSeconds until its end */
 export function sessionCookie(value: string, maxAgeSeconds: number): string {
-  return `${NAME}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Lax`;
+  return `${NAMES.session}=${value}; Path=/; Max-Age=${maxAgeSeconds}; ${ATTRIBUTES}`;
+}
+
+/** Returns the header by which a browser keeps what it began with a provider; the provider's answer brings it back. */
+export function flowCookie(value: string, maxAgeSeconds: number): string {
+  return `${NAMES.flow}=${value}; Path=/; Max-Age=${maxAgeSeconds}; ${ATTRIBUTES}`;
+}
+
+/** Returns the header by which a browser forgets it: it is used once. */
+export function noFlowCookie(): string {
+  return flowCookie("", 0);
 }
 
 /**
@@ -32,9 +44,14 @@ export function isFrom({ headers }: HttpRequest, { origin }: SessionOrigin): boo
 
 /** Returns the session among a browser's cookies; undefined for two, of which one was put there by others. */
 export function sessionIn(cookies: string | undefined): string | undefined {
+  return cookieIn(cookies, "session");
+}
+
+/** Returns one of our cookies; undefined for two of its name. */
+export function cookieIn(cookies: string | undefined, which: keyof typeof NAMES): string | undefined {
   const values = (cookies ?? "").split(";").flatMap((each) => {
     const [name, value] = each.split("=", 2);
-    return name?.trim() === NAME ? [value?.trim() ?? ""] : [];
+    return name?.trim() === NAMES[which] ? [value?.trim() ?? ""] : [];
   });
   return values.length === 1 ? values[0] : undefined;
 }

@@ -4,6 +4,8 @@ import type { HttpRequest } from "../connection/listener.ts";
 /** The one origin whose pages have sessions. */
 export interface SessionOrigin {
   readonly origin: string;
+  /** The same with the path of the base URL, without a slash at its end: where providers send browsers back. */
+  readonly base: string;
   /** Its host with the port, as the header Host names it. */
   readonly host: string;
   readonly isLoopback: boolean;
@@ -22,8 +24,14 @@ export function sessionOriginOf(baseUrl: string): SessionOrigin {
   const url = new URL(baseUrl);
   const isLoopback = isLoopbackHost(url.hostname);
   if (isLoopback) url.hostname = LOOPBACK_NAME;
-  const { origin, host, protocol } = url;
-  return { origin, host, isLoopback, isSafe: isLoopback || protocol === "https:" };
+  const { origin, host, protocol, pathname } = url;
+  return {
+    origin,
+    base: origin + pathname.replace(/\/+$/, ""),
+    host,
+    isLoopback,
+    isSafe: isLoopback || protocol === "https:",
+  };
 }
 
 /**

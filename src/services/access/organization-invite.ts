@@ -1,4 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type {
   CreateOrganizationInviteRequest,
   GetOrganizationInviteSummaryRequest,
@@ -9,12 +10,14 @@ import { memberMessage } from "../../domain/identity/member.ts";
 import {
   inviteMessage,
   newInviteFacts,
-  requireInviteId,
+  requireJoinId,
+  requireJoinsByDomain,
   requireUsableInvite,
 } from "../../domain/identity/organization-invite.ts";
 import { validForMs } from "../../domain/identity/personal-token.ts";
+import { joinsByDomain, requireJoiningAllowed } from "../../domain/identity/sign-in/joining.ts";
 import type { Keys } from "../../keys.ts";
-import { countMembers, findMemberOfAccount } from "../../store/identity/member.ts";
+import { countMembers, findMemberOfAccount, type StoredMember } from "../../store/identity/member.ts";
 import { findMemberFacts } from "../../store/identity/member-list.ts";
 import { findOrganization } from "../../store/identity/organization.ts";
 import {
@@ -25,6 +28,8 @@ import {
   replaceInvite,
   type StoredInvite,
 } from "../../store/identity/organization-invite.ts";
+import { findIdentities } from "../../store/identity/provider-identity.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -71,26 +76,35 @@ export async function getInviteSummary(
 }
 
 /**
- * Makes the caller's account a member of the organization of an invite.
+ * Makes the caller's account a member of the organization of an invite, or of one whose invite domains hold an address
+ * of the account that a sign-in provider has verified.
  *
- * @throws DomainError NOT_FOUND for an invite that nobody can join with, and for an organization that is named
- *   itself: no account has an address that a provider verified
+ * @throws DomainError NOT_FOUND for an invite that nobody can join with, and for an organization that the account does
+ *   not join in this way; PERMISSION_DENIED where SCIM alone brings in people
  */
-export async function joinByInvite(
+export function joinOrganizationAs(
   { store, keys }: Dependencies,
   { joinId }: JoinOrganizationRequest,
   ctx: HandlerContext,
 ) {
-  const hash = keys.hashOf(requireInviteId(joinId));
+  const { inviteId, organizationId } = requireJoinId(joinId);
+  const hash = keys.hashOf(inviteId ?? "");
   return writeAsCaller(
     store,
     ctx,
     async (tx, { accountId }) => {
-      const invite = requireUsableInvite(await findInviteByHash(tx.db, hash), tx.now);
-      const scope = { organizationId: invite.organization_id };
-      const joined = await joinOrganization(tx, scope, accountId, invite.role);
-      if (joined) await countInviteUse(tx, scope, invite);
-      const member = joined ?? (await findMemberOfAccount(tx.db, scope, accountId));
+      const invite =
+        organizationId === undefined
+          ? requireUsableInvite(await findInviteByHash(tx.db, hash), tx.now)
+          : undefined;
+      const scope = { organizationId: invite?.organization_id ?? organizationId ?? "" };
+      const before = await findMemberOfAccount(tx.db, scope, accountId);
+      if (!invite) await requireDomain(tx.db, scope, accountId, before);
+      if (before?.left_at !== null) requireJoiningAllowed((await findPolicies(tx.db, scope)).effective);
+      const role = invite?.role ?? OrganizationRole.MEMBER;
+      const joined = await joinOrganization(tx, scope, accountId, role);
+      if (joined && invite) await countInviteUse(tx, scope, invite);
+      const member = joined ?? before;
       const facts = member && (await findMemberFacts(tx.db, scope, member.id));
       if (!facts) throw notFound("user");
       return { member: memberMessage(facts) };
@@ -98,11 +112,25 @@ export async function joinByInvite(
     {
       // The account, so that it is not blocked meanwhile.
       alsoLocks: async (db) => {
+        if (organizationId !== undefined) return [null, organizationId];
         const invite = await findInviteByHash(db, hash);
         return invite ? [null, invite.organization_id] : [null];
       },
     },
   );
+}
+
+/** Whoever left or was removed needs an invite to come back: an address would bring in at once whom somebody removed. */
+async function requireDomain(
+  db: Reader,
+  scope: Scope,
+  accountId: string,
+  before: StoredMember | undefined,
+): Promise<void> {
+  const organization = await findOrganization(db, scope);
+  const domains = JSON.parse(organization?.invite_domains ?? "[]");
+  const joins = joinsByDomain(domains, await findIdentities(db, accountId));
+  requireJoinsByDomain(organization, joins && (before === undefined || before.left_at === null));
 }
 
 async function findUsable(db: Reader, keys: Keys, inviteId: string, now: number): Promise<StoredInvite> {

@@ -34,7 +34,7 @@ import { listMembers } from "../identity/member-list.ts";
 import { setPolicies } from "../policy/organization-policies.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
-import { createInvite, getInvite, getInviteSummary, joinByInvite } from "./organization-invite.ts";
+import { createInvite, getInvite, getInviteSummary, joinOrganizationAs } from "./organization-invite.ts";
 
 /** The service of organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
@@ -124,7 +124,7 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
   }
 
   joinOrganization(req: JoinOrganizationRequest, ctx: HandlerContext) {
-    return joinByInvite(this.#deps, req, ctx);
+    return joinOrganizationAs(this.#deps, req, ctx);
   }
 
   async getOrganizationPolicies({ organizationId }: GetOrganizationPoliciesRequest, ctx: HandlerContext) {

@@ -70,7 +70,7 @@ export function createSignIn({ store, keys, now }: SignInDependencies): SignIn {
         if (token.kind === "link") await removeSignIn(tx, caller, token.id);
         if (present) await removeSignIn(tx, present, present.tokenId);
         await removeOldestSessions(tx, caller, caller.subject.id, MAX_SESSIONS - 1);
-        return insertSession(tx, caller, keys, token);
+        return insertSession(tx, caller, keys, token.kind === "personal" ? { token } : {});
       };
       return store.write({ id: subject.id, principal: Principal.USER }, "sign-in", begin, {
         locks: async (db) => {
@@ -105,15 +105,27 @@ export async function createSignInLink(
   return value;
 }
 
-async function insertSession(tx: WriteTransaction, caller: Caller, keys: Keys, from: FoundToken) {
+/** Where a session began: with a personal access token, at a sign-in provider, or with a link. */
+export interface SessionBeginning {
+  readonly token?: FoundToken;
+  readonly identityId?: string;
+  readonly providerSessionId?: string | undefined;
+}
+
+/** Inserts a session of a member. @returns the value of its cookie, which is stored nowhere, and its end */
+export async function insertSession(
+  tx: WriteTransaction,
+  caller: Pick<Caller, "organizationId" | "subject" | "readOnly">,
+  keys: Keys,
+  { token, identityId, providerSessionId }: SessionBeginning,
+) {
   const { value, hash } = keys.mintToken("session");
-  const isOfToken = from.kind === "personal";
   const row = newRow(tx, caller, caller.subject.id, hash);
   const { session, expiresAtMs } = newSession(
     {
       userId: caller.subject.id,
       readOnly: caller.readOnly,
-      endsAt: isOfToken ? from.expires_at : undefined,
+      endsAt: token?.expires_at,
     },
     row.id,
     tx.now,
@@ -123,7 +135,9 @@ async function insertSession(tx: WriteTransaction, caller: Caller, keys: Keys, f
     kind: "session",
     read_only: session.readOnly ? 1 : 0,
     expires_at: expiresAtMs,
-    parent_id: isOfToken ? from.id : null,
+    parent_id: token?.id ?? null,
+    identity_id: identityId ?? null,
+    provider_session_id: providerSessionId ?? null,
     body: toBody(SessionSchema, session),
   });
   return { value, endsAt: expiresAtMs };

@@ -121,6 +121,24 @@ export interface TokenTable {
   warned_at: number | null;
   /** Of a session that began with a token, the id of that, with which it is removed; otherwise null. */
   parent_id: string | null;
+  /** Of a session that began at a sign-in provider, the identity there; otherwise null. */
+  identity_id: string | null;
+  /** Of such a session, the id of the provider's own session, where that told one. */
+  provider_session_id: string | null;
+}
+
+/** Who an account is at a sign-in provider. */
+export interface ProviderIdentityTable {
+  id: string;
+  account_id: string;
+  issuer: string;
+  /** The id at the issuer; both together are the identity. */
+  subject: string;
+  /** The mail address that the provider named last; empty where it named none. */
+  email: string;
+  /** 1 where the provider says that it has verified the address. */
+  email_verified: number;
+  created_at: number;
 }
 
 export interface ServiceAccountTable {

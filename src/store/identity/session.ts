@@ -78,6 +78,30 @@ export async function removeOldestSessions(
   }
 }
 
+/**
+ * Returns the sessions of any organization that began at a provider. For the provider, which says that they have ended.
+ *
+ * @param subject whose they are there; undefined for anybody's
+ * @param sessionId the provider's own session; undefined for all
+ */
+export async function findProviderSessions(
+  db: Reader,
+  issuer: string,
+  subject: string | undefined,
+  sessionId: string | undefined,
+): Promise<TokenTable[]> {
+  return builderOf(db)
+    .selectFrom("token")
+    .innerJoin("provider_identity", "provider_identity.id", "token.identity_id")
+    .selectAll("token")
+    .where("provider_identity.issuer", "=", issuer)
+    .$if(subject !== undefined, (rows) => rows.where("provider_identity.subject", "=", subject as string))
+    .$if(sessionId !== undefined, (rows) => rows.where("token.provider_session_id", "=", sessionId as string))
+    .where("token.identity_id", "is not", null)
+    .orderBy("token.id")
+    .execute();
+}
+
 /** Ends the sessions of a member of the scope's organization, and makes its sign-in links useless. */
 export async function removeSessionsOf(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
   for (const kind of ["session", "link"] as const) {

@@ -200,18 +200,23 @@ const insertRow = prepared<TokenTable, unknown>((db, row) =>
     disabled_at: row.disabled_at,
     warned_at: row.warned_at,
     parent_id: row.parent_id,
+    identity_id: row.identity_id,
+    provider_session_id: row.provider_session_id,
     body: row.body,
   }),
 );
 
-/** A token without what its end decides; `parent_id` is null when absent. */
-export type NewToken = Omit<TokenTable, "warned_at" | "parent_id"> & Partial<Pick<TokenTable, "parent_id">>;
+type Beginning = "parent_id" | "identity_id" | "provider_session_id";
+/** A token without what its end decides; where a session began is null when absent. */
+export type NewToken = Omit<TokenTable, "warned_at" | Beginning> & Partial<Pick<TokenTable, Beginning>>;
 
 export async function insertToken(tx: WriteTransaction, scope: Scope, token: NewToken): Promise<void> {
   await insertRow(tx.db, {
     ...token,
     warned_at: endsSoon(token.expires_at, tx.now) ? tx.now : null,
     parent_id: token.parent_id ?? null,
+    identity_id: token.identity_id ?? null,
+    provider_session_id: token.provider_session_id ?? null,
   });
   tx.record({
     organizationId: scope.organizationId,

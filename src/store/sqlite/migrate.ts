@@ -41,6 +41,7 @@ import * as fortieth from "./migrations/0040-push.ts";
 import * as fortySecond from "./migrations/0042-token-warning.ts";
 import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import * as fortyFourth from "./migrations/0044-session.ts";
+import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
@@ -109,6 +110,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fortySecond,
   fortyThird,
   fortyFourth,
+  fortyNinth,
   fiftyFirst,
 ];
 

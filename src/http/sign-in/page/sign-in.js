@@ -3,13 +3,34 @@
 
 const byId = (id) => document.getElementById(id);
 const [message, warning, form, label, input] = ["message", "warning", "form", "label", "token"].map(byId);
-const [submit, other, out, enter] = ["submit", "other", "out", "enter"].map(byId);
+const [submit, other, out, enter, buttons] = ["submit", "other", "out", "enter", "providers"].map(byId);
 
 const NO_COOKIE =
   "You are not signed in: this browser keeps no secure cookie for a plain http address of this machine. Use another " +
   "browser, give the server TLS (--tls-cert), or use the command line: chartroom login.";
 const NO_TLS =
   "This address is plain http, on which nobody can sign in: the server needs TLS. See docs/sign-in.md.";
+
+/** Why a provider's sign-in ended here, in words; the address names a word of these, and nothing else is shown. */
+const PROBLEMS = {
+  expired: "This sign-in was not begun in this browser, or more than 10 minutes ago: begin again.",
+  provider_failed:
+    "The sign-in provider did not answer as it must: try again, or ask the operator of this server.",
+  provider_refused: "The sign-in provider did not let you in.",
+  address_unverified: "The sign-in provider has not verified your mail address.",
+  domain_not_allowed: "Your mail address is of a domain that may not sign in here.",
+  address_taken: "There is an account with your mail address already: sign in to it as before.",
+  no_account: "You have no account here: ask an administrator for one.",
+  scim_only: "You have no account here: your organization adds people by itself.",
+  no_role: "The sign-in provider names no role for you here.",
+  not_member: "You are not a member of the organization any more, or are suspended.",
+  blocked: "Your account is blocked.",
+  signed_in: "Somebody else is signed in in this browser: sign out first.",
+  no_tls:
+    "This address is plain http, on which nobody can sign in: the server needs TLS. See docs/sign-in.md.",
+};
+const named = new URLSearchParams(location.search).get("problem") ?? "";
+let problem = Object.hasOwn(PROBLEMS, named) ? PROBLEMS[named] : "";
 
 let secret = location.hash.slice(1);
 const asked = new URLSearchParams(location.search).get("next") ?? "";
@@ -52,21 +73,45 @@ async function offer() {
     show("Sign in with an access token, or with a new link.", body.message);
     return;
   }
-  const { person, signedIn } = body;
+  const { person, signedIn, providers } = body;
+  offerProviders(person || signedIn ? [] : providers, false);
   if (person) {
     const now = signedIn ? `You are signed in as ${nameOf(signedIn)}. ` : "";
     show(`${now}Sign in as ${nameOf(person)}?`);
     submit.textContent = signedIn ? `Sign in as ${person.name} instead` : `Sign in as ${person.name}`;
     return;
   }
-  if (!signedIn) return show("Sign in with an access token.");
-  show(`You are signed in as ${nameOf(signedIn)}.`);
+  const told = problem;
+  problem = "";
+  if (!signedIn) return show("Sign in with an access token.", told);
+  others = providers;
+  show(`You are signed in as ${nameOf(signedIn)}.`, told);
   label.hidden = true;
   submit.hidden = true;
   other.hidden = false;
   out.hidden = false;
   enter.hidden = false;
   enter.href = next;
+}
+
+/** The providers for somebody else, while the page says who is signed in. */
+let others = [];
+
+/** @param replace whether the page has said whose session the new one takes the place of */
+function offerProviders(providers, replace) {
+  buttons.replaceChildren(
+    ...providers.map(({ id, name }) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = `Sign in with ${name}`;
+      button.addEventListener("click", async () => {
+        const { ok, body } = await post(`sign-in/begin/${id}`, { replace });
+        if (ok && body.url) location.assign(body.url);
+        else show(message.textContent, PROBLEMS[body.problem] ?? body.message);
+      });
+      return button;
+    }),
+  );
 }
 
 async function signIn() {
@@ -106,6 +151,7 @@ other.addEventListener("click", () => {
   label.hidden = false;
   submit.hidden = false;
   other.hidden = true;
+  offerProviders(others, true);
   input.focus();
 });
 out.addEventListener("click", signOut);

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "@jest/globals";
+import { joinsByDomain } from "./joining.ts";
+import { readClaims, roleOf, type SignInRules } from "./provider.ts";
+import { requireLogout, startsBefore } from "./provider-session.ts";
+
+const WHO = { iss: "https://id.example.org", sub: "7" };
+const EVENT = "http://schemas.openid.net/event/backchannel-logout";
+
+const rules = (more: Partial<SignInRules>): SignInRules => ({
+  id: "corp",
+  organizationId: "",
+  allowedDomains: [],
+  createsAccounts: true,
+  linksByEmail: false,
+  roles: [],
+  refusesOthers: false,
+  ...more,
+});
+
+describe("claims", () => {
+  test.each([
+    [true, true],
+    ["true", true],
+    [false, false],
+    ["yes", false],
+    [1, false],
+    [undefined, false],
+  ])("that call an address verified with %p: %p", (email_verified, verified) => {
+    expect(readClaims({ ...WHO, email: "a@example.org", email_verified }).emailVerified).toBe(verified);
+  });
+
+  test.each(["", "a", "@example.org", "a@", "a b@example.org", "a@b@example.org", "a@example.org\n", 7])(
+    "name no address with %p, so none is verified",
+    (email) => {
+      expect(readClaims({ ...WHO, email, email_verified: true })).toMatchObject({
+        email: "",
+        emailVerified: false,
+      });
+    },
+  );
+
+  test("name somebody by an id of at most 255 characters", () => {
+    expect(readClaims({ ...WHO, sub: "x".repeat(255) }).subject).toHaveLength(255);
+    for (const claims of [{ ...WHO, sub: "x".repeat(256) }, { ...WHO, sub: "" }, { sub: "7" }, {}]) {
+      expect(() => readClaims(claims)).toThrow("provider_failed");
+    }
+  });
+});
+
+test("the first rule that fits decides the role, by the whole value", () => {
+  const roles = [
+    { claim: "groups", value: "admins", role: 1 },
+    { claim: "team", value: "7", role: 2 },
+  ];
+  const role = (claims: object, more: Partial<SignInRules> = {}) =>
+    roleOf(rules({ roles, ...more }), readClaims({ ...WHO, ...claims }));
+  expect(role({ groups: ["a", "admins"], team: "7" })).toBe(1);
+  expect(role({ groups: "admins" })).toBe(1);
+  expect(role({ groups: ["Admins", "admins2", "*"] })).toBe(2);
+  expect(role({ team: 7 }, { refusesOthers: false })).toBe(2);
+  expect(() => role({ team: 7 }, { refusesOthers: true })).toThrow("no_role");
+  expect(() => role({ constructor: undefined }, { refusesOthers: true })).toThrow("no_role");
+  expect(role({ groups: ["admins"] }, { roles: [] })).toBeUndefined();
+});
+
+test("an account joins by a verified address of a domain, whatever its letters", () => {
+  const joins = (email: string, email_verified = 1) =>
+    joinsByDomain(["example.org"], [{ email, email_verified }]);
+  expect([joins("a@example.org"), joins("a@EXAMPLE.org")]).toEqual([true, true]);
+  expect([joins("a@example.org", 0), joins(""), joins("a@sub.example.org")]).toEqual([false, false, false]);
+  expect(joinsByDomain(["example.org"], [])).toBe(false);
+});
+
+describe("a logout token", () => {
+  const good = { ...WHO, iat: 1_000, events: { [EVENT]: {} } };
+
+  test("names a person, a session or both", () => {
+    expect(requireLogout(good)).toEqual({ subject: "7", sessionId: undefined, at: 1_000_000 });
+    expect(requireLogout({ ...good, sub: undefined, sid: "s" })).toMatchObject({ sessionId: "s" });
+  });
+
+  test.each([
+    ["an ID token", { events: undefined }],
+    ["another event", { events: { "https://example.org/event": {} } }],
+    ["one with a nonce", { nonce: "n" }],
+    ["one of nobody", { sub: undefined }],
+    ["one of no time", { iat: undefined }],
+  ])("is not %s", (_, change) => {
+    expect(() => requireLogout({ ...good, ...change })).toThrow("no logout token");
+  });
+
+  test("ends sessions that began before it, or within the tolerance after it", () => {
+    const at = 1_000_000;
+    expect([0, 29_999, 30_000, 30_001].map((later) => startsBefore(at + later, at))).toEqual([
+      ...[true, true, true, false],
+    ]);
+  });
+});

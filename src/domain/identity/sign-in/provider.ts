@@ -1,0 +1,148 @@
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+
+/** A rule that gives whoever has a claim a role; the first that fits decides. */
+export interface RoleRule {
+  readonly claim: string;
+  /** Compared whole: with the claim itself, or with the elements of a list. */
+  readonly value: string;
+  readonly role: OrganizationRole;
+}
+
+/** What the settings say of the people of a sign-in provider (docs/sign-in.md). */
+export interface SignInRules {
+  /** Stable name in the settings. */
+  readonly id: string;
+  readonly organizationId: string;
+  /** Mail domains in lower case; empty for all. */
+  readonly allowedDomains: readonly string[];
+  readonly createsAccounts: boolean;
+  readonly linksByEmail: boolean;
+  /** Without any, the provider decides no roles. */
+  readonly roles: readonly RoleRule[];
+  /** Whether those whom no rule fits are kept out. */
+  readonly refusesOthers: boolean;
+}
+
+/** What a provider has said of a person, in tokens that it signed. */
+export interface ProviderClaims {
+  readonly issuer: string;
+  /** The id of the person at the issuer, which with it is the identity. */
+  readonly subject: string;
+  /** Empty where the provider names none. */
+  readonly email: string;
+  readonly emailVerified: boolean;
+  readonly name: string;
+  /** Id of the provider's own session. */
+  readonly sessionId: string | undefined;
+  readonly all: Readonly<Record<string, unknown>>;
+}
+
+/** Why somebody whom a provider knows is not signed in; docs/sign-in.md says what helps. */
+export type SignInProblem =
+  | "expired"
+  | "provider_failed"
+  | "provider_refused"
+  | "address_unverified"
+  | "domain_not_allowed"
+  | "address_taken"
+  | "no_account"
+  | "scim_only"
+  | "no_role"
+  | "not_member"
+  | "blocked"
+  | "signed_in"
+  | "no_tls";
+
+/** The error of a sign-in that ends at the sign-in page. It has no message of the provider's or of a token. */
+export class SignInRefused extends Error {
+  override readonly name = "SignInRefused";
+  readonly problem: SignInProblem;
+
+  constructor(problem: SignInProblem, options?: ErrorOptions) {
+    super(`sign-in refused: ${problem}`, options);
+    this.problem = problem;
+  }
+}
+
+/** Longest subject (OpenID Connect Core, 2): 255 characters of ASCII. */
+const MAX_SUBJECT = 255;
+
+/** Longest mail address (RFC 5321, 4.5.3.1.3), and longest name of an account. */
+const MAX_EMAIL = 254;
+const MAX_NAME = 200;
+
+/** Returns what matters of a provider's claims. @throws SignInRefused when they name nobody */
+export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClaims {
+  const text = (name: string) => (typeof all[name] === "string" ? (all[name] as string) : "");
+  const [issuer, subject] = [text("iss"), text("sub")];
+  if (issuer === "" || subject === "" || subject.length > MAX_SUBJECT)
+    throw new SignInRefused("provider_failed");
+  const email = isAddress(text("email")) ? text("email") : "";
+  return {
+    issuer,
+    subject,
+    email,
+    // Some providers send the text; anything else is no assurance.
+    emailVerified: email !== "" && (all.email_verified === true || all.email_verified === "true"),
+    name: nameIn(text("name") || text("preferred_username") || email),
+    sessionId: text("sid") || undefined,
+    all,
+  };
+}
+
+/** Returns whether a text is a mail address that accounts can have. */
+function isAddress(text: string): boolean {
+  return text.length <= MAX_EMAIL && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
+}
+
+function nameIn(text: string): string {
+  return [...text.replace(/\p{Cc}/gu, " ").trim()].slice(0, MAX_NAME).join("");
+}
+
+/** Returns the domain of a mail address, in lower case. */
+export function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf("@") + 1).toLowerCase();
+}
+
+/** Requires an address of an allowed domain. @throws SignInRefused */
+export function requireAllowedDomain({ allowedDomains }: SignInRules, claims: ProviderClaims): void {
+  if (allowedDomains.length === 0) return;
+  if (!claims.emailVerified) throw new SignInRefused("address_unverified");
+  if (!allowedDomains.includes(domainOf(claims.email))) throw new SignInRefused("domain_not_allowed");
+}
+
+/** Requires that an identity can be of an account that is there already. @throws SignInRefused */
+export function requireLinkable(
+  { linksByEmail }: SignInRules,
+  account: { readonly isAdministrator: boolean; readonly hasIdentity: boolean },
+): void {
+  if (!linksByEmail || account.isAdministrator || account.hasIdentity)
+    throw new SignInRefused("address_taken");
+}
+
+/** Requires that a provider may bring in a person who is not there yet. @throws SignInRefused */
+export function requireCreation(
+  rules: SignInRules,
+  claims: ProviderClaims,
+  policies: { readonly restrictAccountCreationToScim?: boolean | undefined },
+): void {
+  if (policies.restrictAccountCreationToScim) throw new SignInRefused("scim_only");
+  if (!rules.createsAccounts) throw new SignInRefused("no_account");
+  if (!claims.emailVerified) throw new SignInRefused("address_unverified");
+}
+
+/**
+ * Returns the role that the claims give; undefined where the provider decides none.
+ * @throws SignInRefused for one whom no rule fits, where the settings keep those out
+ */
+export function roleOf(rules: SignInRules, { all }: ProviderClaims): OrganizationRole | undefined {
+  if (rules.roles.length === 0) return undefined;
+  const fitting = rules.roles.find(({ claim, value }) => valuesOf(all, claim).includes(value));
+  if (!fitting && rules.refusesOthers) throw new SignInRefused("no_role");
+  return fitting?.role ?? OrganizationRole.MEMBER;
+}
+
+function valuesOf(all: ProviderClaims["all"], claim: string): readonly string[] {
+  const value = Object.hasOwn(all, claim) ? all[claim] : undefined;
+  return [value].flat().filter((each) => typeof each === "string");
+}

@@ -1,0 +1,123 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { Admission } from "../../rpc/access/admission.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import { writeConnectError } from "../../rpc/error/error.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { writeWhole } from "../output/node-response.ts";
+import { isFrom, sessionIn } from "./session-cookie.ts";
+import type { SessionOrigin } from "./session-origin.ts";
+
+/** Name in the access log: nothing of a request may stand there. */
+export const SIGN_IN_OPERATION = "sign-in";
+
+/** Bytes of a request of the page: a secret, and whether the person agreed. */
+const MAX_BODY_BYTES = 1024;
+
+/** The pages load nothing and send nothing elsewhere, run no script but their own, and are in no frame. */
+const CONTENT_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** Answers one path below /sign-in. */
+export type SignInAct = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
+
+/** Returns who is signed in in the browser that sent a request; its record names nobody. */
+export async function presentCaller(admission: Admission, req: HttpRequest) {
+  const session = sessionIn(req.headers.cookie);
+  if (session === undefined) return undefined;
+  const found = await admission.identify(undefined, { requestId: "", operation: SIGN_IN_OPERATION }, session);
+  return found.kind === "known" ? found.caller : undefined;
+}
+
+/** Requires a request of the page itself: another site can send forms, and no JSON from this origin. */
+export function requireOwnPage(req: HttpRequest, own: SessionOrigin): void {
+  if (!isFrom(req, own) || req.headers.authorization !== undefined) {
+    throw writeConnectError(ErrorReason.PERMISSION_DENIED, `people sign in on ${own.origin}/sign-in alone`, {
+      permission: "sign_in",
+    });
+  }
+  if (!/^application\/json(?:;|$)/i.test(req.headers["content-type"] ?? "")) {
+    throw writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "send application/json", {
+      allowed: "application/json",
+    });
+  }
+}
+
+/** Requires that browsers would not send a session in the clear. */
+export function requireSafe({ isSafe }: SessionOrigin): void {
+  if (isSafe) return;
+  throw writeConnectError(
+    ErrorReason.PHASE_UNSUITABLE,
+    "sessions need TLS: give the server a base URL with https, see docs/sign-in.md",
+    { resource: "session", phase: "plain_http" },
+  );
+}
+
+/**
+ * Reads the JSON object of a request of the page.
+ * @param defaults of its fields, with the type that each must have; other fields are disregarded
+ */
+export async function readPageRequest<T extends Readonly<Record<string, string | boolean>>>(
+  req: HttpRequest,
+  defaults: T,
+): Promise<T> {
+  const text = await readText(req, MAX_BODY_BYTES);
+  try {
+    const sent = JSON.parse(text);
+    const read = Object.entries(defaults).map(([name, absent]) => [name, sent[name] ?? absent] as const);
+    if (read.every(([name, value]) => typeof value === typeof defaults[name])) {
+      return Object.fromEntries(read) as T;
+    }
+  } catch {
+    // Answered below; what was sent may be a secret.
+  }
+  throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON object of the sign-in page");
+}
+
+/** Reads the body of a request. @param maxBytes the most that it may have */
+export async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of req as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) {
+      const limit = String(maxBytes);
+      throw writeConnectError(ErrorReason.BODY_TOO_LARGE, "the request is too large", { limit_bytes: limit });
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Returns the error for a path that is asked for with another method. */
+export function wrongMethod(allowed: string): ConnectError {
+  return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `this is asked for with ${allowed}`, {
+    allowed,
+  });
+}
+
+/** Writes a JSON object, which nothing keeps. @param status default 200 */
+export function writeJson(res: HttpResponse, record: CallRecord, value: object, status = 200): Promise<void> {
+  const header = pageHeader("application/json");
+  return writeWhole(res, status, header, Buffer.from(JSON.stringify(value)), record.output);
+}
+
+/** Sends a browser to a place of the server's own, or to a provider's that the settings name. */
+export function redirect(res: HttpResponse, record: CallRecord, location: string): Promise<void> {
+  const header = pageHeader("text/plain");
+  header.set("location", location);
+  return writeWhole(res, 302, header, new Uint8Array(), record.output);
+}
+
+/** Returns the header of everything below /sign-in. */
+export function pageHeader(type: string): Headers {
+  return new Headers({
+    "content-type": type,
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+  });
+}

@@ -1,0 +1,185 @@
+import { create } from "@bufbuild/protobuf";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { MAX_SESSIONS, SESSION_VALID_MS } from "../../../domain/identity/session.ts";
+import {
+  type ProviderClaims,
+  requireAllowedDomain,
+  requireCreation,
+  requireLinkable,
+  roleOf,
+  type SignInRules,
+} from "../../../domain/identity/sign-in/provider.ts";
+import {
+  type ProviderLogoutClaims,
+  requireAgreedSignIn,
+  requireMayEnter,
+  startsBefore,
+} from "../../../domain/identity/sign-in/provider-session.ts";
+import {
+  findAccount,
+  findAccountByEmail,
+  findMemberships,
+  insertAccount,
+} from "../../../store/identity/account.ts";
+import {
+  countOtherAdministrators,
+  findMemberOfAccount,
+  type StoredMember,
+  updateMember,
+} from "../../../store/identity/member.ts";
+import {
+  findIdentities,
+  findIdentity,
+  insertIdentity,
+  type StoredIdentity,
+  updateIdentity,
+} from "../../../store/identity/provider-identity.ts";
+import { findProviderSessions, removeOldestSessions, removeSignIn } from "../../../store/identity/session.ts";
+import { removeToken } from "../../../store/identity/token.ts";
+import { findPolicies } from "../../../store/policy/organization-policies.ts";
+import { type Reader, type Scope, SYSTEM, type WriteTransaction } from "../../../store/store.ts";
+import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
+import { joinOrganization } from "../membership.ts";
+
+export {
+  type ProviderClaims,
+  type SignInProblem,
+  SignInRefused,
+  type SignInRules,
+} from "../../../domain/identity/sign-in/provider.ts";
+export type { ProviderLogoutClaims } from "../../../domain/identity/sign-in/provider-session.ts";
+
+/** What a provider says has ended: all sessions of a person, or those of one session of its own. */
+export interface ProviderLogout extends ProviderLogoutClaims {
+  readonly issuer: string;
+}
+
+/** Signs in people whom a provider names, and ends their sessions when it says so. */
+export interface ProviderSignIn {
+  /**
+   * Begins a session, and ends the one before in the same browser. Finds the account of the identity, links it or
+   * creates it, as the rules say.
+   *
+   * @param present the caller of the session that the browser has
+   * @param isAgreed true when that may be another person's
+   * @returns the value of the session's cookie, which is stored nowhere, and its end
+   * @throws SignInRefused
+   */
+  begin(
+    rules: SignInRules,
+    claims: ProviderClaims,
+    present: Caller | undefined,
+    isAgreed: boolean,
+  ): Promise<{ readonly value: string; readonly endsAt: number }>;
+  /** Ends sessions that began before the provider said so. */
+  end(logout: ProviderLogout): Promise<void>;
+}
+
+export function createProviderSignIn({ store, keys }: SignInDependencies): ProviderSignIn {
+  return {
+    async begin(rules, claims, present, isAgreed) {
+      const { organizationId } = rules;
+      const begin = async (tx: WriteTransaction) => {
+        requireAllowedDomain(rules, claims);
+        const identity = await findOrCreateIdentity(tx, rules, claims);
+        const account = await findAccount(tx.db, identity.account_id);
+        const member = await enter(tx, rules, claims, identity.account_id);
+        requireMayEnter(account, member);
+        requireAgreedSignIn(present !== undefined && present.accountId !== identity.account_id, isAgreed);
+        const subject = create(SubjectSchema, { id: member.id, principal: Principal.USER });
+        if (present) await removeSignIn(tx, present, present.tokenId);
+        await removeOldestSessions(tx, { organizationId }, member.id, MAX_SESSIONS - 1);
+        return insertSession(tx, { organizationId, subject, readOnly: false }, keys, {
+          identityId: identity.id,
+          providerSessionId: claims.sessionId,
+        });
+      };
+      // The account, which may be new, must not be blocked meanwhile.
+      const locks = [null, organizationId, ...(present ? [present.organizationId] : [])];
+      return store.write(await actorOf(store.reader, rules, claims), "sign-in", begin, { locks });
+    },
+    async end(logout) {
+      const end = async (tx: WriteTransaction) => {
+        for (const session of await sessionsOf(tx.db, logout)) {
+          await removeToken(tx, { organizationId: session.organization_id }, session);
+        }
+      };
+      const locks = async (db: Reader) =>
+        (await sessionsOf(db, logout)).map(({ organization_id }) => organization_id);
+      await store.write(SYSTEM, "sign-in/logout", end, { locks });
+    },
+  };
+}
+
+/** Returns who is recorded as the one who signs in: the member, or the system for a person who is new. */
+async function actorOf(db: Reader, { organizationId }: SignInRules, { issuer, subject }: ProviderClaims) {
+  const identity = await findIdentity(db, issuer, subject);
+  const member = identity && (await findMemberOfAccount(db, { organizationId }, identity.account_id));
+  return member ? { id: member.id, principal: Principal.USER } : SYSTEM;
+}
+
+async function findOrCreateIdentity(
+  tx: WriteTransaction,
+  rules: SignInRules,
+  claims: ProviderClaims,
+): Promise<StoredIdentity> {
+  const { issuer, subject, email, name } = claims;
+  const email_verified = claims.emailVerified ? 1 : 0;
+  const known = await findIdentity(tx.db, issuer, subject);
+  if (known) {
+    await updateIdentity(tx, known, { email, email_verified });
+    return known;
+  }
+  const insert = (account_id: string) =>
+    insertIdentity(tx, { id: tx.newId(), account_id, issuer, subject, email, email_verified });
+  const existing = claims.emailVerified ? await findAccountByEmail(tx.db, email) : undefined;
+  if (existing) {
+    const memberships = await findMemberships(tx.db, existing.id);
+    requireLinkable(rules, {
+      isAdministrator: memberships.some(({ role }) => role === OrganizationRole.ADMIN),
+      hasIdentity: (await findIdentities(tx.db, existing.id)).length > 0,
+    });
+    return insert(existing.id);
+  }
+  requireCreation(rules, claims, (await findPolicies(tx.db, rules)).effective);
+  const id = tx.newId();
+  await insertAccount(tx, { id, name, email });
+  return insert(id);
+}
+
+/**
+ * Returns the account's membership in the provider's organization, with the role that the claims give: a new one, or
+ * the one that there is. Nobody who left, or was removed, comes back in this way.
+ */
+async function enter(
+  tx: WriteTransaction,
+  rules: SignInRules,
+  claims: ProviderClaims,
+  accountId: string,
+): Promise<StoredMember> {
+  const role = roleOf(rules, claims);
+  const existing = await findMemberOfAccount(tx.db, rules, accountId);
+  if (!existing) {
+    requireCreation(rules, claims, (await findPolicies(tx.db, rules)).effective);
+    await joinOrganization(tx, rules, accountId, role ?? OrganizationRole.MEMBER);
+    return (await findMemberOfAccount(tx.db, rules, accountId)) as StoredMember;
+  }
+  if (role === undefined || role === existing.role || existing.left_at !== null) return existing;
+  if (await isLastAdministrator(tx, rules, existing)) return existing;
+  const changed = { ...existing, role };
+  await updateMember(tx, rules, existing, changed);
+  return changed;
+}
+
+/** Whoever is the last one stays it, whatever the claims say: nobody could administer the organization any more. */
+async function isLastAdministrator(tx: WriteTransaction, scope: Scope, member: StoredMember) {
+  if (member.role !== OrganizationRole.ADMIN) return false;
+  return (await countOtherAdministrators(tx.db, scope, member.id)) === 0;
+}
+
+async function sessionsOf(db: Reader, { issuer, subject, sessionId, at }: ProviderLogout) {
+  const sessions = await findProviderSessions(db, issuer, subject, sessionId);
+  return sessions.filter(({ expires_at }) => startsBefore(expires_at - SESSION_VALID_MS, at));
+}
