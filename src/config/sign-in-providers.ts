@@ -89,7 +89,11 @@ function readProvider(value: unknown, place: string, folder: string, env: Enviro
 }
 
 function readIssuer(fields: Fields): string {
-  const text = fields.text("issuer", /^https?:\/\/\S{1,500}$/, "the issuer's URL, as its discovery names it");
+  const text = fields.text(
+    "issuer",
+    /^https?:\/\/[!-~]{1,500}$/,
+    "the issuer's URL, as its discovery names it",
+  );
   const url = URL.parse(text);
   const isOnMachine = url && /^(127(\.\d{1,3}){3}|localhost|\[::1\])$/.test(url.hostname);
   if (text && (!url || url.search || url.hash || url.username || url.password))

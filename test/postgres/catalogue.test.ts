@@ -41,6 +41,9 @@ const BOUNDS: Readonly<Record<string, number>> = {
   "approval.tool_call_id": 128 * BYTES,
   // Names that the program knows.
   "fact.name": 64,
+  // readSignInProviders: 508 characters of ASCII; readClaims: 255.
+  "provider_identity.issuer": 508,
+  "provider_identity.subject": 255,
   "migration.name": 64,
   "pending_stop.mode": 16,
   "pending_stop.target": 16,

@@ -41,7 +41,13 @@ describe("claims", () => {
 
   test("name somebody by an id of at most 255 characters", () => {
     expect(readClaims({ ...WHO, sub: "x".repeat(255) }).subject).toHaveLength(255);
-    for (const claims of [{ ...WHO, sub: "x".repeat(256) }, { ...WHO, sub: "" }, { sub: "7" }, {}]) {
+    for (const claims of [
+      { ...WHO, sub: "x".repeat(256) },
+      { ...WHO, sub: "" },
+      { ...WHO, sub: "é" },
+      { sub: "7" },
+      {},
+    ]) {
       expect(() => readClaims(claims)).toThrow("provider_failed");
     }
   });

@@ -64,8 +64,8 @@ export class SignInRefused extends Error {
   }
 }
 
-/** Longest subject (OpenID Connect Core, 2): 255 characters of ASCII. */
-const MAX_SUBJECT = 255;
+/** A subject (OpenID Connect Core, 2): at most 255 characters of ASCII. */
+const SUBJECT = /^[ -~]{1,255}$/;
 
 /** Longest mail address (RFC 5321, 4.5.3.1.3), and longest name of an account. */
 const MAX_EMAIL = 254;
@@ -75,8 +75,7 @@ const MAX_NAME = 200;
 export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClaims {
   const text = (name: string) => (typeof all[name] === "string" ? (all[name] as string) : "");
   const [issuer, subject] = [text("iss"), text("sub")];
-  if (issuer === "" || subject === "" || subject.length > MAX_SUBJECT)
-    throw new SignInRefused("provider_failed");
+  if (issuer === "" || !SUBJECT.test(subject)) throw new SignInRefused("provider_failed");
   const email = isAddress(text("email")) ? text("email") : "";
   return {
     issuer,
