@@ -35,4 +35,6 @@ testWith("bash")("the page about reviews can be pasted from the top down", async
   });
   expect(code).toBe(0);
   expect(stdout).toMatch(/Nearly there\.\nhello\/hello\.txt:2 {2}outdated\n {4}write hello\.txt/);
+  // The agent answers it with deeds alone.
+  expect(stdout).toContain("\n-- (a review with 1 comment) Nearly there.\n");
 });

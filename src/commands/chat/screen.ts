@@ -2,12 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   type AgentExecution,
   type AgentInput,
+  AgentInputReceipt,
   AgentExecution_Phase as Phase,
 } from "#gen/service/v1/agent_pb.js";
 import { isTemporary, messageOf } from "../client/call.ts";
 import type { ConversationClient } from "./conversation-client.ts";
 import { HELP, type TypedLine } from "./typed-line.ts";
-import { type ChatView, wordsOf } from "./view.ts";
+import { type ChatView, isReview, wordsOf } from "./view.ts";
 
 /**
  * Time of silence after which output counts as finished: a line that an agent
@@ -16,7 +17,7 @@ import { type ChatView, wordsOf } from "./view.ts";
 const QUIET_MS = 500;
 
 /** The surface of a screen: {@link ChatView} in words for people. */
-export type RunView = Pick<ChatView, "note" | "block" | "run" | "inputs" | "endLine">;
+export type RunView = Pick<ChatView, "note" | "block" | "sent" | "run" | "inputs" | "endLine">;
 
 /** The shown execution, and the actions on it. */
 export class Screen {
@@ -47,12 +48,24 @@ export class Screen {
         this.#view.block(event.value, (id) => this.#inputTexts.get(id));
       }
       if (event.case === "agentExecution") {
+        const before = this.#run?.status?.phase;
         this.#run = event.value;
+        // What was sent before comes with what answers it.
+        if (before !== undefined && before !== event.value.status?.phase) await this.#showReviews();
         this.#view.run(event.value);
       }
     }
     clearTimeout(this.#lineEnd);
+    await this.#showReviews();
     this.#view.endLine();
+  }
+
+  /** Shows the reviews that the agent was given, also those that it answers with deeds alone. */
+  async #showReviews(): Promise<void> {
+    // While the server cannot be reached, they are shown later.
+    const inputs = await this.#conversation.inputs(true).catch((): AgentInput[] => []);
+    for (const input of inputs)
+      if (isReview(input) && input.receipt !== AgentInputReceipt.QUEUED) this.#view.sent(input);
   }
 
   /** @returns whether the chat goes on */

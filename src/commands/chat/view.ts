@@ -31,6 +31,8 @@ export class ChatView {
   readonly #print: (text: string) => void;
   /** Titles of the tool calls that have not ended, by their ids. */
   readonly #titles = new Map<string, string>();
+  /** Ids of the messages whose words were printed. */
+  readonly #shownInputIds = new Set<string>();
   #shownInputId = "";
   #shownStatus = "";
   /** The text of the current, unfinished line. */
@@ -53,6 +55,7 @@ export class ChatView {
   block({ inputId, block }: AgentOutputBlock, messageOf: (inputId: string) => string | undefined): void {
     if (inputId !== this.#shownInputId) {
       this.#shownInputId = inputId;
+      this.#shownInputIds.add(inputId);
       const message = messageOf(inputId);
       this.#line(`-- ${message === undefined ? inputId : firstLine(message)}`);
     }
@@ -84,6 +87,14 @@ export class ChatView {
         if (block.value.state === QuestionState.OPEN) this.#line(`asks: ${block.value.message}`);
         break;
     }
+  }
+
+  /** Prints the words of a message, unless they were printed with what answers it. */
+  sent(input: AgentInput): void {
+    if (this.#shownInputIds.has(input.id)) return;
+    this.#shownInputIds.add(input.id);
+    this.#shownInputId = input.id;
+    this.#line(`-- ${firstLine(wordsOf(input))}`);
   }
 
   #toolCall({ id, title, state, diffs }: AgentOutputBlock_ToolCall): void {
@@ -141,6 +152,11 @@ export class ChatView {
   }
 }
 
+/** Returns whether an input has a review. */
+export function isReview({ input }: AgentInput): boolean {
+  return input.case === "userInput" && input.value.inputs.some((part) => part.input.case === "review");
+}
+
 /** Returns the words that identify an input. */
 export function wordsOf({ input }: AgentInput): string {
   switch (input.case) {
@@ -166,7 +182,8 @@ function partWords(part: UserInputBlock_Input["input"]): string {
   if (part.case === "text") return part.value.content;
   if (part.case !== "review") return "(an image)";
   const { comments, summary } = part.value;
-  return `(a review with ${comments.length} comments) ${summary || (comments[0]?.text ?? "")}`;
+  const count = comments.length === 1 ? "1 comment" : `${comments.length} comments`;
+  return `(a review with ${count}) ${summary || (comments[0]?.text ?? "")}`;
 }
 
 function orderOf({ control }: AgentControlInput): string {

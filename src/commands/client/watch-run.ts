@@ -46,6 +46,7 @@ function jsonView(print: (text: string) => void): RunView {
   return {
     note: () => undefined,
     block: (value) => show({ case: "block", value }),
+    sent: () => undefined,
     run: (value) => show({ case: "agentExecution", value }),
     inputs: () => undefined,
     endLine: () => undefined,
