@@ -20,6 +20,10 @@ export const PULL_REQUESTS_LEVEL = 2;
 
 /** Runners say what keeps their work in. */
 export const RUNNER_ISOLATION_LEVEL = 2;
+
+/** Policies say which hosts isolated work may reach. */
+export const EGRESS_LEVEL = 2;
+
 /** Policies say which branches may be pushed to, and approvals ask for pushes. */
 export const PUSH_RULES_LEVEL = 2;
 

@@ -132,6 +132,13 @@ const EVERYTHING = {
     },
     blockDevices: { enabled: true, action: "KERNEL_CONTROLS_ACTION_BLOCK" },
   },
+  egress: {
+    sets: ["EGRESS_HOST_SET_SERVICE", "EGRESS_HOST_SET_MODELS"],
+    hosts: [
+      { host: "*.Example.org", ports: [] },
+      { host: "10.0.0.7", ports: [8_443] },
+    ],
+  },
 };
 
 describe("the policies of an organization", () => {
@@ -230,6 +237,22 @@ describe("merging", () => {
     const { vetoExecPolicy, vetoFilePolicy } = await own.policies();
     expect(vetoExecPolicy).toMatchObject({ enabled: true, executables: [] });
     expect(vetoFilePolicy).toEqual({ enabled: false });
+  });
+
+  test("an empty list of what isolated work may reach is kept, until the field is named without a value", async () => {
+    await own.set({ egress: {} });
+    expect((await own.policies()).egress).toEqual({ sets: [], hosts: [] });
+    await own.set({ updateMask: "egress" });
+    expect(await own.policies()).not.toHaveProperty("egress");
+  });
+
+  test("a host that nothing could be is refused with its place", async () => {
+    const { status, body } = await own.update({
+      egress: { hosts: [{ host: "a.example" }, { host: "https://b.example/" }] },
+    });
+    expect([status, body.code]).toEqual([400, "invalid_argument"]);
+    expect(body.message).toContain("egress.hosts[1].host must be a name");
+    expect(await own.policies()).not.toHaveProperty("egress");
   });
 
   test("maps are replaced whole", async () => {

@@ -207,6 +207,7 @@ describe("what travels with a lease", () => {
       securityAgentPolicy: { customAgents: [{ id: "watch", enabled: true }] },
       defaultEnvironmentImage: "registry.example.org/base:1",
       agentPolicy: { commandDenyList: ["rm"] },
+      egress: { sets: ["EGRESS_HOST_SET_SERVICE"], hosts: [{ host: "a.example" }] },
       securityPolicyId: body.securityPolicy.id,
     });
     await startExecution(server, { token });
@@ -219,6 +220,7 @@ describe("what travels with a lease", () => {
         securityAgentPolicy: policies.securityAgentPolicy,
         defaultEnvironmentImage: "registry.example.org/base:1",
         agentPolicy: policies.agentPolicy,
+        egress: policies.egress,
         securityPolicy: body.securityPolicy,
       });
       expect(work.policies.vetoExecPolicy.safelist).toContain("sh");

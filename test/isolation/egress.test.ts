@@ -127,6 +127,12 @@ describe("work with a network of its own does not reach", () => {
       "chartroom: a.example:443 is not reached: the organization's policy `egress` does not allow it\n";
     expect(text.split(line)).toHaveLength(2);
     expect((await place.sh("curl -s https://a.example/")).text).toBe("");
+    // An agent's run has it as a warning, since nobody reads what it writes at its end.
+    const [warning] = (closing.at(-1) as OpenNetwork).warnings();
+    expect(warning).toMatchObject({
+      reason: "egress_refused",
+      message: line.slice("chartroom: ".length).trim(),
+    });
   });
 
   test("an address by the proxy, in whatever spelling", async () => {

@@ -87,6 +87,22 @@ describe("the runner beside a server", () => {
     expect(logs[1]?.split(line)).toHaveLength(2);
   });
 
+  test("lets steps reach what the organization's policy allows", async () => {
+    const organizationId = (await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {})))
+      .organizationId;
+    const set = (policies: object) =>
+      succeeded(
+        post(server, "OrganizationService/UpdateOrganizationPolicies", { organizationId, ...policies }),
+      );
+    await set({ egress: {} });
+    const reach = 'curl -sS -o /dev/null -w "%{http_code}" $CHARTROOM_URL/readyz || echo " none"';
+    const { logs } = await ran(server, reach);
+    await set({ updateMask: "egress" });
+    expect(logs[0]).toContain(" none");
+    expect(logs[0]).toContain(`chartroom: ${new URL(server.url).host} is not reached`);
+    expect((await ran(server, reach)).logs[0]).toBe("200");
+  });
+
   test("says at its start what keeps work in", () => {
     const messages = server.log().map(({ msg }) => msg);
     expect(messages).toContain("work is isolated by bubblewrap");

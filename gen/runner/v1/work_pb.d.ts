@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { AgentPolicy, SecurityAgentPolicy, VetoExecPolicy, VetoFilePolicy } from "../../service/v1/organization_pb.js";
+import type { AgentPolicy, EgressPolicy, SecurityAgentPolicy, VetoExecPolicy, VetoFilePolicy } from "../../service/v1/organization_pb.js";
 import type { SecurityPolicy } from "../../service/v1/security_pb.js";
 import type { Environment, EnvironmentInitializer } from "../../service/v1/environment_pb.js";
 import type { WorkflowStep } from "../../service/v1/workflow_pb.js";
@@ -251,6 +251,15 @@ export declare type Policies = Message<"runner.v1.Policies"> & {
    * @generated from field: service.v1.AgentPolicy agent_policy = 6;
    */
   agentPolicy?: AgentPolicy | undefined;
+
+  /**
+   * The hosts that commands may reach. Unset: the repositories of the work, the
+   * service, and package registries, as far as the runner can keep work from others.
+   * One that cannot fails the work where this is set.
+   *
+   * @generated from field: service.v1.EgressPolicy egress = 1000;
+   */
+  egress?: EgressPolicy | undefined;
 };
 
 /**

@@ -424,6 +424,14 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
    * @generated from field: google.protobuf.Duration archive_environments_after = 28;
    */
   archiveEnvironmentsAfter?: Duration | undefined;
+
+  /**
+   * Which hosts the commands of isolated work may reach. Unset: the sets SOURCES,
+   * SERVICE and REGISTRIES. Handed on to runners with each lease.
+   *
+   * @generated from field: service.v1.EgressPolicy egress = 1000;
+   */
+  egress?: EgressPolicy | undefined;
 };
 
 /**
@@ -431,6 +439,63 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
  * Use `create(OrganizationPoliciesSchema)` to create a new message.
  */
 export declare const OrganizationPoliciesSchema: GenMessage<OrganizationPolicies>;
+
+/**
+ * Which hosts the commands of isolated work may reach: those of the sets and those
+ * of the list, and no other. An address that is not public is reached only where
+ * the runner's operator names it.
+ *
+ * @generated from message service.v1.EgressPolicy
+ */
+export declare type EgressPolicy = Message<"service.v1.EgressPolicy"> & {
+  /**
+   * Sets of hosts. Empty: none. At most 10.
+   *
+   * @generated from field: repeated service.v1.EgressHostSet sets = 1;
+   */
+  sets: EgressHostSet[];
+
+  /**
+   * Other hosts. At most 200.
+   *
+   * @generated from field: repeated service.v1.EgressPolicy.Host hosts = 2;
+   */
+  hosts: EgressPolicy_Host[];
+};
+
+/**
+ * Describes the message service.v1.EgressPolicy.
+ * Use `create(EgressPolicySchema)` to create a new message.
+ */
+export declare const EgressPolicySchema: GenMessage<EgressPolicy>;
+
+/**
+ * A host, or the hosts below a name.
+ *
+ * @generated from message service.v1.EgressPolicy.Host
+ */
+export declare type EgressPolicy_Host = Message<"service.v1.EgressPolicy.Host"> & {
+  /**
+   * A name or an address; `*.` before a name stands for every name below it, and
+   * not for the name itself. Letter case does not matter. 1 to 255 characters.
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * The ports, from 1 to 65,535. Empty: 80 and 443. At most 20.
+   *
+   * @generated from field: repeated int32 ports = 2;
+   */
+  ports: number[];
+};
+
+/**
+ * Describes the message service.v1.EgressPolicy.Host.
+ * Use `create(EgressPolicy_HostSchema)` to create a new message.
+ */
+export declare const EgressPolicy_HostSchema: GenMessage<EgressPolicy_Host>;
 
 /**
  * Which versions of one editor may be used.
@@ -1139,6 +1204,54 @@ export enum OrganizationRole {
  * Describes the enum service.v1.OrganizationRole.
  */
 export declare const OrganizationRoleSchema: GenEnum<OrganizationRole>;
+
+/**
+ * Hosts that have a name together.
+ *
+ * @generated from enum service.v1.EgressHostSet
+ */
+export enum EgressHostSet {
+  /**
+   * Never valid in a policy.
+   *
+   * @generated from enum value: EGRESS_HOST_SET_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The hosts of the repositories of the work, at the ports of their addresses.
+   *
+   * @generated from enum value: EGRESS_HOST_SET_SOURCES = 1;
+   */
+  SOURCES = 1,
+
+  /**
+   * The service, at its own host and port.
+   *
+   * @generated from enum value: EGRESS_HOST_SET_SERVICE = 2;
+   */
+  SERVICE = 2,
+
+  /**
+   * The package registries that the runner's machine is set to, and those that its
+   * operator names.
+   *
+   * @generated from enum value: EGRESS_HOST_SET_REGISTRIES = 3;
+   */
+  REGISTRIES = 3,
+
+  /**
+   * The providers of models that the runner's operator names.
+   *
+   * @generated from enum value: EGRESS_HOST_SET_MODELS = 4;
+   */
+  MODELS = 4,
+}
+
+/**
+ * Describes the enum service.v1.EgressHostSet.
+ */
+export declare const EgressHostSetSchema: GenEnum<EgressHostSet>;
 
 /**
  * Who else in the organization may read the conversation of an agent run.

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, EgressPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { UserStatus } from "./user_pb.js";
@@ -945,6 +945,15 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
    * @generated from field: optional google.protobuf.Duration archive_environments_after = 28;
    */
   archiveEnvironmentsAfter?: Duration | undefined;
+
+  /**
+   * Which hosts the commands of isolated work may reach. Replaced entirely; an
+   * empty message allows none. To go back to the default, name the field in
+   * update_mask and leave it unset.
+   *
+   * @generated from field: service.v1.EgressPolicy egress = 1001;
+   */
+  egress?: EgressPolicy | undefined;
 
   /**
    * Names fields that are replaced even though the request leaves them empty: a

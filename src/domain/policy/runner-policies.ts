@@ -9,14 +9,21 @@ export function leasePolicies(
   { effective }: Policies,
   securityPolicy: SecurityPolicy | undefined,
 ): LeasePolicies {
-  const { vetoExecPolicy, vetoFilePolicy, securityAgentPolicy, defaultEnvironmentImage, agentPolicy } =
-    effective;
+  const {
+    vetoExecPolicy,
+    vetoFilePolicy,
+    securityAgentPolicy,
+    defaultEnvironmentImage,
+    agentPolicy,
+    egress,
+  } = effective;
   return create(PoliciesSchema, {
     ...(vetoExecPolicy && { vetoExecPolicy }),
     ...(vetoFilePolicy && { vetoFilePolicy }),
     ...(securityPolicy && { securityPolicy }),
     ...(securityAgentPolicy && { securityAgentPolicy }),
     defaultEnvironmentImage: defaultEnvironmentImage ?? "",
+    ...(egress && { egress }),
     agentPolicy: withoutGroups(agentPolicy ?? create(AgentPolicySchema)),
   });
 }

@@ -11,7 +11,7 @@ import { type EgressTarget, egressDecider, type PrivateNetworks, targetOfUrl } f
 import { type MachineSettings, readMachineRegistries } from "./machine-registries.ts";
 import type { NamedHosts } from "./named-hosts.ts";
 import type { WorkNetwork } from "./work-network.ts";
-import { DEFAULT_EGRESS, type EgressPolicy, rulesOf } from "./work-rules.ts";
+import { DEFAULT_EGRESS, type EgressHosts, rulesOf } from "./work-rules.ts";
 
 export interface EgressOptions {
   /** The URL at which work reaches the service. */
@@ -31,7 +31,7 @@ export interface NetworkedWork {
   /** The sources of its environment. */
   readonly initializer: EnvironmentInitializer | undefined;
   /** What its organization allows; the default policy when absent. */
-  readonly policy?: EgressPolicy;
+  readonly policy?: EgressHosts | undefined;
   readonly onConnection?: (connection: EgressConnection) => void;
 }
 

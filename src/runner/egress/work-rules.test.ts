@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "@jest/globals";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
-import { type EgressSet, rulesOf } from "./work-rules.ts";
+import { EgressHostSet as HostSet } from "#gen/service/v1/organization_pb.js";
+import { type EgressHosts, rulesOf } from "./work-rules.ts";
 
 const initializer = create(EnvironmentInitializerSchema, {
   specs: [
@@ -14,11 +15,11 @@ const initializer = create(EnvironmentInitializerSchema, {
 });
 const registries = [{ name: "registries", host: "packages.example.org", ports: [443] }];
 const models = [{ name: "models", host: "api.example.org", ports: [443] }];
-const rules = (...sets: EgressSet[]) =>
-  rulesOf({ sets }, { service: { host: "127.0.0.1", port: 8_080 }, initializer, registries, models });
+const rules = (sets: HostSet[], hosts: EgressHosts["hosts"] = []) =>
+  rulesOf({ sets, hosts }, { service: { host: "127.0.0.1", port: 8_080 }, initializer, registries, models });
 
 test("the sources of work are the hosts of its repositories, at the ports of their transports", () => {
-  expect(rules("sources")).toEqual([
+  expect(rules([HostSet.SOURCES])).toEqual([
     { name: "sources", host: "git.example.org", ports: [443] },
     { name: "sources", host: "ssh.example.org", ports: [22, 443] },
     { name: "sources", host: "10.0.0.7", ports: [3_000] },
@@ -27,10 +28,30 @@ test("the sources of work are the hosts of its repositories, at the ports of the
 });
 
 test("the service is its own host and port", () => {
-  expect(rules("service")).toEqual([{ name: "service", host: "127.0.0.1", ports: [8_080], isService: true }]);
+  expect(rules([HostSet.SERVICE])).toEqual([
+    { name: "service", host: "127.0.0.1", ports: [8_080], isService: true },
+  ]);
 });
 
 test("sets that are not named allow nothing", () => {
-  expect(rules()).toEqual([]);
-  expect(rules("models", "registries")).toEqual([...models, ...registries]);
+  expect(rules([])).toEqual([]);
+  expect(rules([HostSet.MODELS, HostSet.REGISTRIES])).toEqual([...models, ...registries]);
+});
+
+test("hosts of the policy have its ports, or those of http and https, whatever their spelling", () => {
+  const hosts = [
+    { host: "A.Example.org", ports: [8_443] },
+    { host: "*.b.example" },
+    { host: "a/b" },
+    { host: "FD00::7" },
+  ];
+  expect(rules([], hosts)).toEqual([
+    { name: "hosts[0]", host: "a.example.org", ports: [8_443] },
+    { name: "hosts[1]", host: "*.b.example", ports: [80, 443] },
+    { name: "hosts[3]", host: "fd00::7", ports: [80, 443] },
+  ]);
+});
+
+test("a set of a later release lets nothing through", () => {
+  expect(rules([99 as HostSet, HostSet.MODELS])).toEqual(models);
 });

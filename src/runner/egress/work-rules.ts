@@ -1,18 +1,15 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { type EgressPolicySchema, EgressHostSet as HostSet } from "#gen/service/v1/organization_pb.js";
+import { canonicalEgressHost } from "../../domain/policy/egress-policy.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { remoteForms } from "../../domain/source/remote.ts";
-import type { EgressRule, EgressTarget } from "./egress-rules.ts";
-import { parseHost } from "./egress-rules.ts";
+import { DEFAULT_PORTS, type EgressRule, type EgressTarget, parseHost } from "./egress-rules.ts";
 
-/** Hosts that have a name together. */
-export type EgressSet = "sources" | "service" | "registries" | "models";
+export type EgressHosts = MessageInitShape<typeof EgressPolicySchema>;
 
-/** The hosts that an organization lets work reach. */
-export interface EgressPolicy {
-  readonly sets: readonly EgressSet[];
-}
-
-export const DEFAULT_EGRESS: EgressPolicy = { sets: ["sources", "service", "registries"] };
+/** The hosts that work may reach whose organization has no policy (contract, OrganizationPolicies.egress). */
+export const DEFAULT_EGRESS: EgressHosts = { sets: [HostSet.SOURCES, HostSet.SERVICE, HostSet.REGISTRIES] };
 
 /** The members of the sets for a piece of work. */
 export interface EgressSets {
@@ -23,15 +20,24 @@ export interface EgressSets {
 }
 
 /** Returns what a piece of work may reach. */
-export function rulesOf({ sets }: EgressPolicy, members: EgressSets): readonly EgressRule[] {
+export function rulesOf({ sets = [], hosts = [] }: EgressHosts, members: EgressSets): readonly EgressRule[] {
   const { service, initializer, registries, models } = members;
-  const rules: Readonly<Record<EgressSet, readonly EgressRule[]>> = {
-    service: service ? [{ name: "service", host: service.host, ports: [service.port], isService: true }] : [],
-    sources: addressesOf(initializer).flatMap(sourceRule),
-    registries,
-    models,
+  const rules: Readonly<Record<HostSet, readonly EgressRule[]>> = {
+    [HostSet.UNSPECIFIED]: [],
+    [HostSet.SERVICE]: service
+      ? [{ name: "service", host: service.host, ports: [service.port], isService: true }]
+      : [],
+    [HostSet.SOURCES]: addressesOf(initializer).flatMap(sourceRule),
+    [HostSet.REGISTRIES]: registries,
+    [HostSet.MODELS]: models,
   };
-  return sets.flatMap((set) => rules[set]);
+  const named = hosts.flatMap(({ host: text = "", ports = [] }, index) => {
+    const host = canonicalEgressHost(text);
+    if (host === undefined) return [];
+    return [{ name: `hosts[${index}]`, host, ports: ports.length === 0 ? DEFAULT_PORTS : ports }];
+  });
+  // A set that a later release has is none that this runner lets through.
+  return [...sets.flatMap((set) => rules[set] ?? []), ...named];
 }
 
 /** The ports of a source by its transport. That of ssh is asked over https, too, by programs that know its host. */

@@ -5,6 +5,7 @@ import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
+import { requireEgressKnown, requireMeaningfulEgress } from "../../domain/policy/egress-policy.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
 import {
   decidersOfPushes,
@@ -12,7 +13,7 @@ import {
   requirePushRulesKnown,
 } from "../../domain/policy/push-policy.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
-import { mayStore, PUSH_RULES_LEVEL } from "../../store/feature-level.ts";
+import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL } from "../../store/feature-level.ts";
 import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
@@ -43,6 +44,10 @@ export async function setPolicies(
   }
   await requireApprovalsPossible(tx, caller, req.agentPolicy?.approvals);
   await requirePushesPossible(tx, caller, req.agentPolicy?.pushRules);
+  if (req.egress) {
+    requireEgressKnown(mayStore(tx, EGRESS_LEVEL));
+    requireMeaningfulEgress(req.egress);
+  }
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   await updatePolicies(tx, caller, before, after);
