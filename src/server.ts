@@ -5,11 +5,13 @@ import { type Config, keyFileOf } from "./config/config.ts";
 import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
 import type { SignInProvider } from "./config/sign-in-providers.ts";
 import { createPageTokens } from "./domain/page.ts";
+import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { readTlsFiles } from "./http/connection/tls-server.ts";
 import { createConsoleDispatch } from "./http/console/console.ts";
 import { createClientAddress } from "./http/dispatch/client-address.ts";
+import { createClientAddress, createProxyCheck } from "./http/dispatch/client-address.ts";
 import { createDispatch } from "./http/dispatch/dispatch.ts";
 import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
@@ -23,7 +25,7 @@ import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
 import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { createMachineChecks } from "./machine-checks.ts";
-import { CallMeasures, serverMetrics } from "./metrics/call-measures.ts";
+import { CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
@@ -31,6 +33,7 @@ import { createProviderClient, problemIn } from "./openid/provider-client.ts";
 import { createPullRequestHosts } from "./pull-request-hosts.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
 import { createAuthentication, createRevalidation } from "./rpc/access/authentication.ts";
+import { createCallLimits } from "./rpc/access/call-limits.ts";
 import { createCheck } from "./rpc/check.ts";
 import type { ReportFault } from "./rpc/error/error.ts";
 import { checksOf, createReadiness } from "./rpc/health.ts";
@@ -132,6 +135,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     now: deps.now,
     onUpdateFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
+  const limits = createCallLimits(config, store.others, () => performance.now());
   const admission = createAdmission(authenticate, readiness);
   // Known once it listens; before, nobody can ask.
   let origin: SessionOrigin | undefined;
@@ -143,6 +147,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   const dispatch = createDispatch({
     routes,
     admission,
+    limits,
     unaryPath: config.fastPath === "on" ? createUnaryPath(report, bodyReader.parseElsewhere) : undefined,
     ...bodyReader,
     sessionOrigin,
@@ -179,6 +184,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   const listener = createListener({
     host: config.host,
     port: config.port,
+    ...(config.rateLimits === "on" &&
+      config.connectionsPerAddress > 0 && {
+        perAddress: {
+          most: config.connectionsPerAddress,
+          isExempt: createProxyCheck(config.trustedProxies),
+        },
+      }),
     ...(config.tlsCert && { tls: readTlsFiles(config.tlsCert, config.tlsKey) }),
     handle: createMiddleware({
       dispatch,
@@ -188,6 +200,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       probes: { readiness, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),
+      limits,
       newId,
       budget: output,
       measures: calls,
@@ -202,6 +215,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     revocationMonitor,
     output,
     machine,
+    limits,
     now: deps.now,
     draining,
     settings: config,
@@ -212,6 +226,11 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     metrics: [
       calls.metrics,
       () => serverMetrics(streamSlots.taken(), checksOf(readiness)),
+      () =>
+        limitMetrics([
+          ...CALL_SCOPES.map((scope) => [scope, limits.refused.get(scope) ?? 0] as const),
+          ["connections", listener.refused],
+        ]),
       () => writeMetrics(store),
       installationMetrics(store, deps.now),
     ],

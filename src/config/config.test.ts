@@ -7,6 +7,7 @@ const two = (...values: [text: string, value: unknown][]) => values;
 const BOOLEANS = two(["true", true], ["false", false]);
 const SMALL = two(["1", 1], ["3600", 3_600]);
 const SECONDS = two(["1", 1], ["86400", 86_400]);
+const RATES = two(["1", 1], ["1000000000", 1_000_000_000]);
 const COUNTS = two(["1", 1], ["1000000", 1_000_000]);
 
 /** Settings that differ from the default, two of each. */
@@ -60,6 +61,12 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   allowOrganizationCreation: BOOLEANS,
   countLimit: COUNTS,
   streamsPerToken: COUNTS,
+  rateLimits: two(["on", "on"], ["off", "off"]),
+  callsPerToken: RATES,
+  callsPerAccount: RATES,
+  callsPerServer: two(["0", 0], ["1000000000", 1_000_000_000]),
+  refusalsPerAddress: RATES,
+  connectionsPerAddress: two(["0", 0], ["1000000", 1_000_000]),
   streamsPerOrganization: COUNTS,
   streams: COUNTS,
   maxTimeout: SECONDS,
@@ -179,6 +186,12 @@ describe("without flags and variables", () => {
       leaseDuration: 30,
       agentSlotTime: 300,
       diskFloor: 128,
+      rateLimits: "on",
+      callsPerToken: 120_000,
+      callsPerAccount: 240_000,
+      callsPerServer: 600_000,
+      refusalsPerAddress: 60_000,
+      connectionsPerAddress: 2_048,
       eventRetention: 30,
       localRunner: false,
       localRunnerWorkDir: "",

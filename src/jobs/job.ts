@@ -33,6 +33,11 @@ export interface JobContext {
     /** Returns what the last look found wrong. */
     problems(): readonly { readonly check: string; readonly reason: string }[];
   };
+  /** The limits of calls. */
+  readonly limits: {
+    /** Tells the other servers what this one has let through. */
+    exchange(): void;
+  };
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Aborted when the server begins to shut down. */

@@ -8,7 +8,7 @@ import { executionExpansionJob } from "./hosts/execution-expansion.ts";
 import { pullRequestsJob } from "./hosts/pull-requests.ts";
 import type { Job, JobContext, JobFactory } from "./job.ts";
 import { leaseExpiryJob } from "./lease-expiry.ts";
-import { revokedStreamsJob, slowReadersJob } from "./open-responses.ts";
+import { callExchangeJob, revokedStreamsJob, slowReadersJob } from "./open-responses.ts";
 import { popularityJob } from "./popularity.ts";
 import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
@@ -27,6 +27,7 @@ const JOBS: readonly JobFactory[] = [
   agentSlotsJob,
   agentTimersJob,
   approvalExpiryJob,
+  callExchangeJob,
   responseExpiryJob,
   environmentArchivingJob,
   environmentDeletionJob,

@@ -105,6 +105,19 @@ export const serverMetrics = (
   },
 ];
 
+/** Returns the metric of what was refused past a limit. */
+export const limitMetrics = (
+  refused: readonly (readonly [limit: string, count: number])[],
+): readonly Metric[] => [
+  {
+    name: "chartroom.limit.refusals",
+    help: "Calls and connections that were refused, by whose limit it was.",
+    unit: "{refusal}",
+    kind: "counter",
+    values: refused.map(([limit, count]) => [{ "chartroom.limit": limit }, count]),
+  },
+];
+
 /** @param route the template of the path; undefined for paths that name nothing */
 function requestsTo(route: string | undefined, measures: RouteMeasures) {
   return [...measures].flatMap(([method, byStatus]) =>

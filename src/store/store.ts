@@ -228,6 +228,8 @@ export interface Store {
   probe(): Promise<void>;
   /** The counts of this process since it opened the store. */
   readonly measures: StoreMeasures;
+  /** The other servers; absent where there can be none. */
+  readonly others?: Others;
   /** Returns whether this process is the one that runs the jobs; of SQLite's, there is one. */
   leads(): boolean;
   /** Raises the feature level by one where no older server has run for some seconds. @returns the new level, if any */
@@ -245,6 +247,14 @@ export interface Store {
    */
   onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
+}
+
+/** The other servers of a database. What is told may be lost, and is nothing that counts. */
+export interface Others {
+  /** Tells all of them a text of fewer than 7,900 bytes. */
+  tell(text: string): void;
+  /** Calls `listener` with what each of them tells. */
+  onTold(listener: (text: string) => void): void;
 }
 
 /** A database opened for reading, in the one state that it had at the first read. */

@@ -66,6 +66,7 @@ beforeAll(async () => {
       probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,
+      limits: { ofAddress: () => undefined, noteRefusal() {} },
       newId,
       budget: new OutputBudget(WIDE, () => {}),
       measures: { begin() {}, end() {} },

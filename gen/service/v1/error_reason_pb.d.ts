@@ -486,6 +486,16 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_MANAGED_BY_PROVIDER = 85;
    */
   MANAGED_BY_PROVIDER = 85,
+
+  /**
+   * More calls came than may: wait as long as the header `Retry-After` says. Nothing
+   * was done. Code resource_exhausted. Metadata: `scope`, whose calls they are:
+   * `token`, `account`, `organization` or `address`, of which requests without a
+   * valid token count; `retry_after_seconds`.
+   *
+   * @generated from enum value: ERROR_REASON_TOO_MANY_CALLS = 90;
+   */
+  TOO_MANY_CALLS = 90,
 }
 
 /**

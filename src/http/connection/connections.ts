@@ -36,6 +36,8 @@ export interface OpenRequest {
 export interface Connections extends Iterable<Connection> {
   /** The number of requests, on all connections, whose response has not been fully written. */
   readonly active: number;
+  /** Returns the number of connections from an address. */
+  from(peer: string): number;
   /** Starts to track a socket that was just accepted. */
   accept(socket: Socket, isReadable: boolean): Connection;
   /** Counts a request until it is ended or its connection closes. */
@@ -57,6 +59,7 @@ export function trackConnections(
   requestEnded: (connection: Connection) => void,
 ): Connections {
   const all = new Set<Connection>();
+  const byPeer = new Map<string, number>();
   let active = 0;
   const waiting = new Set<() => void>();
 
@@ -87,14 +90,19 @@ export function trackConnections(
       return active;
     },
     [Symbol.iterator]: () => all.values(),
+    from: (peer) => byPeer.get(peer) ?? 0,
     accept(socket, isReadable) {
       const now = limits.now();
       const open = new Set<OpenRequest>();
       const peer = plainAddress(socket.remoteAddress ?? "");
       const connection = { socket, peer, isReadable, acceptedAt: now, isServed: false, open, idleSince: now };
       all.add(connection);
+      byPeer.set(peer, (byPeer.get(peer) ?? 0) + 1);
       socket.once("close", () => {
         all.delete(connection);
+        const left = (byPeer.get(peer) ?? 1) - 1;
+        if (left === 0) byPeer.delete(peer);
+        else byPeer.set(peer, left);
         // Node notifies only the first of several pipelined responses that the connection is gone.
         for (const request of open) end(connection, request);
         if (all.size === 0) notifyWaiting();

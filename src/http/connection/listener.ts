@@ -31,6 +31,8 @@ export interface ListenerOptions {
    * end of the connection: the client's or a proxy's.
    */
   readonly handle: (req: HttpRequest, res: HttpResponse, peer: string) => void;
+  /** How many connections an address may have open; absent where each may have any number. */
+  readonly perAddress?: { readonly most: number; readonly isExempt: (address: string) => boolean };
   /** Limits other than LISTENER_LIMITS. */
   readonly limits?: Partial<ListenerLimits>;
 }
@@ -44,6 +46,8 @@ export interface Listener {
   listen(): Promise<{ host: string; port: number; url: string }>;
   /** The number of requests whose response has not been fully written. */
   readonly active: number;
+  /** The number of connections that were closed at once, as their address had too many. */
+  readonly refused: number;
   /**
    * Lets the requests in flight finish, then closes every connection and stops
    * listening. Until then new requests are still served, so that probes see that
@@ -68,6 +72,7 @@ export function createListener(options: ListenerOptions): Listener {
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
   const guard = createBodyGuard(limits);
   let drain: Drain | undefined;
+  let refused = 0;
 
   const connections = trackConnections(limits, (connection) => {
     if (drain && connection.open.size === 0) sendGoAway(connection, limits);
@@ -85,7 +90,13 @@ export function createListener(options: ListenerOptions): Listener {
 
   const accept = (socket: Socket, isReadable: boolean): Connection => {
     socket.on("error", ignore);
-    return connections.accept(socket, isReadable);
+    const connection = connections.accept(socket, isReadable);
+    const { most = Number.POSITIVE_INFINITY, isExempt = () => true } = options.perAddress ?? {};
+    if (connections.from(connection.peer) > most && !isExempt(connection.peer)) {
+      refused += 1;
+      socket.destroy();
+    }
+    return connection;
   };
   const route = (connection: Connection, protocol: Sniffed): void => {
     const { socket } = connection;
@@ -133,6 +144,9 @@ export function createListener(options: ListenerOptions): Listener {
     },
     get active() {
       return connections.active;
+    },
+    get refused() {
+      return refused;
     },
     async drain(graceMs = limits.drainMs) {
       drain ??= startDrain(server, connections, limits, graceMs);

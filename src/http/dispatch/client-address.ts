@@ -32,12 +32,7 @@ export type ClientAddress = (peer: string, forwarded: string | readonly string[]
  */
 export function createClientAddress(trusted: readonly AddressRange[]): ClientAddress {
   if (trusted.length === 0) return (peer) => peer;
-  const proxies = new BlockList();
-  for (const { address, prefix, family } of trusted) proxies.addSubnet(address, prefix, family);
-  const isProxy = (address: string): boolean => {
-    const version = isIP(address);
-    return version !== 0 && proxies.check(address, version === 6 ? "ipv6" : "ipv4");
-  };
+  const isProxy = createProxyCheck(trusted);
   return (peer, forwarded) => {
     const list = forwarded === undefined ? "" : String(forwarded);
     let client = peer;
@@ -50,6 +45,16 @@ export function createClientAddress(trusted: readonly AddressRange[]): ClientAdd
       end = start - 1;
     }
     return client;
+  };
+}
+
+/** Creates the function that tells whether an address is that of a trusted proxy. */
+export function createProxyCheck(trusted: readonly AddressRange[]): (address: string) => boolean {
+  const proxies = new BlockList();
+  for (const { address, prefix, family } of trusted) proxies.addSubnet(address, prefix, family);
+  return (address) => {
+    const version = isIP(address);
+    return version !== 0 && proxies.check(address, version === 6 ? "ipv6" : "ipv4");
   };
 }
 

@@ -8,8 +8,8 @@ import {
 import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
-import { announcedEnd } from "../../rpc/access/authentication.ts";
 import { type RoutingError, routingError } from "../../rpc/access/authorization.ts";
+import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { capDeadline, deadlineMs } from "../../rpc/deadline.ts";
 import { completeError, completeUnaryError } from "../../rpc/error/complete-error.ts";
@@ -36,12 +36,10 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "../output/node-response.ts";
 import { sessionOf } from "../sign-in/session-cookie.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
+import { limitCaller, warnOfTokenEnd } from "./caller-headers.ts";
 
 /** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
-
-/** The header of responses to a caller whose token ends within 7 days: when it does, as an RFC 3339 timestamp. */
-export const TOKEN_END_HEADER = "Token-Expires-At";
 
 /** Connect's unary calls, whose whole response is one body. */
 const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
@@ -56,6 +54,7 @@ const EMPTY = new Uint8Array();
 export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly admission: Admission;
+  readonly limits: CallLimits;
   /** Handles the requests that it supports; without it everything goes through the protocol layer. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
@@ -117,7 +116,9 @@ async function authenticateAndDispatch(
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
   const session = sessionOf(req, route, options.sessionOrigin());
-  let rejected = await options.admission.admit(route, req.headers.authorization, record, session);
+  let rejected =
+    record.refusal ?? (await options.admission.admit(route, req.headers.authorization, record, session));
+  rejected ??= limitCaller(options.limits, res, record);
   capDeadline(req.headers, options.maxTimeoutMs);
   const { accountId, subject } = record.caller ?? ANONYMOUS;
   const callerId = accountId || subject.id;
@@ -135,12 +136,6 @@ async function authenticateAndDispatch(
   } finally {
     hold.release();
   }
-}
-
-/** Tells a caller whose token is in its last 7 days when it ends. */
-function warnOfTokenEnd(res: HttpResponse, { caller }: CallRecord, now: number): void {
-  const end = caller && announcedEnd(caller, now);
-  if (end !== undefined) res.setHeader(TOKEN_END_HEADER, end);
 }
 
 /**

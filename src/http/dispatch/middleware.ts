@@ -1,13 +1,15 @@
 import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
+import { LIMIT_HEADERS, TOKEN_END_HEADER, tellLimit } from "./caller-headers.ts";
 import type { ClientAddress } from "./client-address.ts";
-import { type Dispatch, TOKEN_END_HEADER } from "./dispatch.ts";
+import { type Dispatch, writeError } from "./dispatch.ts";
 import { handleProbe, type Probes } from "./probes.ts";
 import { isWebhook } from "./webhook.ts";
 
@@ -38,6 +40,7 @@ export interface MiddlewareOptions {
   readonly probes: Probes;
   readonly corsOrigins: ReadonlySet<string>;
   readonly clientAddress: ClientAddress;
+  readonly limits: Pick<CallLimits, "ofAddress" | "noteRefusal">;
   readonly newId: () => string;
   /** Counts the bytes of responses that wait for their clients. */
   readonly budget: OutputBudget;
@@ -62,7 +65,15 @@ export function createMiddleware(
     const started = performance.now();
     options.measures.begin();
     const output = openOutput(options.budget, req, res);
-    const record: CallRecord = { requestId: options.newId(), operation: NO_OPERATION, output };
+    const client = options.clientAddress(peer, req.headers["x-forwarded-for"]);
+    const limited = options.limits.ofAddress(client);
+    const refusal = limited && tellLimit(res, limited);
+    const record: CallRecord = {
+      requestId: options.newId(),
+      operation: NO_OPERATION,
+      output,
+      ...(refusal && { refusal }),
+    };
     res.setHeader("x-request-id", record.requestId);
     res.once("close", () => {
       output.end();
@@ -73,17 +84,21 @@ export function createMiddleware(
         code: codeOf(record, res),
         status: res.statusCode,
         durationMs: Math.round((performance.now() - started) * 100) / 100,
-        client: options.clientAddress(peer, req.headers["x-forwarded-for"]),
+        client,
         ...(caller && {
           organization: caller.organizationId,
           caller: caller.subject.id,
           token: caller.tokenId,
         }),
       };
+      if (!caller && !refusal && isRefused(record, res)) options.limits.noteRefusal(client);
       options.measures.end(line, req.method ?? "");
       options.log(line);
     });
-    void dispatchOf(options, req)(req, res, record);
+    const dispatch = dispatchOf(options, req);
+    // The protocols of operations have forms of their own for errors.
+    if (refusal && dispatch !== options.dispatch) writeError(res, record, refusal, TOO_MANY_REQUESTS);
+    else void dispatch(req, res, record);
   };
 }
 
@@ -91,6 +106,14 @@ function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
   if (isSignIn(req)) return options.signIn;
   if (isWebhook(req)) return options.webhook;
   return isConsole(req) ? options.console : options.dispatch;
+}
+
+const TOO_MANY_REQUESTS = 429;
+
+/** Returns whether a request was refused for what it is, and not for what the server is. */
+function isRefused({ code }: CallRecord, { statusCode }: HttpResponse): boolean {
+  if (code === Code.Unauthenticated) return true;
+  return statusCode >= 400 && statusCode < 500 && statusCode !== TOO_MANY_REQUESTS;
 }
 
 /**
@@ -119,6 +142,7 @@ const EXPOSED_HEADERS = [
   "Idempotency-Replayed",
   "Idempotency-Secret-Omitted",
   TOKEN_END_HEADER,
+  ...LIMIT_HEADERS,
 ].join(", ");
 
 /**

@@ -1,4 +1,4 @@
-import { type Code, type ContextKey, createContextKey } from "@connectrpc/connect";
+import { type Code, type ConnectError, type ContextKey, createContextKey } from "@connectrpc/connect";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { CallNames } from "../error/error.ts";
 
@@ -30,6 +30,8 @@ export interface CallRecord extends CallNames {
   code?: Code;
   /** Set when the caller was authenticated. */
   caller?: Caller;
+  /** Why nothing of the request is looked at; absent where it is. */
+  readonly refusal?: ConnectError;
   /** Counts the response; a call without a socket has none. */
   readonly output?: OutputAccount;
 }

@@ -63,6 +63,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.TOKEN_EXPIRED]: Code.Unauthenticated,
   [ErrorReason.ENVIRONMENT_UNREACHABLE]: Code.FailedPrecondition,
   [ErrorReason.TOO_MANY_QUESTIONS]: Code.ResourceExhausted,
+  [ErrorReason.TOO_MANY_CALLS]: Code.ResourceExhausted,
 };
 
 /** The names of a call for the log and for an internal error. */

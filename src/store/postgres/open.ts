@@ -158,6 +158,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
     problem: () => writer.problem ?? session.problem,
     probe: () => writer.probe(),
     measures,
+    others: session,
     leads: () => session.leader !== undefined,
     raiseFeatureLevel: () => levels.raise(),
     onCommit: (listener) => listeners.add(listener),

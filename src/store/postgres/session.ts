@@ -12,6 +12,9 @@ import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 /** The channel of wake-ups. */
 const CHANNEL = "chartroom";
 
+/** The channel of what servers tell each other. */
+const OTHERS_CHANNEL = "chartroom_others";
+
 /** The engine takes payloads of fewer than 8,000 bytes. */
 const MAX_PAYLOAD_BYTES = 7_900;
 
@@ -58,6 +61,7 @@ export class Session {
   #failures = 0;
   #connectsAt = 0;
   #closed = false;
+  readonly #toldListeners: ((text: string) => void)[] = [];
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -83,6 +87,18 @@ export class Session {
   get problem(): string | undefined {
     return this.#problem;
   }
+
+  /** Tells the other processes a text, unless the session is away or the text too long. */
+  readonly tell = (text: string): void => {
+    if (this.#closed || Buffer.byteLength(text) > MAX_PAYLOAD_BYTES) return;
+    const notify = { name: "notify", text: "select pg_notify($1, $2)", values: [OTHERS_CHANNEL, text] };
+    this.#client?.query(notify).catch(() => {});
+  };
+
+  /** Calls `listener` with what each other process tells. */
+  readonly onTold = (listener: (text: string) => void): void => {
+    this.#toldListeners.push(listener);
+  };
 
   /** Sends the topics of a commit to the other processes, with those of other commits at the same time. */
   send(topics: ReadonlySet<string>): void {
@@ -114,9 +130,11 @@ export class Session {
     };
     client.on("error", lost);
     client.on("end", lost);
-    client.on("notification", ({ processId, payload }) => {
+    client.on("notification", ({ processId, channel, payload = "" }) => {
       // Its own: the listeners of this process were called when it committed.
-      if (processId !== processIdOf(client)) this.#call(payload ?? "");
+      if (processId === processIdOf(client)) return;
+      if (channel !== OTHERS_CHANNEL) this.#call(payload);
+      else for (const listener of this.#toldListeners) listener(payload);
     });
     try {
       await client.connect();
@@ -124,6 +142,7 @@ export class Session {
       await holdPresence(client, this.#options.presence);
       if (this.#options.presence === "server") await joinLevel(client);
       await client.query(`listen ${CHANNEL}`);
+      await client.query(`listen ${OTHERS_CHANNEL}`);
     } catch (error) {
       await endClient(client);
       throw error;

@@ -1,0 +1,122 @@
+/** A bucket that is not used for as long is full again, whatever other servers told of it, and is forgotten. */
+const FORGET_MS = 60_000;
+
+/** Buckets of one generation at most: beyond it the generation ends early, so that memory is bounded. */
+const MOST_BUCKETS = 100_000;
+
+/** The share of a minute's calls that may come at once; the rest of the minute gives the others. */
+const BURST = 0.1;
+
+/** Other servers are told of a bucket that has less than this share of its burst. */
+const TOLD_BELOW = 0.8;
+
+const MINUTE_MS = 60_000;
+
+/** What one token, account or address may still do. */
+export interface CallBucket {
+  /** Calls that may come at once; below 0 when other servers have let more through than there were. */
+  level: number;
+  /** When the level was that, in milliseconds. */
+  at: number;
+  /** Calls of which other servers were not told. */
+  untold: number;
+}
+
+/**
+ * Buckets of tokens, one for each key. A tenth of the calls of a minute may come at once, and the other nine tenths
+ * come back evenly over a minute: so never more than the limit are let through in any minute, and never fewer than nine
+ * tenths of it.
+ */
+export class CallBuckets {
+  readonly limit: number;
+  /** Calls that may come at once. */
+  readonly burst: number;
+  readonly #perMs: number;
+  #young = new Map<string, CallBucket>();
+  #old = new Map<string, CallBucket>();
+  #turnedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param limit calls in a minute, at least 1 */
+  constructor(limit: number) {
+    this.limit = limit;
+    this.burst = Math.max(1, limit * BURST);
+    this.#perMs = Math.max(limit - this.burst, limit * BURST) / MINUTE_MS;
+  }
+
+  /**
+   * Takes one call out of the bucket of a key.
+   * @param now milliseconds, never going back
+   * @returns milliseconds to wait; 0 when the call may go on
+   */
+  take(key: string, now: number): number {
+    return this.takeFrom(this.bucketOf(key, now));
+  }
+
+  /** Does the same with a bucket that was just filled up. */
+  takeFrom(bucket: CallBucket): number {
+    if (bucket.level < 1) return (1 - bucket.level) / this.#perMs;
+    bucket.level -= 1;
+    bucket.untold += 1;
+    return 0;
+  }
+
+  /** Returns how long a call of a key has to wait, in milliseconds, without taking one out. */
+  waitOf(key: string, now: number): number {
+    if (!this.#young.has(key) && !this.#old.has(key)) return 0;
+    const { level } = this.bucketOf(key, now);
+    return level < 1 ? (1 - level) / this.#perMs : 0;
+  }
+
+  /** Returns how long it takes until a bucket of this level is full, in milliseconds. */
+  msToFull(level: number): number {
+    return Math.max(0, this.burst - level) / this.#perMs;
+  }
+
+  /** Returns what other servers have to be told, the most used first, and counts it as told. */
+  told(most: number): [key: string, calls: number][] {
+    const used = [...this.#young].filter(
+      ([, { level, untold }]) => untold >= 1 && level < this.burst * TOLD_BELOW,
+    );
+    const first = used.toSorted(([, one], [, other]) => other.untold - one.untold).slice(0, most);
+    return first.map(([key, bucket]) => {
+      const { untold } = bucket;
+      bucket.untold = 0;
+      return [key, untold];
+    });
+  }
+
+  /** Takes out what another server has let through. */
+  hear(key: string, calls: number, now: number): void {
+    this.bucketOf(key, now).level -= calls;
+  }
+
+  /** The number of buckets in memory. */
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  /** Returns the bucket of a key, filled up to now. */
+  bucketOf(key: string, now: number): CallBucket {
+    if (now - this.#turnedAt >= FORGET_MS || this.#young.size >= MOST_BUCKETS) this.#turn(now);
+    let bucket = this.#young.get(key);
+    if (!bucket) {
+      bucket = this.#old.get(key) ?? { level: this.burst, at: now, untold: 0 };
+      this.#old.delete(key);
+      this.#young.set(key, bucket);
+    }
+    const level = bucket.level + (now - bucket.at) * this.#perMs;
+    bucket.at = now;
+    if (level < this.burst) bucket.level = level;
+    else {
+      bucket.level = this.burst;
+      bucket.untold = 0;
+    }
+    return bucket;
+  }
+
+  #turn(now: number): void {
+    this.#old = now - this.#turnedAt >= 2 * FORGET_MS ? new Map() : this.#young;
+    this.#young = new Map();
+    this.#turnedAt = now;
+  }
+}

@@ -1,0 +1,41 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { announcedEnd } from "../../rpc/access/authentication.ts";
+import type { CallLimits, LimitState } from "../../rpc/access/call-limits.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import type { HttpResponse } from "../connection/listener.ts";
+
+/** The header of responses to a caller whose token ends within 7 days: when it does, as an RFC 3339 timestamp. */
+export const TOKEN_END_HEADER = "Token-Expires-At";
+
+/** The headers of responses to a caller who has used half of a limit, and of those that refuse. */
+export const LIMIT_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"] as const;
+
+const WINDOW_SECONDS = 60;
+
+/** Tells a caller whose token is in its last 7 days when it ends. */
+export function warnOfTokenEnd(res: HttpResponse, { caller }: CallRecord, now: number): void {
+  const end = caller && announcedEnd(caller, now);
+  if (end !== undefined) res.setHeader(TOKEN_END_HEADER, end);
+}
+
+/**
+ * Counts a call of a known caller, and tells the caller of its limits when half of one is used.
+ * @returns the error with which the call must end, which its protocol sends
+ */
+export function limitCaller(
+  limits: CallLimits,
+  res: HttpResponse,
+  { caller }: CallRecord,
+): ConnectError | undefined {
+  const state = caller && limits.admit(caller);
+  return state && tellLimit(res, state);
+}
+
+/** Writes the headers of a limit. @returns the error with which the call must end */
+export function tellLimit(res: HttpResponse, state: LimitState): ConnectError | undefined {
+  const { scope, limit, remaining, resetSeconds, refusal } = state;
+  res.setHeader("ratelimit", `"${scope}";r=${remaining};t=${resetSeconds}`);
+  if (limit !== undefined) res.setHeader("ratelimit-policy", `"${scope}";q=${limit};w=${WINDOW_SECONDS}`);
+  if (refusal) res.setHeader("retry-after", String(refusal.retryAfterSeconds));
+  return refusal?.error;
+}
