@@ -13,12 +13,12 @@ const WIDE: CallLimitSettings = {
   refusalsPerAddress: 1_000_000,
 };
 
-const callerOf = (organizationId: string, accountId = `account of ${organizationId}`): Caller => ({
+const callerOf = (organizationId: string, accountId = `account-of-${organizationId}`): Caller => ({
   organizationId,
   accountId,
   subject: create(SubjectSchema, { id: accountId }),
   role: "member",
-  tokenId: `token of ${accountId}`,
+  tokenId: `token-of-${accountId}`,
   readOnly: false,
 });
 
@@ -40,7 +40,7 @@ describe("the limits of calls", () => {
     const admitted = () => {
       const counts = { greedy: 0, small: 0 };
       for (let calls = 0; calls < 500; calls++) {
-        const state = limits.admit(callerOf("greedy", `account ${calls}`));
+        const state = limits.admit(callerOf("greedy", `account-${calls}`));
         if (!state?.refusal) counts.greedy += 1;
         else expect([state.scope, state.limit]).toEqual(["organization", undefined]);
       }
