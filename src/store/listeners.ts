@@ -52,3 +52,11 @@ export class Listeners {
     for (const listener of [...this.#ofAll, ...told]) listener();
   }
 }
+
+/** The other servers of a database. What is told may be lost, and is nothing that counts. */
+export interface Others {
+  /** Tells all of them a text of fewer than 7,900 bytes. */
+  tell(text: string): void;
+  /** Calls `listener` with what each of them tells. */
+  onTold(listener: (text: string) => void): void;
+}

@@ -1,6 +1,7 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Outcome, StoreMeasures } from "../domain/measures.ts";
+import type { Others } from "./listeners.ts";
 import type { Schema } from "./schema.ts";
 import type { ProjectSearch } from "./search-index.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
@@ -247,14 +248,6 @@ export interface Store {
    */
   onChange(id: string, listener: () => void): () => void;
   close(): Promise<void>;
-}
-
-/** The other servers of a database. What is told may be lost, and is nothing that counts. */
-export interface Others {
-  /** Tells all of them a text of fewer than 7,900 bytes. */
-  tell(text: string): void;
-  /** Calls `listener` with what each of them tells. */
-  onTold(listener: (text: string) => void): void;
 }
 
 /** A database opened for reading, in the one state that it had at the first read. */

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import type { Others } from "../../store/store.ts";
+import type { Others } from "../../store/listeners.ts";
 import { type CallLimitSettings, createCallLimits, networkOf } from "./call-limits.ts";
 
 const WIDE: CallLimitSettings = {

@@ -3,7 +3,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type CallBucket, CallBuckets } from "../../domain/traffic/call-buckets.ts";
 import { FairShares } from "../../domain/traffic/fair-shares.ts";
 import { type CallScope, tooManyCalls } from "../../domain/traffic/too-many-calls.ts";
-import type { Others } from "../../store/store.ts";
+import type { Others } from "../../store/listeners.ts";
 import { fromDomain } from "../error/error.ts";
 
 /** What an answer tells of the limits of its caller. */
