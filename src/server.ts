@@ -10,7 +10,6 @@ import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { readTlsFiles } from "./http/connection/tls-server.ts";
 import { createConsoleDispatch } from "./http/console/console.ts";
-import { createClientAddress } from "./http/dispatch/client-address.ts";
 import { createClientAddress, createProxyCheck } from "./http/dispatch/client-address.ts";
 import { createDispatch } from "./http/dispatch/dispatch.ts";
 import { createMiddleware } from "./http/dispatch/middleware.ts";

@@ -182,10 +182,7 @@ export interface Store {
   readonly reader: Reader;
   /** The search of projects. Other lists test row by row, by `searcher`: they are of the thousands, not of a million. */
   readonly projectSearch: ProjectSearch;
-  /**
-   * Returns a reader of the scope's rows each of whose queries is a search: for lists that look for
-   * a text.
-   */
+  /** Returns a reader of the scope's rows each of whose queries is a search: for lists that look for a text. */
   searcher(scope: Scope): Reader;
   /**
    * Returns a reader of the scope's rows for other lists: a query that tests many rows continues as
