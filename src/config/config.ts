@@ -3,7 +3,6 @@ import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
-import { RATE_SETTINGS } from "./rate-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
@@ -138,7 +137,6 @@ export const SETTINGS = {
     read: integer(1, PAGE_BYTES),
   }),
   ...TRAFFIC_SETTINGS,
-  ...RATE_SETTINGS,
   maxTimeout: setting({
     flag: "--max-timeout",
     argument: "seconds",

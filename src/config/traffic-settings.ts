@@ -1,3 +1,4 @@
+import { RATE_SETTINGS } from "./rate-settings.ts";
 import { integer, networks } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
@@ -83,6 +84,7 @@ export const TRAFFIC_SETTINGS = {
     help: "addresses or ranges, separated by commas, of proxies whose X-Forwarded-For says who the client is; none by default",
     read: networks,
   }),
+  ...RATE_SETTINGS,
   ...STREAM_SETTINGS,
   ...OUTPUT_SETTINGS,
   callerBodyBytes: setting({
