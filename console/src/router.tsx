@@ -8,18 +8,60 @@ const root = createRootRoute({ component: Frame, notFoundComponent: NotFound, er
 const text = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;
 
+const tabOf = (search: Record<string, unknown>): { tab?: string | undefined } => ({ tab: text(search.tab) });
+
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
 
 const account = createRoute({
   getParentRoute: () => root,
   path: "/account",
   component: lazyRouteComponent(() => import("./pages/account/Account.tsx"), "Account"),
-  validateSearch: (search): { tab?: string | undefined } => ({ tab: text(search.tab) }),
+  validateSearch: tabOf,
+});
+
+const agents = createRoute({
+  getParentRoute: () => root,
+  path: "/agents",
+  component: lazyRouteComponent(() => import("./pages/agents/Agents.tsx"), "Agents"),
+  validateSearch: tabOf,
+});
+
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/agents/$runId",
+  component: lazyRouteComponent(() => import("./pages/agents/run/Run.tsx"), "Run"),
+  validateSearch: tabOf,
+});
+
+const approvals = createRoute({
+  getParentRoute: () => root,
+  path: "/approvals",
+  component: lazyRouteComponent(() => import("./pages/approvals/Approvals.tsx"), "Approvals"),
+  validateSearch: tabOf,
+});
+
+const approval = createRoute({
+  getParentRoute: () => root,
+  path: "/approvals/$approvalId",
+  component: lazyRouteComponent(() => import("./pages/approvals/Approvals.tsx"), "ApprovalPage"),
+});
+
+const projects = createRoute({
+  getParentRoute: () => root,
+  path: "/projects",
+  component: lazyRouteComponent(() => import("./pages/projects/Projects.tsx"), "Projects"),
+  validateSearch: (search): { q?: string | undefined } => ({ q: text(search.q) }),
+});
+
+const runners = createRoute({
+  getParentRoute: () => root,
+  path: "/runners",
+  component: lazyRouteComponent(() => import("./pages/runners/Runners.tsx"), "Runners"),
 });
 
 /** Every address of the console; the server answers those whose first part it knows (src/http/console). */
 export const router = createRouter({
-  routeTree: root.addChildren([home, account]),
+  routeTree: root.addChildren([home, agents, run, approvals, approval, projects, runners, account]),
   defaultPreload: "intent",
   defaultPreloadStaleTime: 0,
   scrollRestoration: true,

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { Page } from "playwright-core";
+import { post } from "../harness/call.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { barriers } from "./axe.ts";
-import { closeAll, open, openAs } from "./browser.ts";
+import { closeAll, open, openAs, type Visit } from "./browser.ts";
 
 /** Bytes, packed, that a browser may load before the first page is there. */
 const FIRST_LOAD_BYTES = 250_000;
@@ -14,6 +16,10 @@ afterAll(async () => {
   await closeAll();
   await stopAll();
 });
+
+/** Waits until nothing on a page matches a selector, of however many there were. */
+const without = (page: Page, selector: string) =>
+  page.locator(`:root:not(:has(${selector}))`).waitFor({ state: "attached" });
 
 describe("the console", () => {
   test("leads whoever is not signed in to the sign-in page, and from there back to where they wanted to go", async () => {
@@ -101,6 +107,20 @@ describe("the console", () => {
     expect(faults.join()).toMatch(/Content Security Policy/);
   });
 
+  test("is told of what changes, in each of several tabs of which one has the stream", async () => {
+    const { page, context, origin, faults } = await openAs(server, "admin@localhost");
+    const second = await context.newPage();
+    await second.goto(`${origin}/projects`);
+    // It says that it may be behind until it is told of changes.
+    for (const each of [page, second]) await without(each, ".bar");
+    await page.goto(`${origin}/projects`);
+    await without(page, ".bar");
+    const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/told.git" } }] };
+    await post(server, "ProjectService/CreateProject", { initializer });
+    for (const each of [page, second]) await each.getByRole("row", { name: /^told/ }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("signs out, and everywhere", async () => {
     const { page, origin } = await openAs(server, "admin@localhost");
     const other = await openAs(server, "admin@localhost");
@@ -139,20 +159,69 @@ describe("the console", () => {
   });
 });
 
+describe("the lists", () => {
+  test("make projects, find them as one types, and say why one could not be made", async () => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    await page.getByRole("link", { name: "Projects" }).click();
+    const dialog = page.getByRole("dialog");
+    const create = async (remote: string) => {
+      await page.getByRole("button", { name: "Create project" }).click();
+      await dialog.getByLabel(/^Repository/).fill(remote);
+      await dialog.getByRole("button", { name: "Create project" }).click();
+    };
+    await create("https://git.example.org/team/tools.git");
+    await page.getByRole("row", { name: /^tools/ }).waitFor();
+    await create("https://git.example.org/team/hello.git");
+    await page.getByRole("row", { name: /^hello/ }).waitFor();
+    await page.getByLabel("Search projects").fill("HELL");
+    await page.getByRole("row", { name: /^tools/ }).waitFor({ state: "detached" });
+    expect(page.url()).toBe(`${origin}/projects?q=HELL`);
+    await page.reload();
+    await page.getByRole("row", { name: /^hello/ }).waitFor();
+    await create("no repository");
+    const problem = dialog.getByRole("alert");
+    await problem.getByText("CONSTRAINT_VIOLATED").waitFor();
+    await problem.getByText("remote_uri", { exact: false }).first().waitFor();
+    expect(await problem.innerText()).toMatch(/Request [0-9a-f-]{36}/);
+    expect(faults).toEqual([]);
+  });
+
+  test("make a runner, and show the command that starts it", async () => {
+    const { page, origin } = await openAs(server, "admin@localhost");
+    await page.getByRole("link", { name: "Runners" }).click();
+    await page.getByRole("button", { name: "Create runner" }).click();
+    await page.getByLabel("Name").fill("In the attic");
+    await page.getByRole("dialog").getByRole("button", { name: "Create runner" }).click();
+    const command = await page.locator(".secret").innerText();
+    expect(command).toMatch(
+      new RegExp(`^CHARTROOM_EXCHANGE_TOKEN=cr_exc_\\w+ npx chartroom runner --server ${origin}$`),
+    );
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("row", { name: /^In the attic/ }).waitFor();
+    expect(await page.content()).not.toContain("cr_exc_");
+  });
+});
+
 describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
+  let visit: Visit;
+  beforeAll(async () => {
+    visit = await openAs(server, "admin@localhost");
+    await visit.page.emulateMedia({ colorScheme });
+  });
   test.each([
     ["/", "Home"],
+    ["/projects?q=nothing", "Projects"],
+    ["/runners", "Runners"],
     ["/account", "Account"],
     ["/account?tab=tokens", "Account"],
-    ["/agents/nothing/here", "Page not found"],
+    ["/organization/nothing/here", "Page not found"],
   ])("axe-core finds nothing serious on %s, wide and narrow", async (path, heading) => {
-    const { page, origin, faults } = await openAs(server, "admin@localhost");
-    await page.emulateMedia({ colorScheme });
+    const { page, origin, faults } = visit;
     for (const width of [1280, 380]) {
       await page.setViewportSize({ width, height: 800 });
       await page.goto(origin + path);
       await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
-      await page.locator(".skeleton").waitFor({ state: "detached" });
+      await without(page, ".skeleton");
       expect([width, await barriers(page)]).toEqual([width, []]);
       const overflow = await page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,

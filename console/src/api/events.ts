@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import { EventService, type WatchEventsResponse } from "#gen/service/v1/event_service_pb.js";
 import { queries, transport } from "./server.tsx";
@@ -46,8 +46,12 @@ function markStale(services: readonly string[]): void {
   }, GATHER_MS);
 }
 
-/** What the tab with the stream tells the others. */
-type Told = { readonly sequence: string; readonly services: readonly string[] };
+/** What the tab with the stream tells the others: what has changed, or only that it is there. */
+type Told = { readonly sequence?: string; readonly services: readonly string[] };
+
+/** Milliseconds between two signs of life of the tab with the stream, and for how long one is believed. */
+const SIGN_MS = 1_500;
+const BELIEVED_MS = 6_000;
 
 const channel = new BroadcastChannel("chartroom-events");
 
@@ -62,21 +66,29 @@ function servicesOf(event: WatchEventsResponse): readonly string[] {
 
 /** Follows the organization's events in one tab of the browser for all of them, and reads again what has changed. */
 export function useEvents(): StreamState {
+  const [isTold, setIsTold] = useState(false);
   useEffect(() => {
+    let silence: ReturnType<typeof setTimeout> | undefined;
     const listen = ({ data }: MessageEvent<Told>) => {
-      last = BigInt(data.sequence);
+      if (data.sequence !== undefined) last = BigInt(data.sequence);
       markStale(data.services);
+      setIsTold(true);
+      clearTimeout(silence);
+      silence = setTimeout(() => setIsTold(false), BELIEVED_MS);
     };
     channel.addEventListener("message", listen);
-    return () => channel.removeEventListener("message", listen);
+    return () => {
+      channel.removeEventListener("message", listen);
+      clearTimeout(silence);
+    };
   }, []);
-  return useStream({
+  const state = useStream({
     key: "events",
     slot: "events",
-    open: (signal) =>
+    open: (signal, onHeader) =>
       events.watchEvents(
         { scope: { case: "organization", value: true }, ...(last !== undefined && { afterSequence: last }) },
-        { signal },
+        { signal, onHeader },
       ),
     onMessage(event) {
       last = event.sequence;
@@ -85,4 +97,12 @@ export function useEvents(): StreamState {
       channel.postMessage({ sequence: String(event.sequence), services } satisfies Told);
     },
   });
+  useEffect(() => {
+    if (state !== "live") return;
+    const tell = () => channel.postMessage({ services: [] } satisfies Told);
+    tell();
+    const timer = setInterval(tell, SIGN_MS);
+    return () => clearInterval(timer);
+  }, [state]);
+  return isTold ? "live" : state;
 }

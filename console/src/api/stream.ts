@@ -22,8 +22,8 @@ export interface StreamOptions<M> {
   /** Names the stream in the page: another one begins when it changes. Undefined begins none. */
   readonly key: string | undefined;
   readonly slot: keyof typeof SLOTS;
-  /** Opens the stream after what the page has; called anew after each interruption. */
-  readonly open: (signal: AbortSignal) => AsyncIterable<M>;
+  /** Opens the stream after what the page has, and tells when the server has taken it; called anew after each interruption. */
+  readonly open: (signal: AbortSignal, onHeader: () => void) => AsyncIterable<M>;
   /** Takes a message into the query cache, and remembers how far the stream has come. */
   readonly onMessage: (message: M) => void;
   /** The queries that are read now and then while the stream has no place. */
@@ -96,9 +96,8 @@ async function readAgainAndAgain<M>(
   // Events between two streams are asked for again by their sequence, so that nothing is lost in the pauses.
   while (!signal.aborted) {
     try {
-      for await (const message of options().open(signal)) {
+      for await (const message of options().open(signal, () => tell("live"))) {
         if (signal.aborted) return;
-        tell("live");
         waitMs = FIRST_WAIT_MS;
         options().onMessage(message);
       }

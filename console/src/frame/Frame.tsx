@@ -5,6 +5,7 @@ import { useEvents } from "../api/events.ts";
 import { usePerson } from "../api/person.tsx";
 import { signInAddress, signInAgain, useValue } from "../api/session.ts";
 import { Problem } from "../parts/Problem.tsx";
+import { moveBetweenRows } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
 
@@ -41,6 +42,8 @@ function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
   useHotkeys([
     ["mod+K", palette.toggle],
     ["?", help.toggle],
+    ["j", () => moveBetweenRows(1)],
+    ["k", () => moveBetweenRows(-1)],
   ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the drawer
   useEffect(drawer.close, [path]);

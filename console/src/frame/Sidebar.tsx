@@ -7,6 +7,10 @@ import { Icon, type IconName } from "../parts/Icon.tsx";
 /** The pages of the sidebar, in their order. */
 export const PLACES = [
   ["/", "Home", "home"],
+  ["/agents", "Agents", "agents"],
+  ["/projects", "Projects", "projects"],
+  ["/approvals", "Approvals", "approvals"],
+  ["/runners", "Runners", "runners"],
   ["/account", "Account", "account"],
 ] as const satisfies readonly (readonly [string, string, IconName])[];
 
@@ -26,8 +30,8 @@ export function Sidebar() {
         <Link key={to} to={to} className="place" activeOptions={{ exact: to === "/" }}>
           <Icon name={icon} />
           <span>{label}</span>
-          {label === ("Approvals" as string) && waiting > 0 && (
-            <span className="count figures" title={`${waiting} wait for a decision`}>
+          {label === "Approvals" && waiting > 0 && (
+            <span className="count figures">
               {waiting}
               {data?.pagination?.nextToken ? "+" : ""}
             </span>

@@ -1,11 +1,110 @@
-import { Page } from "../parts/Page.tsx";
+import { useQuery } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
+import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
+import { DataTable } from "../parts/DataTable.tsx";
+import { Loaded } from "../parts/Loaded.tsx";
+import { Empty, Page, Section } from "../parts/Page.tsx";
+import { Ago } from "../parts/Time.tsx";
+import { RunTable } from "./agents/RunTable.tsx";
+import { approvalTitle, KINDS } from "./approvals/approval-state.ts";
 import { RunnersSection } from "./home/RunnersSection.tsx";
+
+/** Rows of each list; the page of the list has all. */
+const ROWS = 10;
 
 /** What waits for the person, what runs now, and how the runners are. */
 export function Home() {
   return (
     <Page title="Home">
+      <Waiting />
+      <Runs
+        title="Runs that wait for input"
+        phases={[Phase.WAITING_FOR_INPUT]}
+        empty="No agent waits for you."
+        hint="A run that has done its turn appears here."
+      />
+      <Runs
+        title="Working now"
+        phases={[Phase.PENDING, Phase.RUNNING]}
+        empty="Nothing runs now."
+        hint="Start an agent on the page Agents."
+      />
       <RunnersSection />
     </Page>
+  );
+}
+
+function Waiting() {
+  const approvals = useQuery(ApprovalService.method.listApprovals, {
+    pagination: { pageSize: ROWS },
+    filter: { states: [ApprovalState.PENDING] },
+  });
+  return (
+    <Section title="Approvals" more={<Link to="/approvals">All approvals</Link>}>
+      <Loaded reading={approvals} lines={2}>
+        {({ approvals }) =>
+          approvals.length === 0 ? (
+            <Empty title="Nothing waits for a decision." />
+          ) : (
+            <DataTable
+              label="Approvals that wait"
+              rows={approvals}
+              keyOf={({ id }) => id}
+              columns={[
+                {
+                  head: "What",
+                  cell: (approval) => (
+                    <Link
+                      className="row-link"
+                      to="/approvals/$approvalId"
+                      params={{ approvalId: approval.id }}
+                    >
+                      {approvalTitle(approval)}
+                    </Link>
+                  ),
+                },
+                { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
+                { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+function Runs({
+  title,
+  phases,
+  empty,
+  hint,
+}: {
+  readonly title: string;
+  readonly phases: readonly Phase[];
+  readonly empty: string;
+  readonly hint: string;
+}) {
+  const runs = useQuery(AgentService.method.listAgentExecutions, {
+    pagination: { pageSize: ROWS },
+    filter: { statusPhases: [...phases] },
+  });
+  return (
+    <Section title={title} more={<Link to="/agents">All runs</Link>}>
+      <Loaded reading={runs} lines={2}>
+        {({ agentExecutions }) =>
+          agentExecutions.length === 0 ? (
+            <Empty title={empty}>
+              <p>{hint}</p>
+            </Empty>
+          ) : (
+            <RunTable label={title} rows={agentExecutions} />
+          )
+        }
+      </Loaded>
+    </Section>
   );
 }

@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import { type KeyboardEvent, type ReactNode, useRef } from "react";
+import type { ReactNode } from "react";
 
 /** A column of a table. */
 export interface Column<R> {
@@ -23,7 +23,7 @@ interface DataTableProps<R> {
 
 /**
  * Shows a list as a dense table. The link in a row's first cell is the row: it takes the clicks of the whole row, and j
- * and k go from one to the next.
+ * and k go from one to the next (frame/rows.ts).
  */
 export function DataTable<R>({
   label,
@@ -33,20 +33,8 @@ export function DataTable<R>({
   onMore,
   isLoadingMore = false,
 }: DataTableProps<R>) {
-  const body = useRef<HTMLTableSectionElement>(null);
-  const move = (event: KeyboardEvent) => {
-    const step = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || (event.target as Element).matches("input, textarea, select")) return;
-    const links = [...(body.current?.querySelectorAll<HTMLElement>(".row-link") ?? [])];
-    const at = links.indexOf(document.activeElement as HTMLElement);
-    const next = links[at + step];
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
-  };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the keys move between the links inside
-    <div className="table-frame" onKeyDown={move}>
+    <div className="table-frame">
       <table className="table" aria-label={label}>
         <thead>
           <tr>
@@ -57,7 +45,7 @@ export function DataTable<R>({
             ))}
           </tr>
         </thead>
-        <tbody ref={body}>
+        <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map(({ head, cell, isNumeric, isExtra }) => (

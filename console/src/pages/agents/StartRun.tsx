@@ -1,0 +1,124 @@
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { Button, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { AgentMode } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+
+const MODES: readonly (readonly [AgentMode, string])[] = [
+  [AgentMode.EXECUTION, "Work: performs tasks and makes changes"],
+  [AgentMode.PLANNING, "Plan: analyses, and changes nothing"],
+  [AgentMode.SPEC, "Specify: plans first, then implements with you"],
+  [AgentMode.RALPH, "On its own: plans and implements without asking in between"],
+  [AgentMode.GOAL, "Goal: takes the message as an objective"],
+];
+
+/** Starts a run: the agent, the code that it works on, and the first message. */
+export function StartRun() {
+  const navigate = useNavigate();
+  const agents = useQuery(AgentService.method.listAgents, { pagination: { pageSize: 100 } });
+  const projects = useQuery(ProjectService.method.listProjects, { pagination: { pageSize: 100 } });
+  const [agentId, setAgentId] = useState("");
+  const [projectId, setProjectId] = useState("");
+  const [url, setUrl] = useState("");
+  const [name, setName] = useState("");
+  const [message, setMessage] = useState("");
+  const [mode, setMode] = useState(String(AgentMode.EXECUTION));
+  const start = useMutation(AgentService.method.startAgent, {
+    onSuccess: ({ agentExecutionId }) =>
+      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } }),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const context = projectId
+      ? { context: { case: "projectId" as const, value: projectId } }
+      : url
+        ? { context: { case: "contextUrl" as const, value: { url } } }
+        : undefined;
+    start.mutate({
+      agentId,
+      name,
+      mode: Number(mode) as AgentMode,
+      ...(context && { codeContext: context }),
+      ...(message.trim() && {
+        userInput: { inputs: [{ input: { case: "text", value: { content: message } } }] },
+      }),
+    });
+  };
+  return (
+    <Loaded reading={agents}>
+      {({ agents }) =>
+        agents.length === 0 ? (
+          <Empty title="No agent is registered yet.">
+            <p>
+              Whoever operates the server registers one: <code>npx chartroom agent add</code>, see
+              docs/agents.md.
+            </p>
+          </Empty>
+        ) : (
+          <form className="stack" onSubmit={submit}>
+            <Problem error={start.error} />
+            <NativeSelect
+              label="Agent"
+              value={agentId}
+              onChange={(event) => setAgentId(event.currentTarget.value)}
+              data={[
+                ...(agents.some((agent) => agent.default) ? [{ value: "", label: "The default one" }] : []),
+                ...agents.map(({ id, name }) => ({ value: id, label: name })),
+              ]}
+            />
+            <NativeSelect
+              label="Project"
+              value={projectId}
+              onChange={(event) => setProjectId(event.currentTarget.value)}
+              data={[
+                { value: "", label: "None" },
+                ...(projects.data?.projects ?? []).map(({ id, metadata }) => ({
+                  value: id,
+                  label: metadata?.name ?? id,
+                })),
+              ]}
+            />
+            {projectId === "" && (
+              <TextInput
+                label="Or the URL of a repository, branch, issue or pull request"
+                value={url}
+                maxLength={2048}
+                onChange={(event) => setUrl(event.currentTarget.value)}
+              />
+            )}
+            <Textarea
+              label="First message"
+              autosize
+              minRows={3}
+              maxRows={12}
+              value={message}
+              onChange={(event) => setMessage(event.currentTarget.value)}
+            />
+            <NativeSelect
+              label="Mode"
+              value={mode}
+              onChange={(event) => setMode(event.currentTarget.value)}
+              data={MODES.map(([value, label]) => ({ value: String(value), label }))}
+            />
+            <TextInput
+              label="Name, which people see"
+              value={name}
+              maxLength={100}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+            <div className="row">
+              <Button type="submit" loading={start.isPending}>
+                Start agent
+              </Button>
+            </div>
+          </form>
+        )
+      }
+    </Loaded>
+  );
+}

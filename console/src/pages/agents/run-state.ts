@@ -1,0 +1,21 @@
+import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import type { Tone } from "../../parts/State.tsx";
+
+/** Returns the tone and word of where a run is. */
+export function runState({ status }: AgentExecution): readonly [Tone, string] {
+  if (!status) return ["waiting", "Unknown"];
+  if (status.phase === Phase.STOPPED) {
+    return status.failureMessage === "" ? ["done", "Ended"] : ["failed", "Failed"];
+  }
+  if (status.pendingApprovalIds.length > 0) return ["asks", "Asks for approval"];
+  if (status.phase === Phase.WAITING_FOR_INPUT) return ["asks", "Waits for input"];
+  if (status.phase === Phase.RUNNING) return ["running", "Works"];
+  return ["waiting", "Waits for a runner"];
+}
+
+/** Returns what a run is called: its name, what it is about, or the beginning of its id. */
+export const runTitle = ({ id, metadata }: AgentExecution): string =>
+  metadata?.name || metadata?.description || `Run ${id.slice(-8)}`;
+
+/** The phases of runs that go on. */
+export const GOING_ON = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT];

@@ -1,0 +1,172 @@
+import {
+  type AgentInput,
+  type AgentOutputBlock,
+  type AgentOutputBlock_ToolCall,
+  AgentOutputBlock_ToolCall_Kind as Kind,
+  AgentOutputBlock_Question_State as QuestionState,
+  AgentOutputBlock_ToolCall_State as State,
+} from "#gen/service/v1/agent_pb.js";
+import { Who } from "../../../api/person.tsx";
+import { Icon, type IconName } from "../../../parts/Icon.tsx";
+import { Markdown } from "../../../parts/Markdown.tsx";
+import { State as StateMark, type Tone } from "../../../parts/State.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import { Patch } from "./Patch.tsx";
+
+const ICONS: Readonly<Partial<Record<Kind, IconName>>> = {
+  [Kind.READ]: "read",
+  [Kind.EDIT]: "edit",
+  [Kind.DELETE]: "remove",
+  [Kind.MOVE]: "right",
+  [Kind.SEARCH]: "search",
+  [Kind.EXECUTE]: "execute",
+  [Kind.FETCH]: "fetch",
+  [Kind.THINK]: "think",
+};
+
+const STATES: Readonly<Record<State, readonly [Tone, string]>> = {
+  [State.UNSPECIFIED]: ["waiting", ""],
+  [State.PENDING]: ["waiting", "Not begun"],
+  [State.WAITING_FOR_APPROVAL]: ["asks", "Waits for approval"],
+  [State.RUNNING]: ["running", "Runs"],
+  [State.DONE]: ["done", "Done"],
+  [State.FAILED]: ["failed", "Failed"],
+};
+
+const ANSWERS: Readonly<Record<QuestionState, readonly [Tone, string]>> = {
+  [QuestionState.UNSPECIFIED]: ["waiting", "Asked"],
+  [QuestionState.OPEN]: ["asks", "Waits for an answer"],
+  [QuestionState.ANSWERED]: ["done", "Answered"],
+  [QuestionState.DECLINED]: ["stopped", "Declined"],
+};
+
+/** Shows what somebody said to the agent. */
+export function Said({ input }: { readonly input: AgentInput }) {
+  return (
+    <div className="said">
+      <div className="row small dim">
+        <strong>
+          <Who subject={input.sender} />
+        </strong>
+        <Ago at={input.createdAt} />
+      </div>
+      <div className="said-text">{saidText(input)}</div>
+    </div>
+  );
+}
+
+/** Returns the words of an input, in a line for what has none. */
+export function saidText({ input }: AgentInput): string {
+  if (input.case === "userInput") {
+    const { inputs } = input.value;
+    return inputs
+      .map(({ input: part }) => {
+        if (part.case === "text") return part.value.content;
+        if (part.case === "image") return "[an image]";
+        if (part.case === "review") {
+          const { summary, comments } = part.value;
+          const lines = comments.map(({ path, firstLine, text }) => `${path}:${firstLine} ${text}`);
+          return [summary || "A review", ...lines].join("\n");
+        }
+        return "";
+      })
+      .join("\n");
+  }
+  if (input.case === "agentMessage") return input.value.payload;
+  if (input.case === "controlInput") return `Order: ${input.value.control.case ?? ""}`;
+  if (input.case === "wakeEvent") return `Woken: ${input.value.payload.case ?? ""}`;
+  return "";
+}
+
+/** Shows one block of what an agent answered. */
+export function Block({ block: { block } }: { readonly block: AgentOutputBlock }) {
+  switch (block.case) {
+    case "text":
+      return <Markdown text={block.value.content} />;
+    case "thought":
+      return (
+        <details className="step">
+          <summary>
+            <Icon name="think" />
+            <span className="cut">Thought</span>
+          </summary>
+          <div className="step-body dim">
+            <Markdown text={block.value.content} />
+          </div>
+        </details>
+      );
+    case "error":
+      return (
+        <div className="problem" role="note">
+          <div className="problem-text">
+            <Icon name="failed" />
+            <p>{block.value.message}</p>
+          </div>
+        </div>
+      );
+    case "fileChange":
+      return (
+        <details className="step">
+          <summary>
+            <Icon name="edit" />
+            <code className="cut">{block.value.path}</code>
+          </summary>
+          <div className="step-body">
+            <Patch text={block.value.diff} />
+          </div>
+        </details>
+      );
+    case "toolRequest":
+      return (
+        <details className="step">
+          <summary>
+            <Icon name="tool" />
+            <span className="cut">{block.value.name}</span>
+          </summary>
+          <pre className="code step-body">{block.value.arguments}</pre>
+        </details>
+      );
+    case "toolCall":
+      return <ToolCall call={block.value} />;
+    case "question": {
+      const [tone, word] = ANSWERS[block.value.state];
+      return (
+        <div className="step-question">
+          <StateMark tone={tone} word={word} />
+          <Markdown text={block.value.message} />
+        </div>
+      );
+    }
+    default:
+      return null;
+  }
+}
+
+function ToolCall({ call }: { readonly call: AgentOutputBlock_ToolCall }) {
+  const [tone, word] = STATES[call.state];
+  return (
+    <details className="step">
+      <summary>
+        <Icon name={ICONS[call.kind] ?? "tool"} />
+        <span className="cut">{call.title || "Tool call"}</span>
+        {word !== "" && <StateMark tone={tone} word={word} />}
+      </summary>
+      <div className="step-body stack">
+        {call.locations.map(({ path, line }) => (
+          <code key={`${path}:${line}`} className="block">
+            {path}
+            {line > 0 && `:${line}`}
+          </code>
+        ))}
+        {call.input && <pre className="code">{call.input}</pre>}
+        {call.diffs.map(({ path, diff }) => (
+          <div key={path}>
+            <code className="block">{path}</code>
+            <Patch text={diff} />
+          </div>
+        ))}
+        {call.result && <pre className="code">{call.result}</pre>}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,179 @@
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { Button, NativeSelect, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import { FileDiff } from "./FileDiff.tsx";
+import { type Comment, sentComment } from "./review.ts";
+import { refreshInputs } from "./use-run.ts";
+
+const PAGE = 100;
+
+interface ChangesProps {
+  readonly runId: string;
+  readonly environmentId: string;
+}
+
+/** What a run changed: its files and their lines, on which comments are made and sent as one review. */
+export function Changes({ runId, environmentId }: ChangesProps) {
+  const [base, setBase] = useState(DiffBase.ENVIRONMENT);
+  const [comments, setComments] = useState<readonly Comment[]>([]);
+  const diff = useInfiniteQuery(
+    EnvironmentService.method.getEnvironmentDiff,
+    { environmentId, base, pagination: { pageSize: PAGE } },
+    {
+      pageParamKey: "pagination",
+      getNextPageParam: ({ pagination }) =>
+        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
+    },
+  );
+  return (
+    <Loaded reading={diff} lines={6}>
+      {({ pages }) => {
+        const files = pages.flatMap(({ files }) => files);
+        const [first] = pages;
+        const digest = first?.digest ?? "";
+        const leftOut = first?.filesLeftOut ?? 0;
+        const add = (comment: Omit<Comment, "base" | "digest">) =>
+          setComments((before) => [...before, { ...comment, base, digest }]);
+        return (
+          <div className="stack">
+            <div className="row">
+              <NativeSelect
+                aria-label="Compared with"
+                size="xs"
+                value={String(base)}
+                onChange={(event) => setBase(Number(event.currentTarget.value) as DiffBase)}
+                data={[
+                  { value: String(DiffBase.ENVIRONMENT), label: "Since the checkout" },
+                  { value: String(DiffBase.LAST_TURN), label: "Since the last turn" },
+                ]}
+              />
+              <span className="dim">
+                {files.length} {files.length === 1 ? "file" : "files"}, looked at{" "}
+                <Ago at={first?.refreshedAt} />
+              </span>
+            </div>
+            {comments.some((comment) => comment.digest !== digest) && (
+              <p className="bar bar-asks" role="status">
+                The diff has changed since you made some of the comments: they are sent with the lines that
+                you saw.
+              </p>
+            )}
+            {files.length === 0 && (
+              <Empty title="Nothing has changed.">
+                <p>
+                  The runner looks after each turn of the agent. What differs from the checkout appears here.
+                </p>
+              </Empty>
+            )}
+            <div className="changes">
+              {files.length > 1 && (
+                <nav className="changes-files" aria-label="Files">
+                  {files.map(({ path, addedLines, deletedLines }) => (
+                    <button
+                      type="button"
+                      key={path}
+                      onClick={() => document.getElementById(`file ${path}`)?.scrollIntoView()}
+                    >
+                      <span className="cut">{path}</span>
+                      <span className="figures small">
+                        <span className="tone-done">+{String(addedLines)}</span>{" "}
+                        <span className="tone-failed">−{String(deletedLines)}</span>
+                      </span>
+                    </button>
+                  ))}
+                </nav>
+              )}
+              <div className="stack">
+                {files.map((file) => (
+                  <FileDiff
+                    key={file.path}
+                    file={file}
+                    comments={comments}
+                    onAdd={add}
+                    onRemove={(comment) => setComments((before) => before.filter((each) => each !== comment))}
+                  />
+                ))}
+                {leftOut > 0 && (
+                  <p className="dim">{leftOut} more files have changed; they are too many to show.</p>
+                )}
+                {diff.hasNextPage && (
+                  <Button
+                    variant="default"
+                    size="xs"
+                    onClick={() => void diff.fetchNextPage()}
+                    loading={diff.isFetchingNextPage}
+                  >
+                    Show more
+                  </Button>
+                )}
+              </div>
+            </div>
+            {comments.length > 0 && (
+              <SendReview runId={runId} comments={comments} onSent={() => setComments([])} />
+            )}
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+/** Sends the comments as one message, with a summary before them. */
+function SendReview({
+  runId,
+  comments,
+  onSent,
+}: {
+  readonly runId: string;
+  readonly comments: readonly Comment[];
+  readonly onSent: () => void;
+}) {
+  const [summary, setSummary] = useState("");
+  const send = useMutation(AgentService.method.sendToAgentExecution, {
+    onSuccess: onSent,
+    onSettled: () => refreshInputs(runId),
+  });
+  return (
+    <section className="card review" aria-label="Review">
+      <h2>
+        Review with {comments.length} {comments.length === 1 ? "comment" : "comments"}
+      </h2>
+      <Problem error={send.error} />
+      <Textarea
+        label="Summary"
+        autosize
+        minRows={2}
+        maxLength={8192}
+        value={summary}
+        onChange={(event) => setSummary(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button
+          loading={send.isPending}
+          onClick={() =>
+            send.mutate({
+              agentExecutionId: runId,
+              input: {
+                case: "userInput",
+                value: {
+                  inputs: [
+                    { input: { case: "review", value: { summary, comments: comments.map(sentComment) } } },
+                  ],
+                },
+              },
+            })
+          }
+        >
+          Send to agent
+        </Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,150 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import type { UseQueryResult } from "@tanstack/react-query";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type AgentExecution,
+  type AgentOutputBlock,
+  type AgentOutputBlock_Usage,
+  AgentExecution_Phase as Phase,
+  AgentInputReceipt as Receipt,
+} from "#gen/service/v1/agent_pb.js";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
+import { Icon } from "../../../parts/Icon.tsx";
+import { Empty } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { ApprovalCard } from "../../approvals/ApprovalCard.tsx";
+import { Block, Said } from "./Block.tsx";
+import { Composer } from "./Composer.tsx";
+import { type Item, itemsOf } from "./items.ts";
+import { PlanView } from "./PlanView.tsx";
+import { Queue } from "./Queue.tsx";
+import type { Inputs } from "./use-run.ts";
+
+/** Things that are drawn at once; earlier ones come when they are asked for. */
+const DRAWN = 150;
+
+/** Pixels from the bottom within which a page follows what is new. */
+const BOTTOM_PIXELS = 120;
+
+interface ConversationViewProps {
+  readonly run: AgentExecution;
+  readonly blocks: readonly AgentOutputBlock[];
+  readonly inputs: UseQueryResult<Inputs>;
+  readonly isStopped: boolean;
+}
+
+/** The conversation with a run: what was said, what the agent did, what it asks, and the field for the next message. */
+export function ConversationView({ run, blocks, inputs, isStopped }: ConversationViewProps) {
+  const [drawn, setDrawn] = useState(DRAWN);
+  const all = inputs.data?.inputs;
+  const items = useMemo(() => itemsOf(all ?? [], blocks), [all, blocks]);
+  const shown = items.slice(-drawn);
+  const queue = (all ?? []).filter(({ receipt }) => receipt === Receipt.QUEUED);
+  const plan = blocks.findLast(({ block }) => block.case === "plan")?.block;
+  const usage = blocks.findLast(({ block }) => block.case === "usage")?.block;
+  const content = useFollowedEnd();
+  const asked = run.status?.pendingApprovalIds.length ?? 0;
+  const isWorking = run.status?.phase === Phase.RUNNING && asked === 0;
+  return (
+    <div className={plan?.case === "plan" ? "talk with-plan" : "talk"}>
+      <div className="talk-main" ref={content}>
+        <Problem error={inputs.error} />
+        <div className="talk-items" role="log" aria-label="Conversation">
+          {items.length > shown.length && (
+            <Button variant="default" size="xs" onClick={() => setDrawn(drawn + DRAWN)}>
+              Show {Math.min(DRAWN, items.length - shown.length)} earlier
+            </Button>
+          )}
+          {shown.map((item) => (
+            <ItemView key={item.key} item={item} />
+          ))}
+          {items.length === 0 && !isWorking && asked === 0 && (
+            <Empty title="Nothing has been said yet.">
+              <p>{isStopped ? "The run ended before it began." : "Send the agent a message below."}</p>
+            </Empty>
+          )}
+          {isWorking && (
+            <p className="dim working">
+              <Icon name="running" /> The agent works.
+            </p>
+          )}
+        </div>
+        <Asked runId={run.id} count={asked} />
+        <div className="talk-foot">
+          <Queue runId={run.id} queue={queue} revision={inputs.data?.queueRevision ?? 0n} />
+          <Composer runId={run.id} isStopped={isStopped} />
+          {usage?.case === "usage" && <UsageLine usage={usage.value} />}
+        </div>
+      </div>
+      {plan?.case === "plan" && <PlanView plan={plan.value} />}
+    </div>
+  );
+}
+
+function ItemView({ item }: { readonly item: Item }) {
+  if (item.kind === "input") return <Said input={item.input} />;
+  if (item.kind === "block") return <Block block={item.block} />;
+  return (
+    <details className="steps">
+      <summary>
+        <Icon name="right" />
+        {item.blocks.length} steps
+      </summary>
+      {item.blocks.map((block) => (
+        <Block key={String(block.sequence)} block={block} />
+      ))}
+    </details>
+  );
+}
+
+/** What the run asks for, to be decided where it happened. */
+function Asked({ runId, count }: { readonly runId: string; readonly count: number }) {
+  const { data, error } = useQuery(
+    ApprovalService.method.listApprovals,
+    { filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] } },
+    { enabled: count > 0 },
+  );
+  if (count === 0) return null;
+  return (
+    <>
+      <Problem error={error} />
+      {data?.approvals.map((approval) => (
+        <ApprovalCard key={approval.id} approval={approval} isInRun />
+      ))}
+    </>
+  );
+}
+
+function UsageLine({ usage }: { readonly usage: AgentOutputBlock_Usage }) {
+  const { inputTokens, outputTokens, cost } = usage;
+  return (
+    <p className="dim small figures">
+      {inputTokens.toLocaleString()} tokens read, {outputTokens.toLocaleString()} written
+      {cost && `, ${cost.amount.toFixed(2)} ${cost.currency}`}
+    </p>
+  );
+}
+
+/** Keeps the end in sight while the person is there; whoever has scrolled up is left where they are. */
+function useFollowedEnd() {
+  const content = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    let isAtEnd = true;
+    const page = document.documentElement;
+    const look = () => {
+      isAtEnd = page.scrollHeight - page.clientHeight - window.scrollY < BOTTOM_PIXELS;
+    };
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd) window.scrollTo({ top: page.scrollHeight });
+    });
+    if (content.current) observer.observe(content.current);
+    window.addEventListener("scroll", look, { passive: true });
+    return () => {
+      observer.disconnect();
+      window.removeEventListener("scroll", look);
+    };
+  }, []);
+  return content;
+}

@@ -1,0 +1,106 @@
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
+import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Who } from "../../../api/person.tsx";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty, Page, TabLinks } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { State } from "../../../parts/State.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import { runState, runTitle } from "../run-state.ts";
+import { Changes } from "./Changes.tsx";
+import { ConversationView } from "./ConversationView.tsx";
+import { useRun } from "./use-run.ts";
+
+/** One run of an agent: the conversation with it, and what it changed. */
+export function Run() {
+  const { runId } = useParams({ from: "/agents/$runId" });
+  const { tab = "conversation" } = useSearch({ from: "/agents/$runId" });
+  // Another run is another page: nothing of the last one stays.
+  return <RunPage key={runId} runId={runId} tab={tab} />;
+}
+
+function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string }) {
+  const { run, first, blocks, inputs, state } = useRun(runId);
+  const stop = useMutation(AgentService.method.stopAgentExecution, { onSettled: () => first.refetch() });
+  if (!run) {
+    return (
+      <Page title="Agent run">
+        <Loaded reading={first}>{() => null}</Loaded>
+      </Page>
+    );
+  }
+  const [tone, word] = runState(run);
+  const isStopped = run.status?.phase === Phase.STOPPED;
+  const environmentId = run.status?.usedEnvironments.at(-1)?.environmentId;
+  return (
+    <Page
+      title={runTitle(run)}
+      wide={tab === "changes"}
+      mark={<State tone={tone} word={word} />}
+      facts={<Facts run={run} />}
+      actions={
+        !isStopped && (
+          <ConfirmButton
+            label="Stop run"
+            question="Ends the agent's program. What it changed stays, and the run can be resumed with a message."
+            onConfirm={() => stop.mutate({ agentExecutionId: runId })}
+            isBusy={stop.isPending}
+          />
+        )
+      }
+    >
+      <Problem error={stop.error} />
+      {run.status?.failureMessage && <p className="bar bar-failed">{run.status.failureMessage}</p>}
+      {run.status?.warningMessage && <p className="bar bar-asks">{run.status.warningMessage}</p>}
+      {state === "behind" && !isStopped && (
+        <p className="bar late" role="status">
+          This page may be behind: it waits for the run's stream.
+        </p>
+      )}
+      <TabLinks
+        current={tab}
+        tabs={[
+          ["conversation", "Conversation"],
+          ["changes", "Changes"],
+        ]}
+      />
+      {tab !== "changes" ? (
+        <ConversationView run={run} blocks={blocks} inputs={inputs} isStopped={isStopped} />
+      ) : environmentId ? (
+        <Changes runId={runId} environmentId={environmentId} />
+      ) : (
+        <Empty title="The run has no environment yet.">
+          <p>What it changes appears here.</p>
+        </Empty>
+      )}
+    </Page>
+  );
+}
+
+function Facts({ run: { metadata, spec } }: { readonly run: AgentExecution }) {
+  const { data } = useQuery(AgentService.method.listAgents, { pagination: { pageSize: 100 } });
+  const agent = data?.agents.find(({ id }) => id === spec?.agentId);
+  const context = spec?.codeContext?.context;
+  return (
+    <>
+      {agent && <span>{agent.name}</span>}
+      <span>
+        started by <Who subject={metadata?.creator} />, <Ago at={metadata?.createdAt} />
+      </span>
+      {context?.case === "contextUrl" && <code>{context.value.url}</code>}
+      {metadata?.parentExecutionId && (
+        <Link to="/agents/$runId" params={{ runId: metadata.parentExecutionId }}>
+          a sub-agent of another run
+        </Link>
+      )}
+      {metadata?.resumedFrom && (
+        <Link to="/agents/$runId" params={{ runId: metadata.resumedFrom }}>
+          goes on with an earlier run
+        </Link>
+      )}
+    </>
+  );
+}

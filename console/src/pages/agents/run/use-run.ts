@@ -1,0 +1,123 @@
+import { createClient } from "@connectrpc/connect";
+import { useQuery } from "@tanstack/react-query";
+import {
+  type AgentExecution,
+  AgentExecution_Phase,
+  type AgentInput,
+  type AgentOutputBlock,
+  AgentOutputView,
+} from "#gen/service/v1/agent_pb.js";
+import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
+import { queries, transport } from "../../../api/server.tsx";
+import { type StreamState, useStream } from "../../../api/stream.ts";
+
+const agents = createClient(AgentService, transport);
+
+/** What a page has of a run's conversation. */
+interface Conversation {
+  readonly run: AgentExecution | undefined;
+  /** The folded blocks by their sequence. */
+  readonly blocks: readonly AgentOutputBlock[];
+  /** How far the stream has come. */
+  readonly lastSequence: bigint;
+}
+
+const NOTHING: Conversation = { run: undefined, blocks: [], lastSequence: 0n };
+
+const keyOf = (runId: string) => ["run", runId, "conversation"] as const;
+const inputsKey = (runId: string) => ["run", runId, "inputs"] as const;
+
+/** Most pages of inputs that are read; older ones are many thousands of blocks away. */
+const MOST_PAGES = 20;
+
+/** The queue of a run and what was sent before. */
+export interface Inputs {
+  readonly inputs: readonly AgentInput[];
+  readonly queueRevision: bigint;
+}
+
+/** Takes a message of the stream into what the page has: a folded block takes the place of the one with its number. */
+function taken(before: Conversation, { news }: WatchAgentExecutionResponse): Conversation {
+  if (news.case === "agentExecution") return { ...before, run: news.value };
+  if (news.case !== "block") return before;
+  const block = news.value;
+  const isReplaced = (each: AgentOutputBlock): boolean =>
+    each.sequence === block.sequence ||
+    // Of plans and usage only the latest stands.
+    ((block.block.case === "plan" || block.block.case === "usage") && each.block.case === block.block.case);
+  const at = before.blocks.findIndex(isReplaced);
+  const blocks =
+    at === -1 ? [...before.blocks, block] : before.blocks.map((each, index) => (index === at ? block : each));
+  const lastSequence = block.lastSequence > before.lastSequence ? block.lastSequence : before.lastSequence;
+  return { ...before, blocks, lastSequence };
+}
+
+/** Follows a run: its conversation by a stream, which goes on where it was cut, and its inputs as they change. */
+export function useRun(runId: string) {
+  const conversation = useQuery({
+    queryKey: keyOf(runId),
+    queryFn: () => NOTHING,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+    initialData: NOTHING,
+  });
+  const first = useQuery({
+    queryKey: ["run", runId, "state"],
+    queryFn: ({ signal }) => agents.getAgentExecution({ agentExecutionId: runId }, { signal }),
+  });
+  const inputs = useQuery({ queryKey: inputsKey(runId), queryFn: () => readInputs(runId) });
+  const state: StreamState = useStream({
+    key: runId,
+    slot: "page",
+    pollKey: ["run", runId, "state"],
+    open: (signal, onHeader) =>
+      agents.watchAgentExecution(
+        {
+          agentExecutionId: runId,
+          view: AgentOutputView.FOLDED,
+          afterSequence: queries.getQueryData<Conversation>(keyOf(runId))?.lastSequence ?? 0n,
+        },
+        { signal, onHeader },
+      ),
+    onMessage(message) {
+      queries.setQueryData<Conversation>(keyOf(runId), (before) => taken(before ?? NOTHING, message));
+      // A changed run may have taken an input out of its queue.
+      if (message.news.case === "agentExecution")
+        void queries.invalidateQueries({ queryKey: inputsKey(runId) });
+    },
+    isFinal: () =>
+      queries.getQueryData<Conversation>(keyOf(runId))?.run?.status?.phase === AgentExecution_Phase.STOPPED,
+  });
+  const run = newest(conversation.data.run, first.data?.agentExecution);
+  return { run, first, blocks: conversation.data.blocks, inputs, state };
+}
+
+/** Returns the run as the stream told it, unless a later reading is newer. */
+function newest(
+  told: AgentExecution | undefined,
+  read: AgentExecution | undefined,
+): AgentExecution | undefined {
+  if (!told || !read) return told ?? read;
+  return (read.status?.statusVersion ?? 0n) > (told.status?.statusVersion ?? 0n) ? read : told;
+}
+
+/** Reads the inputs of a run anew. */
+export const refreshInputs = (runId: string) => queries.invalidateQueries({ queryKey: inputsKey(runId) });
+
+async function readInputs(agentExecutionId: string): Promise<Inputs> {
+  const inputs: AgentInput[] = [];
+  let token = "";
+  let queueRevision = 0n;
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const read = await agents.listAgentInputs({
+      agentExecutionId,
+      includePast: true,
+      pagination: { pageSize: 100, token },
+    });
+    inputs.push(...read.inputs);
+    queueRevision = read.queueRevision;
+    token = read.pagination?.nextToken ?? "";
+    if (token === "") break;
+  }
+  return { inputs, queueRevision };
+}

@@ -1,0 +1,90 @@
+import { Link } from "@tanstack/react-router";
+import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { Who } from "../../api/person.tsx";
+import { State } from "../../parts/State.tsx";
+import { Ago } from "../../parts/Time.tsx";
+import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
+import { Content } from "./Content.tsx";
+import { Decision } from "./Decision.tsx";
+
+/** Shows an approval as a whole: what is asked for, who asks, why a person has to decide, and the decision. */
+export function ApprovalCard({
+  approval,
+  isInRun = false,
+}: {
+  readonly approval: Approval;
+  readonly isInRun?: boolean;
+}) {
+  const [tone, word] = approvalState(approval.state);
+  const { asker, digest, policyFieldPath, expiresAt, createdAt, creator, decisions, reason } = approval;
+  const title = approvalTitle(approval);
+  return (
+    <section className={`card card-${tone}`} aria-label={`Approval: ${title}`}>
+      <div className="row card-head">
+        <State tone={tone} word={word} />
+        <h2>{title}</h2>
+        <span className="dim">{KINDS[approval.kind]}</span>
+      </div>
+      <Content approval={approval} />
+      <dl className="facts small">
+        {!isInRun && (
+          <>
+            <dt>Asked by</dt>
+            <dd>
+              {asker?.agentExecutionId ? (
+                <Link to="/agents/$runId" params={{ runId: asker.agentExecutionId }}>
+                  an agent
+                </Link>
+              ) : (
+                "a workflow or a push"
+              )}{" "}
+              for <Who subject={creator} />, <Ago at={createdAt} />
+            </dd>
+          </>
+        )}
+        {approval.state === ApprovalState.PENDING && expiresAt && (
+          <>
+            <dt>Expires</dt>
+            <dd>
+              <Ago at={expiresAt} />, and counts as denied then
+            </dd>
+          </>
+        )}
+        {policyFieldPath && (
+          <>
+            <dt>Asked because of</dt>
+            <dd>
+              <code>{policyFieldPath}</code>
+            </dd>
+          </>
+        )}
+        <dt>Digest</dt>
+        <dd>
+          <code>{digest}</code>
+        </dd>
+        {decisions.map(({ by, at, approved, reason }) => (
+          <Decided key={`${by?.id}${at?.seconds}`} approved={approved}>
+            <Who subject={by} />, <Ago at={at} />
+            {reason && `: ${reason}`}
+          </Decided>
+        ))}
+        {reason && approval.state !== ApprovalState.PENDING && decisions.length === 0 && (
+          <>
+            <dt>Reason</dt>
+            <dd>{reason}</dd>
+          </>
+        )}
+      </dl>
+      <Decision approval={approval} />
+    </section>
+  );
+}
+
+function Decided({ approved, children }: { readonly approved: boolean; readonly children: React.ReactNode }) {
+  return (
+    <>
+      <dt>{approved ? "Approved by" : "Denied by"}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}

@@ -1,0 +1,120 @@
+import { fromJsonString } from "@bufbuild/protobuf";
+import type { ReactNode } from "react";
+import {
+  type Approval,
+  ApprovalKind,
+  ApprovalPushSchema,
+  ApprovalQuestionSchema,
+  ApprovalStepSchema,
+  ApprovalToolCallSchema,
+} from "#gen/service/v1/approval_pb.js";
+import { Markdown } from "../../parts/Markdown.tsx";
+import { TOOLS } from "./approval-state.ts";
+
+const OPTIONS = { ignoreUnknownFields: true };
+
+/** Shows exactly what is asked for, readably; the text that the digest is of stands below, as it is. */
+export function Content({ approval }: { readonly approval: Approval }) {
+  return (
+    <div className="stack">
+      {readable(approval)}
+      <details>
+        <summary className="dim small">What the digest is of</summary>
+        <pre className="code">{approval.requestJson}</pre>
+      </details>
+    </div>
+  );
+}
+
+function readable({ kind, requestJson }: Approval): ReactNode {
+  try {
+    if (kind === ApprovalKind.TOOL_CALL) return <ToolCall json={requestJson} />;
+    if (kind === ApprovalKind.QUESTION) {
+      return <Markdown text={fromJsonString(ApprovalQuestionSchema, requestJson, OPTIONS).message} />;
+    }
+    if (kind === ApprovalKind.STEP) {
+      const { message, actionName } = fromJsonString(ApprovalStepSchema, requestJson, OPTIONS);
+      return (
+        <>
+          <Markdown text={message} />
+          {actionName && <p className="dim">For the action {actionName}.</p>}
+        </>
+      );
+    }
+    if (kind === ApprovalKind.PUSH) return <Push json={requestJson} />;
+  } catch {
+    // A later release asks in a form of its own: the text below is what there is.
+  }
+  return <pre className="code">{requestJson}</pre>;
+}
+
+function ToolCall({ json }: { readonly json: string }) {
+  const { kind, tool, input, locations } = fromJsonString(ApprovalToolCallSchema, json, OPTIONS);
+  return (
+    <>
+      <dl className="facts">
+        <dt>It</dt>
+        <dd>{TOOLS[kind]}</dd>
+        {tool && (
+          <>
+            <dt>Tool</dt>
+            <dd>
+              <code>{tool}</code>
+            </dd>
+          </>
+        )}
+        {locations.length > 0 && (
+          <>
+            <dt>Where</dt>
+            <dd>
+              {locations.map((location) => (
+                <code key={location} className="block">
+                  {location}
+                </code>
+              ))}
+            </dd>
+          </>
+        )}
+      </dl>
+      {input && <pre className="code">{pretty(input)}</pre>}
+    </>
+  );
+}
+
+function Push({ json }: { readonly json: string }) {
+  const { remote, branch, commit, force, pullRequest } = fromJsonString(ApprovalPushSchema, json, OPTIONS);
+  return (
+    <>
+      <dl className="facts">
+        <dt>To</dt>
+        <dd>
+          <code>{remote}</code>, branch <code>{branch}</code>
+          {force && <strong> by force: commits that are there now are lost</strong>}
+        </dd>
+        <dt>Commit</dt>
+        <dd>
+          <code>{commit}</code>
+        </dd>
+        {pullRequest && (
+          <>
+            <dt>Opens</dt>
+            <dd>
+              a {pullRequest.draft ? "draft " : ""}pull request into <code>{pullRequest.base}</code>:{" "}
+              {pullRequest.title}
+            </dd>
+          </>
+        )}
+      </dl>
+      {pullRequest?.body && <Markdown text={pullRequest.body} />}
+    </>
+  );
+}
+
+/** Returns JSON with its lines, and any other text as it is. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}

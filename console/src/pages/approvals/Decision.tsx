@@ -1,0 +1,95 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import {
+  type Approval,
+  ApprovalKind,
+  type ApprovalOption,
+  ApprovalOption_Kind,
+  ApprovalState,
+} from "#gen/service/v1/approval_pb.js";
+import { ApprovalService, DecideApprovalRequest_Decision } from "#gen/service/v1/approval_service_pb.js";
+import { queries } from "../../api/server.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+
+const ALLOWING = new Set([ApprovalOption_Kind.ALLOW_ONCE, ApprovalOption_Kind.ALLOW_ALWAYS]);
+
+/** The options that the asker offers beyond plain yes and no. */
+const special = (options: readonly ApprovalOption[]) =>
+  options.filter(
+    ({ kind }) => kind === ApprovalOption_Kind.ALLOW_ALWAYS || kind === ApprovalOption_Kind.REJECT_ALWAYS,
+  );
+
+/** Takes the decision about an approval: it names the digest of what is shown, and nothing else is decided. */
+export function Decision({ approval }: { readonly approval: Approval }) {
+  const [reason, setReason] = useState("");
+  const [answer, setAnswer] = useState("");
+  const decide = useMutation(ApprovalService.method.decideApproval, {
+    onSettled: () => queries.invalidateQueries(),
+  });
+  if (approval.state !== ApprovalState.PENDING) return null;
+  const isQuestion = approval.kind === ApprovalKind.QUESTION;
+  const send = (isApproved: boolean, optionId = "") =>
+    decide.mutate({
+      approvalId: approval.id,
+      digest: approval.digest,
+      decision: isApproved ? DecideApprovalRequest_Decision.APPROVE : DecideApprovalRequest_Decision.DENY,
+      optionId,
+      reason,
+      answerJson: isQuestion && isApproved ? answerJson(answer) : "",
+    });
+  return (
+    <div className="stack">
+      <Problem error={decide.error} />
+      {isQuestion && (
+        <Textarea
+          label="Your answer"
+          description="Words, or a JSON object where the question has a form."
+          autosize
+          minRows={2}
+          value={answer}
+          onChange={(event) => setAnswer(event.currentTarget.value)}
+        />
+      )}
+      <TextInput
+        label="Reason, which the asker and the audit trail get"
+        value={reason}
+        maxLength={2048}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button
+          onClick={() => send(true)}
+          loading={decide.isPending}
+          disabled={isQuestion && answer.trim() === ""}
+        >
+          {isQuestion ? "Answer" : "Approve"}
+        </Button>
+        <Button variant="default" onClick={() => send(false)} disabled={decide.isPending}>
+          {isQuestion ? "Decline" : "Deny"}
+        </Button>
+        {special(approval.options).map(({ id, name, kind }) => (
+          <Button
+            key={id}
+            variant="subtle"
+            onClick={() => send(ALLOWING.has(kind), id)}
+            disabled={decide.isPending}
+          >
+            {name || id}
+          </Button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Returns an answer as the JSON object that questions take: one that was typed as it is, and words as its text. */
+function answerJson(answer: string): string {
+  try {
+    const value: unknown = JSON.parse(answer);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return answer;
+  } catch {
+    // Words, then.
+  }
+  return JSON.stringify({ answer });
+}

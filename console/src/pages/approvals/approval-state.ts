@@ -1,0 +1,42 @@
+import { type Approval, ApprovalKind, ApprovalState, ToolKind } from "#gen/service/v1/approval_pb.js";
+import type { Tone } from "../../parts/State.tsx";
+
+const STATES: Readonly<Record<ApprovalState, readonly [Tone, string]>> = {
+  [ApprovalState.UNSPECIFIED]: ["waiting", "Unknown"],
+  [ApprovalState.PENDING]: ["asks", "Waits for a decision"],
+  [ApprovalState.APPROVED]: ["done", "Approved"],
+  [ApprovalState.DENIED]: ["failed", "Denied"],
+  [ApprovalState.EXPIRED]: ["stopped", "Expired"],
+  [ApprovalState.CANCELLED]: ["stopped", "Cancelled"],
+};
+
+/** Returns the tone and word of an approval's state. */
+export const approvalState = (state: ApprovalState): readonly [Tone, string] =>
+  STATES[state] ?? STATES[ApprovalState.UNSPECIFIED];
+
+/** Words for what is asked for. */
+export const KINDS: Readonly<Record<ApprovalKind, string>> = {
+  [ApprovalKind.UNSPECIFIED]: "Something",
+  [ApprovalKind.TOOL_CALL]: "Tool call",
+  [ApprovalKind.QUESTION]: "Question",
+  [ApprovalKind.STEP]: "Step of a workflow",
+  [ApprovalKind.PUSH]: "Push",
+};
+
+/** Words for what a tool does. */
+export const TOOLS: Readonly<Record<ToolKind, string>> = {
+  [ToolKind.UNSPECIFIED]: "not told",
+  [ToolKind.READ]: "reads",
+  [ToolKind.EDIT]: "changes files",
+  [ToolKind.DELETE]: "deletes",
+  [ToolKind.MOVE]: "moves files",
+  [ToolKind.SEARCH]: "searches",
+  [ToolKind.EXECUTE]: "runs a command",
+  [ToolKind.FETCH]: "fetches from elsewhere",
+  [ToolKind.THINK]: "thinks",
+  [ToolKind.OTHER]: "something else",
+  [ToolKind.QUESTION]: "asks a person",
+};
+
+/** Returns what an approval is called in lists. */
+export const approvalTitle = ({ title, kind }: Approval): string => title || KINDS[kind];

@@ -1,0 +1,50 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { queries } from "../../api/server.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+
+/** Makes a project of a repository; without a name it is called as the repository is. */
+export function CreateProject({ onClose }: { readonly onClose: () => void }) {
+  const [remoteUri, setRemoteUri] = useState("");
+  const [name, setName] = useState("");
+  const create = useMutation(ProjectService.method.createProject, {
+    async onSuccess() {
+      await queries.invalidateQueries();
+      onClose();
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate({
+      ...(name && { name }),
+      initializer: { specs: [{ spec: { case: "git", value: { remoteUri } } }] },
+    });
+  };
+  return (
+    <form className="stack" onSubmit={submit}>
+      <Problem error={create.error} />
+      <TextInput
+        label="Repository, as git clones it"
+        required
+        data-autofocus
+        value={remoteUri}
+        maxLength={2048}
+        onChange={(event) => setRemoteUri(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Name"
+        description="Left empty, it is that of the repository."
+        value={name}
+        maxLength={80}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button type="submit" loading={create.isPending}>
+          Create project
+        </Button>
+      </div>
+    </form>
+  );
+}

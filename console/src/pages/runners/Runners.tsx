@@ -1,0 +1,96 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, CopyButton, Modal, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { type FormEvent, useState } from "react";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { queries } from "../../api/server.tsx";
+import { Icon } from "../../parts/Icon.tsx";
+import { Page } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { RunnersSection } from "../home/RunnersSection.tsx";
+
+/** The runners of the organization, and the command that starts another one. */
+export function Runners() {
+  const [isOpen, dialog] = useDisclosure();
+  return (
+    <Page
+      title="Runners"
+      actions={
+        <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
+          Create runner
+        </Button>
+      }
+    >
+      <RunnersSection />
+      <Modal
+        opened={isOpen}
+        onClose={dialog.close}
+        title="Create runner"
+        size={640}
+        transitionProps={{ duration: 120 }}
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
+        {isOpen && <CreateRunner onClose={dialog.close} />}
+      </Modal>
+    </Page>
+  );
+}
+
+/** Makes a runner and shows the command that starts it. Its token is in no other place of the page. */
+function CreateRunner({ onClose }: { readonly onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [command, setCommand] = useState("");
+  const create = useMutation(RunnerService.method.createRunner, {
+    gcTime: 0,
+    onSuccess({ exchangeToken }) {
+      setCommand(
+        `CHARTROOM_EXCHANGE_TOKEN=${exchangeToken} npx chartroom runner --server ${location.origin}`,
+      );
+      create.reset();
+      void queries.invalidateQueries();
+    },
+  });
+  if (command !== "") {
+    return (
+      <div className="stack">
+        <p>
+          Run this on the runner's machine, in a folder of Chartroom. The token in it holds once, for 24
+          hours.
+        </p>
+        <code className="secret">{command}</code>
+        <div className="row">
+          <CopyButton value={command}>
+            {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy command"}</Button>}
+          </CopyButton>
+          <Button variant="default" onClick={onClose}>
+            Close
+          </Button>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <form
+      className="stack"
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        create.mutate({ name });
+      }}
+    >
+      <Problem error={create.error} />
+      <TextInput
+        label="Name"
+        required
+        data-autofocus
+        value={name}
+        maxLength={127}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button type="submit" loading={create.isPending}>
+          Create runner
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,156 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { addScriptedAgent, receivedInputs } from "../harness/agent-conversation.ts";
+import { post, repository } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { bareRepository } from "../harness/git-repository.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
+import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import { barriers } from "./axe.ts";
+import { closeAll, openAs, type Visit } from "./browser.ts";
+
+let server: HostedServer;
+let received: string;
+let visit: Visit;
+beforeAll(async () => {
+  const origin = bareRepository(temporaryFolder(), { "app.txt": "one\ntwo\nthree\n" }, "hello.git");
+  received = join(temporaryFolder(), "received");
+  server = await startHostedServer({ args: LONG_LEASES });
+  await addScriptedAgent(server, received);
+  await startRegisteredRunner(server);
+  await succeeded(
+    post(server, "ProjectService/CreateProject", { name: "Hello", initializer: repository(origin.url) }),
+  );
+  visit = await openAs(server, "admin@localhost");
+});
+afterAll(async () => {
+  await closeAll();
+  await stopRunners();
+  await stopAll();
+});
+
+/** Has axe-core look at a page in both themes and both widths. */
+async function look({ page }: Visit): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [1280, 380]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect([colorScheme, width, await barriers(page)]).toEqual([colorScheme, width, []]);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+const say = async (words: string) => {
+  await visit.page.getByLabel("Message to the agent").fill(words);
+  await visit.page.getByLabel("Message to the agent").press("Control+Enter");
+};
+
+const conversation = () => visit.page.getByRole("log");
+
+describe("a run", () => {
+  test("is started with a project and a first message, and talked with", async () => {
+    const { page } = visit;
+    await page.getByRole("link", { name: "Agents", exact: true }).click();
+    await page.getByText("No run is here").waitFor();
+    await look(visit);
+    await page.getByRole("button", { name: "Start agent" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Project").selectOption({ label: "Hello" });
+    await dialog
+      .getByLabel("First message")
+      .fill("write app.txt one / zwei / three\necho <b>Good</b> morning");
+    await dialog.getByLabel("Name, which people see").fill("A run of the console");
+    await dialog.getByRole("button", { name: "Start agent" }).click();
+    await page.getByRole("heading", { name: "A run of the console", level: 1 }).waitFor();
+    // What an agent says stays text.
+    await conversation().getByText("<b>Good</b> morning", { exact: true }).waitFor();
+    await page.getByText("Waits for input").waitFor();
+    await say("count");
+    await conversation().getByText("2", { exact: true }).waitFor();
+    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("");
+    await look(visit);
+  });
+
+  test("asks, and goes on with the decision that a person makes in its page", async () => {
+    const { page } = visit;
+    await say("ask build execute make all");
+    const card = page.getByRole("region", { name: /^Approval/ });
+    await card.waitFor();
+    await card.getByText("make all").first().waitFor();
+    await page
+      .getByRole("link", { name: /Approvals/ })
+      .first()
+      .getByText("1")
+      .waitFor();
+    await look(visit);
+    await card.getByLabel(/^Reason/).fill("only a test");
+    await card.getByRole("button", { name: "Approve" }).click();
+    await card.waitFor({ state: "detached" });
+    const { body } = await post(server, "ApprovalService/ListApprovals", {});
+    expect(
+      body.approvals.map(({ state, decisions }: { state: string; decisions: { reason: string }[] }) => [
+        state,
+        decisions.map(({ reason }) => reason),
+      ]),
+    ).toEqual([["APPROVAL_STATE_APPROVED", ["only a test"]]]);
+  });
+
+  test("is denied something in the inbox, by somebody who has found it there", async () => {
+    const { page } = visit;
+    const address = page.url();
+    await say("ask ship execute make release");
+    await page.getByRole("region", { name: /^Approval/ }).waitFor();
+    await page
+      .getByRole("link", { name: /Approvals/ })
+      .first()
+      .click();
+    await page.getByRole("heading", { name: "Approvals", level: 1 }).waitFor();
+    await page.locator(".row-link").waitFor();
+    await look(visit);
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Deny" }).waitFor();
+    await look(visit);
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.getByText("Denied", { exact: true }).waitFor();
+    await page.goto(address);
+    await page.getByText("Waits for input").waitFor();
+  });
+
+  test("gets a review of the lines that it has changed", async () => {
+    const { page } = visit;
+    const runId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("button", { name: "Comment on line 2", exact: true }).click();
+    await page.getByLabel("Comment", { exact: true }).fill("echo in German");
+    await page.getByRole("button", { name: "Add comment" }).click();
+    await page.getByLabel("Summary").fill("Nearly there.");
+    await look(visit);
+    await page.getByRole("button", { name: "Send to agent" }).click();
+    await page.getByRole("region", { name: "Review" }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Conversation" }).click();
+    // The answer of the agent, which has recorded what it got before.
+    await conversation().getByText("in German", { exact: true }).waitFor();
+    const words = receivedInputs(runId, received)
+      .map((input) => input.words)
+      .join("\n");
+    expect(words).toContain("echo in German");
+  });
+
+  test("loses nothing of what is typed, and is resumed after its end", async () => {
+    const { page, faults } = visit;
+    await page.getByLabel("Message to the agent").fill("echo not sent yet");
+    await page.reload();
+    await page.getByLabel("Message to the agent").waitFor();
+    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("echo not sent yet");
+    await page.getByRole("button", { name: "Stop run" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Stop run" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("goes on with an earlier run").waitFor();
+    await conversation().getByText("not sent yet", { exact: true }).waitFor();
+    expect(faults).toEqual([]);
+  });
+});
