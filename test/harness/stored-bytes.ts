@@ -67,6 +67,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   project_search_range: "numbers",
   project_use: "ids",
   pruning: "within a transaction",
+  provider_identity: "of an account",
   subscription: "of an account",
   webhook_delivery: "ids, for 24 hours",
   work: "ids",
