@@ -8,7 +8,12 @@ import type { Server } from "../server.ts";
 import { createLocalExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./definitions/command-line.ts";
-import { chooseIsolationOnMachine, machineOptions, startRunnerOnMachine } from "./runner-machine.ts";
+import {
+  chooseIsolationOnMachine,
+  machineOptions,
+  repositoryCacheBytesOf,
+  startRunnerOnMachine,
+} from "./runner-machine.ts";
 import { serverWorkDir } from "./state-folder.ts";
 
 /** The running server, and the process that it runs in. */
@@ -59,8 +64,8 @@ export async function startLocalRunner(
     workDir: workDirOf(config, terminal),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
-    // Commands run as the server's user: they could read what was cloned for other work.
-    repositoryCacheBytes: undefined,
+    // Commands that nothing keeps in run as the server's user: they could read what was cloned for other work.
+    repositoryCacheBytes: isolation.name === "none" ? undefined : repositoryCacheBytesOf(config),
     isolation,
     exchangeToken: () => createLocalExchangeToken(store, keys),
     local: true,

@@ -86,6 +86,14 @@ function namedHosts(file: string): NamedHosts {
   }
 }
 
+/** Returns the size of the cache of repositories that an operator has set; undefined for none. */
+export function repositoryCacheBytesOf({
+  repositoryCache,
+  repositoryCacheSize,
+}: Pick<RunnerConfig, "repositoryCache" | "repositoryCacheSize">): number | undefined {
+  return repositoryCache === "on" ? repositoryCacheSize * 2 ** 20 : undefined;
+}
+
 /**
  * Starts a runner in its locked state folder.
  *

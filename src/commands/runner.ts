@@ -10,6 +10,7 @@ import { checkSshKey } from "./preflight.ts";
 import {
   chooseIsolationOnMachine,
   machineOptions,
+  repositoryCacheBytesOf,
   rethrowRunnerError,
   startRunnerOnMachine,
 } from "./runner-machine.ts";
@@ -35,7 +36,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
     ...folders,
     slots: config.slots,
     agentSlots: config.agentSlots,
-    repositoryCacheBytes: config.repositoryCache === "on" ? config.repositoryCacheSize * 2 ** 20 : undefined,
+    repositoryCacheBytes: repositoryCacheBytesOf(config),
     exchangeToken: async () => exchangeToken(config, terminal),
     local: false,
     isolation: await chooseIsolationOnMachine(config, hidden, terminal, log),

@@ -6,6 +6,7 @@ import type { WorkNetwork } from "../../src/runner/egress/work-network.ts";
 import { type BubblewrapOptions, createBubblewrap } from "../../src/runner/isolation/bubblewrap.ts";
 import { tryBubblewrap } from "../../src/runner/isolation/bubblewrap-trial.ts";
 import { type Isolation, noIsolation } from "../../src/runner/isolation/isolation.ts";
+import type { PathRules } from "../../src/runner/isolation/path-rules.ts";
 import { readSystemView } from "../../src/runner/isolation/system-view.ts";
 import { commandEnvironment, type RunCommand } from "../../src/runner/process/command.ts";
 import { type Workspace, workspaceAt } from "../../src/runner/steps/workspace.ts";
@@ -87,14 +88,16 @@ export async function removeAll(): Promise<void> {
   await stopAll();
 }
 
-/** Lets work into a new workspace, with a way out if one is opened for its folder. */
+/** Lets work into a workspace, a new one when absent, with a way out if one is opened for its folder. */
 export async function enter(
   isolation: Isolation,
   openNetwork?: (folder: string) => Promise<WorkNetwork>,
+  rules?: PathRules,
+  workspace = workspaceAt(closedFolder(), randomUUID()),
 ): Promise<Place> {
-  const workspace = workspaceAt(closedFolder(), randomUUID());
   for (const folder of [workspace.tree, workspace.home]) mkdirSync(folder, { recursive: true });
-  const run = await isolation.enter(workspace, [], await openNetwork?.(workspace.folder));
+  const network = await openNetwork?.(workspace.folder);
+  const run = await isolation.enter(workspace, [], { network, rules });
   return {
     workspace,
     run,

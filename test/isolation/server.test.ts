@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -15,13 +15,16 @@ import { until } from "../harness/until.ts";
 import { WORK_USER } from "./sandboxes.ts";
 
 const ISOLATED = { CHARTROOM_ISOLATION: "auto" };
+const AUDIT = "KERNEL_CONTROLS_ACTION_AUDIT";
 const user = String(WORK_USER ?? process.getuid?.());
 
 let server: TestServer;
 let repository: BareRepository;
+const stateHome = temporaryFolder();
 beforeAll(async () => {
   repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
-  server = await startServer({ args: ["--local-runner", "--allow-file-remotes"], env: ISOLATED });
+  const env = { ...ISOLATED, XDG_STATE_HOME: stateHome };
+  server = await startServer({ args: ["--local-runner", "--allow-file-remotes"], env });
 });
 afterAll(async () => {
   await stopRunners();
@@ -101,6 +104,45 @@ describe("the runner beside a server", () => {
     expect(logs[0]).toContain(" none");
     expect(logs[0]).toContain(`chartroom: ${new URL(server.url).host} is not reached`);
     expect((await ran(server, reach)).logs[0]).toBe("200");
+  });
+
+  test("keeps what it clones for the next clone, where no work finds it", async () => {
+    const cached = () =>
+      readdirSync(stateHome, { recursive: true })
+        .map(String)
+        .filter((name) => /repository-cache\/.*\.pack$/.test(name));
+    const look = `find ${stateHome} -maxdepth 5`;
+    const { logs } = await ran(server, look);
+    const [pack = ""] = cached();
+    expect(pack).toMatch(/\.pack$/);
+    expect(logs[0]).toContain("/workspaces/");
+    expect(logs[0]).not.toContain("repository-cache");
+    await ran(server, "true");
+    expect(cached()).toContain(pack);
+  });
+
+  test("keeps the policies about programs and files, and refuses what it cannot keep", async () => {
+    const { organizationId } = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity"));
+    const set = (policies: object) =>
+      succeeded(
+        post(server, "OrganizationService/UpdateOrganizationPolicies", { organizationId, ...policies }),
+      );
+    await set({
+      vetoExecPolicy: { enabled: true, executables: ["find"] },
+      vetoFilePolicy: { enabled: true, paths: { entries: [{ path: "/usr/share/doc" }] } },
+    });
+    const { action, logs } = await ran(server, "ls > /dev/null; find .; echo $?; ls /usr/share/doc; true");
+    expect(logs[0]).toMatch(/find: .*denied[\s\S]*12[67]\n[\s\S]*doc.*denied/i);
+    expect(action.status.failures).toEqual([]);
+    await set({ vetoExecPolicy: { enabled: true, executables: ["find"], action: AUDIT } });
+    const refused = await ran(server, "true");
+    expect(refused.action.status.failures[0]).toMatchObject({
+      reason: "policy_unsupported",
+      message: expect.stringContaining("cannot keep vetoExecPolicy"),
+    });
+    await set({ vetoExecPolicy: { enabled: false }, vetoFilePolicy: { enabled: false } });
+    const { logs: free } = await ran(server, "find . -maxdepth 0");
+    expect(free[0]).toBe(".\n");
   });
 
   test("says at its start what keeps work in", () => {

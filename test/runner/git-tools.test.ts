@@ -1,7 +1,9 @@
-import { execFileSync } from "node:child_process";
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
+import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_configuration_pb.js";
+import { answerPrompts } from "../../src/runner/git/apart/git-channel.ts";
+import { resolveRemoteAccess } from "../../src/runner/git/git-access.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 
@@ -31,22 +33,22 @@ describe("the git that is found", () => {
 });
 
 describe("the program that answers git's questions", () => {
-  const environment = {
-    CHARTROOM_GIT_SCHEME: "https",
-    CHARTROOM_GIT_HOST: "git.example.org:8443",
-    CHARTROOM_GIT_USER: "ada",
-    CHARTROOM_GIT_TOKEN: "-n $(id) 'x' \\t *",
-  };
+  /** The answer to a prompt; undefined where the program fails. */
   const ask = async (prompt: string) => {
-    const { askPass } = await realGit();
-    try {
-      return execFileSync(askPass, [prompt], {
-        env: environment,
-        stdio: ["ignore", "pipe", "ignore"],
-      }).toString();
-    } catch {
-      return undefined;
-    }
+    const tools = await realGit();
+    const credential = { token: "-n $(id) 'x' \\t *", source: Source.PAT };
+    const remote = "https://ada@git.example.org:8443/team/ship.git";
+    const known = { ...tools, resolve: async () => ["192.0.2.1"] };
+    const { answer = () => undefined } = await resolveRemoteAccess(known, remote, async () => credential);
+    const result = await realPrograms.run({
+      program: tools.askPass,
+      args: [prompt],
+      folder: "/",
+      environment: {},
+      keepBytes: 1_000,
+      channel: (stream) => answerPrompts(stream, answer),
+    });
+    return result.exit === 0 ? result.stdout.toString() : undefined;
   };
 
   test("says user and token as they are for the host that they are for", async () => {
@@ -67,11 +69,25 @@ describe("the program that answers git's questions", () => {
     expect(await ask(prompt)).toBeUndefined();
   });
 
-  test("is for the runner's user alone, and stays the same file for a second runner", async () => {
+  test("says nothing without the descriptor to the runner", async () => {
+    const { askPass } = await realGit();
+    const args = ["Username for 'https://git.example.org:8443': "];
+    const { exit } = await realPrograms.run({ program: askPass, args, folder: "/", environment: {} });
+    expect(exit).not.toBe(0);
+  });
+
+  test("is changed by the runner's user alone, and stays the same file for a second runner", async () => {
     const folder = temporaryFolder();
     const [first, second] = await Promise.all([realGit({ folder }), realGit({ folder })]);
     expect([first.askPass, first.ssh]).toEqual([second.askPass, second.ssh]);
-    for (const file of [first.askPass, first.ssh]) expect(statSync(file).mode & 0o777).toBe(0o700);
-    expect(readdirSync(folder).sort()).toEqual(["askpass", "home", "scratch", "ssh"]);
+    for (const file of [first.askPass, first.ssh]) expect(statSync(file).mode & 0o777).toBe(0o755);
+    expect(readdirSync(folder).sort()).toEqual([
+      "askpass",
+      "home",
+      "scratch",
+      "ssh",
+      "ssh-relay",
+      "ssh-relay.mjs",
+    ]);
   });
 });

@@ -13,6 +13,7 @@ import type { Checkout } from "../git/git-checkout.ts";
 import { unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Lease } from "../protocol/lease.ts";
+import { rulesForAgents } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { namedFilesOf } from "../steps/environment-work.ts";
 import { prepareWorkspace } from "../steps/preparation.ts";
@@ -40,6 +41,7 @@ export async function executeAgent(
   acpLimits: AcpLimits = {},
 ): Promise<void> {
   const { tools, lease } = assignment;
+  const rules = rulesForAgents(assignment.work.policies, tools.isolation);
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;
   if (agentExecution?.spec?.desiredPhase === Phase.STOPPED) lease.interrupt("stop");
@@ -60,7 +62,7 @@ export async function executeAgent(
   const agentEnvironment = await agentEnvironmentOf(assignment, work, { facts, workspace, state });
   const readable = [state.imagesFolder, state.secretsFolder, state.pullRequestFile];
   const network = await openNetwork(assignment, workspace, environment);
-  const runCommand = await tools.isolation.enter(workspace, readable, network).catch((error) => {
+  const runCommand = await tools.isolation.enter(workspace, readable, { network, rules }).catch((error) => {
     network?.close();
     throw error;
   });

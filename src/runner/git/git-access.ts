@@ -27,6 +27,8 @@ export interface RemoteAccess {
   /** Settings as `name=value`, without secrets. */
   readonly settings: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Answers a prompt of git about the credential; undefined for a prompt about anything else, and without one. */
+  readonly answer?: (prompt: string) => string | undefined;
   /** Texts that must not occur in a message. */
   readonly secrets: readonly string[];
   /** The credential by its name, not its value; undefined when it has none, and nothing may be cached for it. */
@@ -103,12 +105,11 @@ function httpAccess(
   return {
     remote,
     settings,
-    environment: {
-      GIT_ASKPASS: tools.askPass,
-      CHARTROOM_GIT_SCHEME: scheme,
-      CHARTROOM_GIT_HOST: host,
-      CHARTROOM_GIT_USER: user,
-      CHARTROOM_GIT_TOKEN: token,
+    environment: { GIT_ASKPASS: tools.askPass },
+    answer(prompt) {
+      if (prompt === `Username for '${scheme}://${host}': `) return user;
+      const isPassword = prompt.startsWith(`Password for '${scheme}://`) && prompt.endsWith(`@${host}': `);
+      return isPassword ? token : undefined;
     },
     secrets: [token, Buffer.from(`${user}:${token}`).toString("base64")],
     credential: id === "" ? undefined : `host authentication token ${id}`,

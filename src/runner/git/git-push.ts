@@ -19,6 +19,8 @@ export interface PushRequest {
   readonly branch: string;
   /** The trailers of the commit. */
   readonly trailers: CommitTrailers;
+  /** Folders of objects that the repository borrows, through whatever links; none when absent. */
+  readonly borrowed?: readonly string[];
   readonly credentialFor: CredentialFor;
   readonly signal?: AbortSignal | undefined;
 }
@@ -45,7 +47,8 @@ export async function pushBranch(tools: GitTools, req: PushRequest): Promise<Pus
     await git(tools, ["init", "--quiet", "--bare", "--template="], call);
     await copyShallow(req.repository.gitFolder, folder);
     const environment = { GIT_OBJECT_DIRECTORY: join(req.repository.gitFolder, "objects") };
-    return await push(tools, { ...call, access, environment }, access.remote.address, req);
+    const { borrowed: readable = [] } = req;
+    return await push(tools, { ...call, access, environment, readable }, access.remote.address, req);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -1,6 +1,8 @@
 import { dirname } from "node:path";
-import { commandEnvironment } from "../process/command.ts";
+import type { Duplex } from "node:stream";
+import { type Command, commandEnvironment, type RunCommand } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import { answerPrompts, connectSsh } from "./apart/git-channel.ts";
 import type { RemoteAccess } from "./git-access.ts";
 import { GitComplaints } from "./git-complaints.ts";
 import { gitFailure } from "./git-failure.ts";
@@ -20,6 +22,8 @@ export interface GitCall {
   /** The remote that git may reach; none when absent. */
   readonly access?: RemoteAccess;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Files and folders beside the repository that git reads where it runs apart, such as objects that it borrows. */
+  readonly readable?: readonly string[];
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   /** Most bytes of output that are kept; what is beyond is dropped. Left out: more is a failure. */
@@ -92,14 +96,16 @@ export async function gitBytes(tools: GitTools, args: readonly string[], call: G
 type RawGitResult = Omit<GitResult, "stdout"> & { readonly stdout: Buffer };
 
 async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawGitResult> {
-  const { programs, timeoutMs } = tools;
+  const { timeoutMs } = tools;
   const settings = [...SETTINGS, ...(call.access?.settings ?? [])];
   const complaints = new GitComplaints(call.onProgress);
-  const result = await programs.run({
+  const link = linkOf(tools, commandOf(args), call, (bytes) => complaints.add(bytes));
+  const result = await link.run({
     program: "git",
     args: [...settings.flatMap((setting) => ["-c", setting]), ...args],
     folder: folderOf(tools, call),
-    environment: environmentOf(tools, call),
+    environment: { ...environmentOf(tools, call), ...link.environment },
+    channel: link.channel,
     ...(call.input !== undefined && { input: Buffer.from(call.input) }),
     timeoutMs,
     keepBytes: call.keepBytes ?? MAX_STDOUT_BYTES,
@@ -108,6 +114,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
       if (stream === "stderr") complaints.add(bytes);
     },
   });
+  await link.ended();
   if (result.stopped) call.signal?.throwIfAborted();
   if (result.timedOut) {
     throw new WorkFailure("git_timed_out", `git ${commandOf(args)} took longer than ${timeoutMs} ms`, true);
@@ -116,6 +123,59 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${MAX_STDOUT_BYTES} bytes`);
   }
   return { exit: result.exit, stdout: result.stdout, stderr: complaints.text };
+}
+
+/** The way in which a call of git is run, and reaches its remote. */
+interface GitLink {
+  readonly run: RunCommand;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly channel?: Command["channel"];
+  /** Resolves when nothing is left of its connections. */
+  ended(): Promise<void>;
+}
+
+/** The commands of git that reach a remote. */
+const REMOTE_COMMANDS: ReadonlySet<string> = new Set(["fetch", "ls-remote", "push"]);
+
+function linkOf(
+  tools: GitTools,
+  command: string,
+  call: GitCall,
+  onComplaint: (bytes: Buffer) => void,
+): GitLink {
+  const { programs, runApart, timeoutMs } = tools;
+  const { access, repository, environment = {}, readable = [], signal } = call;
+  const beside = { run: programs.run, environment: {}, ended: async () => undefined };
+  if (!access || access.remote.scheme === "file" || !REMOTE_COMMANDS.has(command)) return beside;
+  const { answer } = access;
+  const prompts = answer && { channel: (stream: Duplex) => answerPrompts(stream, answer) };
+  if (!runApart) return { ...beside, ...prompts };
+  const { GIT_OBJECT_DIRECTORY: objects } = environment;
+  const writable = [
+    ...(repository ? [repository.gitFolder] : []),
+    ...(objects === undefined ? [] : [objects]),
+  ];
+  const trees = repository?.tree === undefined ? [] : [repository.tree];
+  const isSsh = access.remote.scheme === "ssh";
+  const programFiles = isSsh ? tools.sshRelayFiles : [tools.askPass];
+  const place = { writable, readable: [...trees, ...readable, ...programFiles] };
+  const apart = { ...beside, run: (command: Command) => runApart(place, command) };
+  if (!isSsh) return { ...apart, ...prompts };
+  let connected: Promise<void> = Promise.resolve();
+  return {
+    ...apart,
+    // Of the key and where it is, git learns nothing.
+    environment: {
+      ...Object.fromEntries(Object.keys(access.environment).map((name) => [name, ""])),
+      GIT_SSH: tools.sshRelay,
+      GIT_SSH_VARIANT: "ssh",
+    },
+    channel(stream) {
+      connected = connectSsh(stream, { tools, access, timeoutMs, signal, onComplaint });
+      connected.catch(() => undefined);
+    },
+    ended: () => connected,
+  };
 }
 
 /** Returns the failure for git's result. */
@@ -133,7 +193,7 @@ export function gitFailureOf(
 }
 
 function commandOf(args: readonly string[]): string {
-  return args.find((arg) => !arg.startsWith("-")) ?? "";
+  return args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "-c") ?? "";
 }
 
 function folderOf(tools: GitTools, { repository }: GitCall): string {

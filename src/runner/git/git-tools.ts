@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
+import { chmod, mkdir, realpath, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { RunGitApart } from "../isolation/isolation.ts";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import { ASK_PASS, SSH, SSH_RELAY, sshRelayStarter } from "./apart/git-programs.ts";
 import { type RemoteSettings, type ResolveHost, systemResolve } from "./remote-address.ts";
 
 export interface GitSettings {
@@ -22,6 +24,8 @@ export interface GitSettings {
   readonly resolve?: ResolveHost;
   /** The limit of one git command, in milliseconds; an hour when absent. */
   readonly timeoutMs?: number;
+  /** Runs git that reaches another machine apart from everything else; beside the rest when absent. */
+  readonly runApart?: RunGitApart | undefined;
 }
 
 /** The programs, settings and folders that git is run with. */
@@ -37,6 +41,10 @@ export interface GitTools {
   readonly scratch: string;
   readonly askPass: string;
   readonly ssh: string;
+  /** The program that is ssh to a git that runs apart, and the files that it is made of. */
+  readonly sshRelay: string;
+  readonly sshRelayFiles: readonly string[];
+  readonly runApart: RunGitApart | undefined;
 }
 
 const HOUR_MS = 3_600_000;
@@ -51,50 +59,39 @@ const MIN_GIT_VERSION: readonly [major: number, minor: number] = [2, 37];
  * @throws WorkFailure git_missing when there is no git, or one older than 2.37
  */
 export async function prepareGit(settings: GitSettings): Promise<GitTools> {
-  const { programs, folder, remotes, sshKeyFile, resolve = systemResolve, timeoutMs = HOUR_MS } = settings;
+  const {
+    programs,
+    folder,
+    remotes,
+    sshKeyFile,
+    resolve = systemResolve,
+    timeoutMs = HOUR_MS,
+    runApart,
+  } = settings;
   await requireGitVersion(programs);
   const home = join(folder, "home");
   const scratch = join(folder, "scratch");
   for (const made of [home, scratch]) await mkdir(made, { recursive: true, mode: 0o700 });
   const askPass = await writeProgram(folder, "askpass", ASK_PASS);
   const ssh = await writeProgram(folder, "ssh", SSH);
-  return { programs, remotes, resolve, sshKeyFile, timeoutMs, home, scratch, askPass, ssh };
+  const relay = await writeProgram(folder, "ssh-relay.mjs", SSH_RELAY);
+  // Only Linux keeps git apart.
+  const node = await realpath("/proc/self/exe").catch(() => "node");
+  const sshRelay = await writeProgram(folder, "ssh-relay", sshRelayStarter(node, relay));
+  const sshRelayFiles = [sshRelay, node, relay];
+  return {
+    ...{ programs, remotes, resolve, sshKeyFile, timeoutMs, home, scratch },
+    ...{ askPass, ssh, sshRelay, sshRelayFiles, runApart },
+  };
 }
-
-/**
- * Answers git's prompts, and only those about the host that the credential is
- * for. The values are in the environment of git alone: not in an argument, which
- * every user of the machine can read, and not in the file.
- */
-const ASK_PASS = `#!/bin/sh
-case "$1" in
-"Username for '$CHARTROOM_GIT_SCHEME://$CHARTROOM_GIT_HOST': ")
-  printf '%s\\n' "$CHARTROOM_GIT_USER" ;;
-"Password for '$CHARTROOM_GIT_SCHEME://"*"@$CHARTROOM_GIT_HOST': ")
-  printf '%s\\n' "$CHARTROOM_GIT_TOKEN" ;;
-*) exit 1 ;;
-esac
-`;
-
-/**
- * Connects to the address that was checked, with the operator's key and no other:
- * otherwise ssh would offer the keys of the runner's user, with that user's
- * settings, to any host that a workflow names. A host's key is remembered at the
- * first connection; a different one is refused afterwards.
- */
-const SSH = `#!/bin/sh
-exec ssh -F none -o BatchMode=yes -o ConnectTimeout=30 -o ClearAllForwardings=yes \\
-  -o StrictHostKeyChecking=accept-new -o "UserKnownHostsFile=\\"$CHARTROOM_SSH_KNOWN_HOSTS\\"" \\
-  -o "HostName=$CHARTROOM_SSH_ADDRESS" -o "HostKeyAlias=$CHARTROOM_SSH_HOST" \\
-  -o IdentityAgent=none -o IdentitiesOnly=yes -o "IdentityFile=\\"$CHARTROOM_SSH_KEY\\"" "$@"
-`;
 
 /** Writes a program file atomically: another runner over the same folder may run it now. */
 async function writeProgram(folder: string, name: string, text: string): Promise<string> {
   const file = join(folder, name);
   const draft = `${file}.${randomUUID()}`;
-  await writeFile(draft, text, { mode: 0o700 });
-  await chmod(draft, 0o700);
+  // No secret is in it, and git that runs apart need not be of the runner's user.
+  await writeFile(draft, text, { mode: 0o755 });
+  await chmod(draft, 0o755);
   await rename(draft, file);
   return file;
 }

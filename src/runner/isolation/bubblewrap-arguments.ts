@@ -1,5 +1,6 @@
 import type { Command } from "../process/command.ts";
 import type { Workspace } from "../steps/workspace.ts";
+import type { CoveredPath } from "./covered-paths.ts";
 import { HOME_LINK } from "./etc-folder.ts";
 import type { SystemView } from "./system-view.ts";
 
@@ -16,10 +17,16 @@ export interface SandboxParts {
   readonly tmp: string;
   /** Files and folders of the runner that the work may read. */
   readonly readable: readonly string[];
+  /** Files and folders of the runner that the work may change, beside its workspace; none when absent. */
+  readonly writable?: readonly string[];
   /** The folder that is its /etc. */
   readonly etc: string;
-  /** True for commands that enter a network that was made for their work; others have none. */
+  /** True for commands that keep the network that they are started in, such as one that was made for their work. */
   readonly hasNetwork: boolean;
+  /** The paths that rules cover; none when absent. */
+  readonly covers?: readonly CoveredPath[];
+  /** A file that nobody may use, which covers files. */
+  readonly deniedFile: string;
 }
 
 /** The size of /dev/shm, which is memory. */
@@ -31,7 +38,7 @@ const SHARED_MEMORY_BYTES = 512 * 2 ** 20;
  * @param sourceOf where a path of the runner is found by bubblewrap
  */
 export function sandboxArguments(
-  { view, workspace, tmp, readable, etc, hasNetwork }: SandboxParts,
+  { view, workspace, tmp, readable, writable = [], etc, covers = [], deniedFile, hasNetwork }: SandboxParts,
   { folder, environment }: Pick<Command, "folder" | "environment">,
   sourceOf: (path: string) => string,
 ): string[] {
@@ -54,13 +61,20 @@ export function sandboxArguments(
     ["--bind", sourceOf(tmp), "/tmp", "--bind", sourceOf(tmp), "/var/tmp"],
     ...shown.map((path) => ["--ro-bind", sourceOf(path), path]),
     ["--bind", sourceOf(tree), tree, "--bind", sourceOf(home), home, "--symlink", home, HOME_LINK],
+    ...writable.map((path) => ["--bind", sourceOf(path), path]),
+    ...covers.map(({ path, by }) => {
+      if (by === "empty folder") return ["--perms", "0000", "--tmpfs", path, "--remount-ro", path];
+      return ["--ro-bind", sourceOf(by === "empty file" ? deniedFile : by.source), path];
+    }),
     ["--remount-ro", "/", "--chdir", folder, "--clearenv"],
     ...Object.entries(environment).map(([name, value]) => ["--setenv", name, value]),
   ].flat();
 }
 
 /** Returns the paths of the runner that a sandbox is made of, which bubblewrap must be able to enter. */
-export function sourcesOf({ view, workspace, tmp, readable, etc }: SandboxParts): readonly string[] {
+export function sourcesOf(parts: SandboxParts): readonly string[] {
+  const { view, workspace, tmp, readable, writable = [], etc, covers = [], deniedFile } = parts;
   const { tree, home } = workspace;
-  return [...new Set([tree, home, tmp, etc, ...view.readable, ...readable])];
+  const covering = covers.map(({ by }) => (typeof by === "string" ? deniedFile : by.source));
+  return [...new Set([tree, home, tmp, etc, ...view.readable, ...readable, ...writable, ...covering])];
 }

@@ -108,7 +108,7 @@ async function tryIn(folder: string, parts: Parts, path: string): Promise<string
     initializer: undefined,
     policy: { sets: [] },
   });
-  const run = await isolation.enter(workspace, [], network);
+  const run = await isolation.enter(workspace, [], { network });
   let text = "";
   const { exit } = await run({
     program: "sh",

@@ -1,4 +1,4 @@
-import { access, constants, lstat, mkdir, realpath, stat } from "node:fs/promises";
+import { access, constants, lstat, mkdir, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { proxyVariables, type WorkNetwork } from "../egress/work-network.ts";
 import {
@@ -12,18 +12,20 @@ import type { CommandRecord } from "../process/command-record.ts";
 import type { Enclose } from "../process/enclosure.ts";
 import type { SignalGroup } from "../process/process-group.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import type { Workspace } from "../steps/workspace.ts";
 import {
   ARGUMENTS_DESCRIPTOR,
   type SandboxParts,
   sandboxArguments,
   sourcesOf,
 } from "./bubblewrap-arguments.ts";
+import { coversOf } from "./covered-paths.ts";
 import { withDiskLimits } from "./disk-watch.ts";
 import { makeEtcFolder } from "./etc-folder.ts";
-import type { Isolation } from "./isolation.ts";
+import { commandInGitSandbox, withGitSandbox } from "./git-sandbox.ts";
+import type { Isolation, RunGitApart } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
 import { type EnterNamespace, openNetworkNamespace, sourcesOfNamespace } from "./network-namespace.ts";
+import { NO_RULES } from "./path-rules.ts";
 import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
@@ -69,6 +71,9 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   const { programs, user, limits } = options;
   const etc = join(options.folder, "etc");
   await mkdir(options.folder, { recursive: true, mode: 0o700 });
+  const deniedFile = join(options.folder, "denied");
+  await rm(deniedFile, { force: true });
+  await writeFile(deniedFile, "", { mode: 0 });
   const runner = await lstat(options.folder);
   await makeEtcFolder(programs, etc, { uid: user ?? runner.uid, gid: user ?? runner.gid });
   const handOver = async (paths: readonly string[]) => {
@@ -79,15 +84,33 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
     if (exit !== 0)
       throw new WorkFailure("workspace_not_entered", "the files could not be given to the work's user");
   };
+  const runGit: RunGitApart = (place, command) =>
+    withGitSandbox({ folder: options.folder, view: options.view, etc, deniedFile, place }, async (parts) => {
+      const { workspace, tmp, writable = [] } = parts;
+      await handOver([tmp, workspace.tree, workspace.home, ...writable]);
+      const run = createCommandRunner(options.signalGroup, {
+        ...(options.record && { record: options.record }),
+        enclose: encloseIn(parts, await entryOf(parts), options, undefined),
+      });
+      return run(commandInGitSandbox(parts, command));
+    });
+  const entryOf = async (parts: SandboxParts, more: readonly string[] = []) =>
+    user === undefined
+      ? AS_RUNNER
+      : prepareUserEntry({
+          programs: options.sandboxPrograms,
+          user,
+          folder: options.folder,
+          mountsFolder: parts.workspace.folder,
+          sources: [...sourcesOf(parts), ...more],
+        });
   return {
     name: "bubblewrap",
     user,
+    keepsRules: true,
     handOver,
-    async enter(
-      workspace: Workspace,
-      readable: readonly string[],
-      network?: WorkNetwork,
-    ): Promise<RunCommand> {
+    runGit,
+    async enter(workspace, readable, { network, rules = NO_RULES } = {}): Promise<RunCommand> {
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
@@ -96,17 +119,9 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
       ).flat();
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
       const hasNetwork = network !== undefined;
-      const parts = { view: options.view, workspace, tmp, readable: shown, etc, hasNetwork };
-      const entry =
-        user === undefined
-          ? AS_RUNNER
-          : await prepareUserEntry({
-              programs: options.sandboxPrograms,
-              user,
-              folder: options.folder,
-              mountsFolder: workspace.folder,
-              sources: [...sourcesOf(parts), ...(network ? sourcesOfNamespace(network) : [])],
-            });
+      const place = { view: options.view, workspace, tmp, readable: shown, etc, deniedFile, hasNetwork };
+      const parts = { ...place, covers: await coversOf(programs, place, rules) };
+      const entry = await entryOf(parts, network ? sourcesOfNamespace(network) : []);
       const namespace =
         network &&
         openNetworkNamespace({
@@ -149,6 +164,7 @@ function encloseIn(
       program: first,
       args,
       hiddenArgs: sandboxArguments(parts, command, entry.sourceOf),
+      hasChannel: command.channel !== undefined,
     });
   };
 }
@@ -188,7 +204,14 @@ async function findProgram(
   const candidates = program.includes("/")
     ? [resolve(folder, program)]
     : PATH.split(delimiter).map((each) => join(resolve(folder, each), program));
-  for (const each of candidates) if (await isRunnable(each, parts)) return each;
+  for (const each of candidates) {
+    if (!(await isRunnable(each, parts))) continue;
+    if (!(await isCovered(each, parts))) return each;
+    throw new WorkFailure(
+      "command_not_started",
+      `${program} could not be started: the organization's policies deny it`,
+    );
+  }
   throw new WorkFailure(
     "command_not_started",
     `${program} could not be started: it is no program that isolated work sees, in the system's folders, the workspace or what --isolation-read names`,
@@ -206,6 +229,11 @@ async function isRunnable(path: string, { view, workspace, tmp, readable }: Sand
   } catch {
     return false;
   }
+}
+
+async function isCovered(path: string, { covers = [] }: SandboxParts): Promise<boolean> {
+  const real = await realpath(path).catch(() => path);
+  return covers.some((each) => typeof each.by === "string" && isInside(real, each.path));
 }
 
 async function isAmong(path: string, folders: readonly string[]): Promise<boolean> {

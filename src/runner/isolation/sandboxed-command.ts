@@ -29,13 +29,16 @@ export interface SandboxedCommandOptions {
   /** The descriptors beside those of input and output that this process was started with. */
   readonly inheritedDescriptors: ReadonlySet<number>;
   readonly signalGroup: SignalGroup;
+  /** True for a command with a descriptor to the runner. */
+  readonly hasChannel: boolean;
 }
 
 /** Returns a command in a sandbox of bubblewrap. */
 export function sandboxedCommand(options: SandboxedCommandOptions): Enclosure {
-  const { program, args, hiddenArgs, filterFile, inheritedDescriptors, signalGroup } = options;
+  const { program, args, hiddenArgs, filterFile, inheritedDescriptors, signalGroup, hasChannel } = options;
   const filter = openSync(filterFile, "r");
   const descriptors: ("pipe" | "ignore" | number)[] = ["pipe", filter, "pipe"];
+  if (hasChannel) descriptors.push("pipe");
   // They would reach the work; all others are closed at the start of any program.
   for (let each = FIRST + descriptors.length; each <= Math.max(0, ...inheritedDescriptors); each++) {
     descriptors.push(inheritedDescriptors.has(each) ? nothing() : "ignore");

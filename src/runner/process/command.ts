@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { dirname } from "node:path";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { CommandOutput, type OnOutput } from "./command-output.ts";
 import type { CommandRecord } from "./command-record.ts";
@@ -32,7 +32,18 @@ export interface Command {
   readonly onOutput?: OnOutput | undefined;
   /** Stops the program when aborted. */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Gets the other end of the program's {@link CHANNEL_DESCRIPTOR}, once it has started; errors of the stream are
+   * handled. Without it the program has no such descriptor.
+   */
+  readonly channel?: ((stream: Duplex) => void) | undefined;
 }
+
+/** The descriptor by which a program talks with the runner; those between are of what keeps a command in. */
+export const CHANNEL_DESCRIPTOR = 6;
+
+/** The descriptors from 3 to the channel, of a command that nothing keeps in. */
+const UP_TO_CHANNEL = ["ignore", "ignore", "ignore", "pipe"] as const;
 
 /** The way in which a program ended. */
 export interface CommandResult {
@@ -173,7 +184,7 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
       cwd: enclosure ? "/" : command.folder,
       env: environment,
       detached: true,
-      stdio: [input ? "pipe" : "ignore", "pipe", "pipe", ...(enclosure?.descriptors ?? [])],
+      stdio: [input ? "pipe" : "ignore", "pipe", "pipe", ...descriptorsOf(command, enclosure)],
     });
     const exited = once(child, "exit") as SpawnedProgram["exited"];
     exited.catch(() => undefined);
@@ -181,6 +192,11 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
     const { pid, stdin, stdout, stderr } = child;
     if (pid === undefined || !stdout || !stderr) throw new Error("it has no process");
     enclosure?.started(child);
+    if (command.channel) {
+      const stream = (child.stdio as readonly unknown[])[CHANNEL_DESCRIPTOR] as Duplex;
+      stream.on("error", () => undefined);
+      command.channel(stream);
+    }
     if (input && stdin) writeInput(stdin, input);
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
@@ -189,6 +205,13 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
     const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
     throw notStarted(command, cause);
   }
+}
+
+function descriptorsOf(
+  { channel }: Command,
+  enclosure: Enclosure | undefined,
+): readonly ("pipe" | "ignore" | number)[] {
+  return enclosure ? enclosure.descriptors : channel ? UP_TO_CHANNEL : [];
 }
 
 function notStarted({ program }: Command, cause: string): WorkFailure {

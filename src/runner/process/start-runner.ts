@@ -141,7 +141,8 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     const record = await openCommandRecord(commands);
     const programs = { run: createCommandRunner(signalGroup, { record }), path };
     const isolation = await options.isolation.create({ programs, record, folder: join(folder, "isolation") });
-    const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile });
+    const runApart = isolation.runGit;
+    const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile, runApart });
     const scm = createSourceControl(remotes);
     const newEnvironments = new Limiter(options.slots);
     const { env, ...reachable } = options.egress;

@@ -7,7 +7,6 @@ import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.
 import { type Assignment, newAssignment, type RunnerTools } from "./assignment.ts";
 import { failureReportOf, isInternalError, loggedError } from "./failure-report.ts";
 import { type Interruption, type Lease, WorkInterrupted } from "./lease.ts";
-import { requireSupportedPolicies } from "./supported-policies.ts";
 import { WorkFailure } from "./work-failure.ts";
 import type { WorkEnd } from "./work-reports.ts";
 
@@ -103,7 +102,6 @@ function warningsOf({ secrets, warnings }: Assignment): NonNullable<WorkEnd["war
 
 async function executeWork(assignment: Assignment): Promise<Outcome | undefined> {
   if (assignment.work.work.case === "action") {
-    requireSupportedPolicies(assignment.work.policies);
     return executeAction(assignment, assignment.work.work.value);
   }
   await executeOther(assignment);
@@ -111,12 +109,11 @@ async function executeWork(assignment: Assignment): Promise<Outcome | undefined>
 }
 
 async function executeOther(assignment: Assignment): Promise<void> {
-  const { work, policies } = assignment.work;
+  const { work } = assignment.work;
   switch (work.case) {
     case "environment":
       return executeEnvironment(assignment, work.value);
     case "agent":
-      requireSupportedPolicies(policies);
       return executeAgent(assignment, work.value);
     case "prebuild":
       return executePrebuild(assignment, work.value);

@@ -1,13 +1,23 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
-import { KernelControlsAction } from "#gen/service/v1/environment_pb.js";
+import {
+  KernelControlsAction,
+  VetoFileSurface as Surface,
+  type VetoFilePathEntrySchema,
+} from "#gen/service/v1/environment_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
-import { requireSupportedPolicies } from "./supported-policies.ts";
+import { requireSupportedPolicies, rulesForAgents } from "./supported-policies.ts";
 
-const refused = (init: MessageInitShape<typeof PoliciesSchema>) => {
+const NONE = { name: "none", keepsRules: false } as const;
+const BY_PATH = { name: "bubblewrap", keepsRules: true } as const;
+
+const refused = (
+  init: MessageInitShape<typeof PoliciesSchema>,
+  isolation: typeof NONE | typeof BY_PATH = NONE,
+) => {
   try {
-    requireSupportedPolicies(create(PoliciesSchema, init));
+    requireSupportedPolicies(create(PoliciesSchema, init), isolation);
     return undefined;
   } catch (error) {
     return error;
@@ -55,4 +65,86 @@ test.each<[string, MessageInitShape<typeof PoliciesSchema>]>([
   ],
 ])("work is taken when %s", (_, policies) => {
   expect(refused(policies)).toBeUndefined();
+});
+
+describe("a class that denies paths", () => {
+  const rulesOf = (init: MessageInitShape<typeof PoliciesSchema>) =>
+    requireSupportedPolicies(create(PoliciesSchema, init), BY_PATH);
+  const files = (...entries: MessageInitShape<typeof VetoFilePathEntrySchema>[]) => ({
+    vetoFilePolicy: { enabled: true, paths: { entries } },
+  });
+
+  test("keeps executables that a policy denies, without those that cannot be", () => {
+    const executables = ["curl", "/usr/bin/nc", "sh"];
+    expect(rulesOf({ vetoExecPolicy: { enabled: true, executables, safelist: ["sh"] } })).toEqual({
+      executables: ["curl", "/usr/bin/nc"],
+      denied: [],
+      readOnly: [],
+    });
+  });
+
+  test("keeps files and devices", () => {
+    const entries = [
+      { path: "/etc/a" },
+      { path: "/etc/b", surface: Surface.CONTENT_MUTATION },
+      { path: "/etc/c", surface: Surface.ACCESS, effect: KernelControlsAction.BLOCK },
+    ];
+    const paths = { entries, defaultEffect: KernelControlsAction.UNSPECIFIED };
+    const policy = { enabled: true, paths, blockDevices: { enabled: true } };
+    expect(rulesOf({ vetoFilePolicy: policy })).toEqual({
+      executables: [],
+      denied: ["/etc/a", "/etc/c"],
+      readOnly: ["/etc/b"],
+    });
+    const ofDefault = { ...paths, defaultSurface: Surface.CONTENT_MUTATION };
+    expect(rulesOf({ vetoFilePolicy: { enabled: true, paths: ofDefault } })).toMatchObject({
+      denied: ["/etc/c"],
+      readOnly: ["/etc/a", "/etc/b"],
+    });
+  });
+
+  test("keeps the rules of a security policy, the first of each program", () => {
+    const blocked = [
+      { path: "curl", effect: Effect.BLOCK },
+      { path: "curl", effect: Effect.AUDIT },
+    ];
+    const { executables } = rulesOf({ securityPolicy: { spec: { executables: { rules: blocked } } } });
+    expect(executables).toEqual(["curl"]);
+  });
+
+  test.each<[string, MessageInitShape<typeof PoliciesSchema>]>([
+    [
+      "vetoExecPolicy",
+      { vetoExecPolicy: { enabled: true, executables: ["a"], action: KernelControlsAction.AUDIT } },
+    ],
+    ["vetoFilePolicy", files({ path: "relative" })],
+    ["vetoFilePolicy", files({ path: "/" })],
+    ["vetoFilePolicy", files({ path: "/a", effect: KernelControlsAction.AUDIT })],
+    ["vetoFilePolicy", files({ path: "/a", surface: Surface.CONTENT_READ })],
+    ["vetoFilePolicy", files({ path: "/a" }, { path: "/b", trackChanges: true })],
+    [
+      "vetoFilePolicy",
+      {
+        vetoFilePolicy: {
+          enabled: true,
+          blockDevices: { enabled: true, action: KernelControlsAction.AUDIT },
+        },
+      },
+    ],
+    ["securityPolicyId", { securityPolicy: { spec: { executables: { rules } } } }],
+    ["securityAgentPolicy", { securityAgentPolicy: { customAgents: [{ id: "1", enabled: true }] } }],
+    ["defaultEnvironmentImage", { defaultEnvironmentImage: "registry.example.org/base" }],
+  ])("refuses a %s that is not kept by paths", (name, policies) => {
+    expect(refused(policies, BY_PATH)).toMatchObject({
+      reason: "policy_unsupported",
+      message: expect.stringContaining(` cannot keep ${name}:`),
+    });
+  });
+
+  test("keeps agents from programs that their list names, as far as it names programs", () => {
+    const commandDenyList = [" rm ", "git push", "/usr/bin/nc", "sh", "", "a/b"];
+    const policies = create(PoliciesSchema, { agentPolicy: { commandDenyList } });
+    expect(rulesForAgents(policies, BY_PATH).executables).toEqual(["rm", "/usr/bin/nc"]);
+    expect(requireSupportedPolicies(policies, BY_PATH).executables).toEqual([]);
+  });
 });

@@ -21,6 +21,7 @@ import { mountSecrets, unmountSecrets } from "../process/work-secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Lease } from "../protocol/lease.ts";
+import { requireSupportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Progress } from "../protocol/work-reports.ts";
 import { runStep, type StepResult, type StepRun } from "./action-step.ts";
@@ -44,6 +45,7 @@ export async function executeAction(
   action: ActionWork,
 ): Promise<Outcome.DONE | Outcome.WAITING> {
   const { tools, lease } = assignment;
+  const rules = requireSupportedPolicies(assignment.work.policies, tools.isolation);
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
@@ -57,7 +59,7 @@ export async function executeAction(
       const readable = [secretsFolderOf(workspace), outputs, pullRequest].filter((path) => path !== "");
       const network = await openNetwork(assignment, workspace, action.environment);
       try {
-        const runCommand = await tools.isolation.enter(workspace, readable, network);
+        const runCommand = await tools.isolation.enter(workspace, readable, { network, rules });
         const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
         tools.watch?.enter(watchedOf(run));
         await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));

@@ -23,7 +23,7 @@ export async function executeEnvironment(
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
   switch (environment?.spec?.desiredPhase) {
     case EnvironmentPhase.RUNNING:
-      requireSupportedPolicies(assignment.work.policies);
+      requireSupportedPolicies(assignment.work.policies, assignment.tools.isolation);
       if (await readCheckouts(workspace)) return;
       // A new one is in the phase of its creation already.
       if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);

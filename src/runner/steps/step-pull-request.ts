@@ -8,6 +8,7 @@ import { resolveRemoteAccess } from "../git/git-access.ts";
 import { switchToBranch } from "../git/git-branch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
+import { gitFolderOf } from "../git/git-folder.ts";
 import { pushBranch } from "../git/git-push.ts";
 import type { GitCall, GitRepository } from "../git/git-run.ts";
 import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
@@ -87,10 +88,10 @@ function requirePushAllowed(
 }
 
 async function push(
-  { assignment, action, workspace, signal }: StepRun,
+  { assignment, action, workspace, folder, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
   { remoteUri, commit: base }: Checkout,
-  { repository, writeBack: handBack }: RepositorySnapshot,
+  { repository, borrowed: links, writeBack: handBack }: RepositorySnapshot,
 ): Promise<void> {
   const { tools, credentialFor } = assignment;
   const { workflowId, workflowExecutionId: executionId, actionId } = action;
@@ -103,7 +104,8 @@ async function push(
   // Later steps continue from the commit.
   await handBack();
   await tools.isolation.handOver([workspace.tree]);
-  const target = { remoteUri, branch, credentialFor, signal };
+  const borrowed = [links, join(gitFolderOf(folder), "objects")];
+  const target = { remoteUri, branch, credentialFor, signal, borrowed };
   await pushBranch(tools.git, { repository, commit, base, trailers, ...target });
 }
 

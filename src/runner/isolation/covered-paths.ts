@@ -1,0 +1,175 @@
+import { lstat, readlink, realpath } from "node:fs/promises";
+import { basename, dirname, resolve } from "node:path";
+import { SAFELIST } from "../../domain/policy/policies.ts";
+import { commandEnvironment, type Programs } from "../process/command.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { SandboxParts } from "./bubblewrap-arguments.ts";
+import { HOME_LINK } from "./etc-folder.ts";
+import type { PathRules } from "./path-rules.ts";
+import { isInside, isVisible } from "./system-view.ts";
+
+/** A path of a sandbox that something is mounted over. */
+export interface CoveredPath {
+  /** Its path in the sandbox, without symbolic links. */
+  readonly path: string;
+  /** What covers it; `source` is that path of the runner itself, which stays to be read. */
+  readonly by: "empty file" | "empty folder" | { readonly source: string };
+}
+
+type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc">;
+
+/**
+ * Finds what a sandbox has to cover to keep rules about files: what exists now. Nothing is made where work can write, for
+ * a link of the work could lead that elsewhere.
+ *
+ * @throws WorkFailure policy_unsupported for a program that cannot be covered without others that everything needs
+ */
+export async function coversOf(
+  programs: Programs,
+  place: Place,
+  { executables, denied, readOnly }: PathRules,
+): Promise<readonly CoveredPath[]> {
+  const covers = new Map<string, CoveredPath>();
+  const isCovered = (path: string) =>
+    [...covers.values()].some((each) => typeof each.by === "string" && isInside(path, each.path));
+  const add = (cover: CoveredPath | undefined) => {
+    if (cover && !isCovered(cover.path)) covers.set(cover.path, cover);
+  };
+  for (const path of denied) add(await deniedPath(place, path));
+  const names = executables.filter((each) => !each.includes("/"));
+  const files = [
+    ...executables.filter((each) => each.startsWith("/")),
+    ...(await findPrograms(programs, place, names)),
+  ];
+  for (const file of new Set(files)) add(await deniedProgram(place, file));
+  for (const path of readOnly) add(await readOnlyPath(place, path));
+  return [...covers.values()];
+}
+
+/** Links that are followed one after another. */
+const MAX_LINKS = 10;
+
+/**
+ * Returns where the runner has a path of a sandbox, and the path without symbolic links; undefined for one that is not
+ * there.
+ */
+async function locate(place: Place, named: string, links = 0): Promise<Located | undefined> {
+  const { view, workspace, tmp, readable, etc } = place;
+  const folders = [workspace.tree, workspace.home];
+  const path = isInside(named, HOME_LINK) ? workspace.home + named.slice(HOME_LINK.length) : named;
+  const isOwn = folders.some((each) => isInside(path, each));
+  const moved = [
+    { folder: "/tmp", source: tmp, isWritable: true, applies: !isOwn },
+    { folder: "/var/tmp", source: tmp, isWritable: true, applies: !isOwn },
+    { folder: "/etc", source: etc, isWritable: false, applies: !view.system.includes(path) },
+  ].find(({ folder, applies }) => applies && isInside(path, folder));
+  if (moved) {
+    const source = moved.source + path.slice(moved.folder.length);
+    const found = await lstat(source).catch(() => undefined);
+    if (!found) return undefined;
+    if (!found.isSymbolicLink()) return { ...moved, path, source };
+    return links < MAX_LINKS
+      ? locate(place, resolve(dirname(path), await readlink(source)), links + 1)
+      : undefined;
+  }
+  const real = await realpath(path).catch(() => undefined);
+  if (real === undefined) return undefined;
+  for (const folder of folders) {
+    const inFolder = await realpath(folder);
+    if (isInside(real, inFolder)) return located(folder + real.slice(inFolder.length), true);
+  }
+  const isSeen = isVisible(view, real) || readable.some((each) => isInside(real, each));
+  return isSeen ? located(real, false) : undefined;
+}
+
+interface Located {
+  readonly path: string;
+  readonly source: string;
+  /** True where work could change it. */
+  readonly isWritable: boolean;
+}
+
+const located = (path: string, isWritable: boolean): Located => ({ path, source: path, isWritable });
+
+/** The devices and folders that every sandbox has. */
+const DEVICES = ["console", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"];
+
+async function deniedPath(place: Place, path: string): Promise<CoveredPath | undefined> {
+  if (isInside(path, "/dev")) return deniedDevice(path);
+  if (isInside(path, "/proc")) return deniedSetting(path);
+  const found = await locate(place, path);
+  if (!found) return undefined;
+  const kind = await kindOf(found.source);
+  return kind && { path: found.path, by: kind === "folder" ? "empty folder" : "empty file" };
+}
+
+function deniedDevice(path: string): CoveredPath | undefined {
+  const [, , name = "", ...rest] = path.split("/");
+  if (!DEVICES.includes(name) || rest.length > 0) return undefined;
+  return { path, by: name === "pts" || name === "shm" ? "empty folder" : "empty file" };
+}
+
+async function deniedSetting(path: string): Promise<CoveredPath | undefined> {
+  // Those of processes are others in a sandbox.
+  if (/^\/proc(\/(\d+|self|thread-self)(\/|$)|$)/.test(path)) return undefined;
+  const kind = await kindOf(path);
+  return kind && { path, by: kind === "folder" ? "empty folder" : "empty file" };
+}
+
+const NEEDED: ReadonlySet<string> = new Set(SAFELIST);
+
+/** @throws WorkFailure policy_unsupported */
+async function deniedProgram(place: Place, file: string): Promise<CoveredPath | undefined> {
+  const found = await locate(place, file);
+  if (!found) return undefined;
+  if (NEEDED.has(basename(found.path))) {
+    if (NEEDED.has(basename(file))) return undefined;
+    throw new WorkFailure(
+      "policy_unsupported",
+      `this runner cannot deny ${file} without ${found.path}, of which it is another name, and which everything needs`,
+    );
+  }
+  if ((await kindOf(found.source)) !== "file") return undefined;
+  return { path: found.path, by: "empty file" };
+}
+
+async function readOnlyPath(place: Place, path: string): Promise<CoveredPath | undefined> {
+  const found = await locate(place, path);
+  if (!found?.isWritable) return undefined;
+  return (await kindOf(found.source)) && { path: found.path, by: { source: found.source } };
+}
+
+/** Returns what a path that is no link is. */
+async function kindOf(path: string): Promise<"file" | "folder" | undefined> {
+  const found = await lstat(path).catch(() => undefined);
+  return found && (found.isDirectory() ? "folder" : "file");
+}
+
+/** Returns all programs with certain names in what the machine shows to a sandbox. */
+async function findPrograms(
+  programs: Programs,
+  { view, readable }: Place,
+  names: readonly string[],
+): Promise<string[]> {
+  if (names.length === 0) return [];
+  const wanted = names
+    .map(escapedName)
+    .flatMap((name, index) => [...(index > 0 ? ["-o"] : []), "-name", name]);
+  const roots = [...view.system, ...view.readable, ...readable];
+  let text = "";
+  await programs.run({
+    program: "find",
+    args: [...roots, "(", ...wanted, ")", "!", "-type", "d", "-print0"],
+    folder: "/",
+    environment: commandEnvironment(programs, "/"),
+    onOutput: (bytes, stream) => {
+      if (stream === "stdout") text += bytes.toString();
+    },
+  });
+  return text.split("\0").filter((path) => path !== "");
+}
+
+/** Returns a name as the pattern that matches it alone. */
+function escapedName(name: string): string {
+  return name.replace(/[*?[\]\\]/g, "\\$&");
+}
