@@ -195,8 +195,7 @@ export const SETTINGS = {
     help: "how many agents the local runner runs at the same time, those that wait for input among them",
     read: agentSlots,
   }),
-  ...REPOSITORY_CACHE_SETTINGS,
-  ...ISOLATION_SETTINGS,
+  ...{ ...REPOSITORY_CACHE_SETTINGS, ...ISOLATION_SETTINGS },
   ...REMOTE_SETTINGS,
   logLevel,
 } as const;
@@ -243,8 +242,7 @@ export const RUNNER_SETTINGS = {
     help: "how many agents run at the same time, those that wait for input among them",
     read: agentSlots,
   }),
-  ...REPOSITORY_CACHE_SETTINGS,
-  ...ISOLATION_SETTINGS,
+  ...{ ...REPOSITORY_CACHE_SETTINGS, ...ISOLATION_SETTINGS },
   ...REMOTE_SETTINGS,
   logLevel,
 } as const;
