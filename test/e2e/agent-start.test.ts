@@ -117,8 +117,11 @@ describe("StartAgent", () => {
   });
 
   test("hands the runner the run with its command, and what only runners can keep", async () => {
+    const { organizationId } = home;
+    const made = await succeeded(home.call("GroupService/CreateGroup", { organizationId, name: "Others" }));
+    const others = made.group;
     await home.set({
-      agentPolicy: { commandDenyList: ["rm"], mcpDisabled: true, scmToolsAllowedGroupId: "g" },
+      agentPolicy: { commandDenyList: ["rm"], mcpDisabled: true, scmToolsAllowedGroupId: others.id },
     });
     const { work } = await startLeasedAgentExecution(home, {
       name: "Fix the build",

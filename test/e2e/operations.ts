@@ -263,8 +263,11 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     {
       organizationId: "organization",
       "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
+      "agentPolicy.approvals.rules[].deciders.groupIds[]": "group",
       "agentPolicy.approvals.steps.deciders.userIds[]": "user",
+      "agentPolicy.approvals.steps.deciders.groupIds[]": "group",
       "agentPolicy.pushRules.rules[].deciders.userIds[]": "user",
+      "agentPolicy.pushRules.rules[].deciders.groupIds[]": "group",
       securityPolicyId: "securityPolicy",
       "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
     },

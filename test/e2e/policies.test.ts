@@ -25,6 +25,9 @@ beforeAll(async () => {
 beforeEach(async () => {
   made += 1;
   own = await organizationWithPolicies(server, `policies-${made}`);
+  const { organizationId } = own;
+  const { body } = await own.call("GroupService/CreateGroup", { organizationId, name: "Leads" });
+  AGENT_POLICY.scmToolsAllowedGroupId = body.group.id;
 });
 afterAll(stopAll);
 
@@ -64,7 +67,8 @@ const AGENT_POLICY = {
   mcpDisabled: true,
   commandDenyList: ["rm -rf /"],
   scmToolsDisabled: true,
-  scmToolsAllowedGroupId: "leads",
+  // Each organization has a group of its own.
+  scmToolsAllowedGroupId: "",
   conversationSharingPolicy: "CONVERSATION_SHARING_POLICY_ORGANIZATION",
   maxSubagentsPerEnvironment: 10,
   allowedAgentIds: ["first"],

@@ -12,7 +12,9 @@ const WRITTEN: Ids = {
   "triggers[].pullRequest.integrationId": "integration",
   ...within("triggers[].context", CONTEXT),
   "action.steps[].approval.deciders.userIds[]": "user",
+  "action.steps[].approval.deciders.groupIds[]": "group",
   "report.steps[].approval.deciders.userIds[]": "user",
+  "report.steps[].approval.deciders.groupIds[]": "group",
 };
 
 const repositories = ({ environmentClass }: World) => ({

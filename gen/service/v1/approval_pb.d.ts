@@ -543,7 +543,8 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
   who: ApprovalDeciders_Who;
 
   /**
-   * The users, with WHO_USERS; otherwise empty. At most 50 ids.
+   * The users, with WHO_USERS; otherwise empty. At most 50 ids. With `group_ids` it
+   * may be empty.
    *
    * @generated from field: repeated string user_ids = 2;
    */
@@ -563,6 +564,15 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
    * @generated from field: bool excludes_starter = 4;
    */
   excludesStarter: boolean;
+
+  /**
+   * Groups whose users may decide like those that are listed, with WHO_USERS;
+   * otherwise empty. Who is a member is looked at when a decision comes. Service
+   * accounts of a group do not decide. At most 10 ids.
+   *
+   * @generated from field: repeated string group_ids = 5;
+   */
+  groupIds: string[];
 };
 
 /**
@@ -599,7 +609,7 @@ export enum ApprovalDeciders_Who {
   ADMINISTRATORS = 2,
 
   /**
-   * The users that are listed.
+   * The users that are listed, and those of the groups that are.
    *
    * @generated from enum value: WHO_USERS = 3;
    */

@@ -629,7 +629,7 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
 
   /**
    * The only group whose members' agents get source-control tools. Empty means
-   * no restriction. While the server has no groups, any other value withholds
+   * no restriction. What is no id of a group, or of none any more, withholds
    * the tools from everybody.
    *
    * @generated from field: string scm_tools_allowed_group_id = 4;

@@ -1010,8 +1010,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
 
   /**
    * The only group whose members' agents get source-control tools. Empty
-   * removes the restriction. At most 128 characters; a UUID is answered in
-   * lower case.
+   * removes the restriction. It must be the id of a group (not_found). At most
+   * 128 characters; it is answered in lower case.
    *
    * @generated from field: optional string scm_tools_allowed_group_id = 4;
    */

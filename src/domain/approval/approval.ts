@@ -144,6 +144,8 @@ export function approvalOutcome({ id, asker, digest, state, optionId, answerJson
 /** The context of a decision. */
 export interface DecisionContext {
   readonly caller: Pick<Caller, "subject" | "role">;
+  /** Ids of the groups of the caller, at least of those that the approval names. */
+  readonly groupIds: readonly string[];
   /** Ids of the earlier deciders that could still decide now. */
   readonly fitIds: ReadonlySet<string>;
   readonly now: number;
@@ -155,9 +157,10 @@ export interface DecisionContext {
  */
 export function requireMayDecide(
   { deciders, creator, executor }: Approval,
-  { subject, role }: DecisionContext["caller"],
+  { caller: { subject, role }, groupIds }: Pick<DecisionContext, "caller" | "groupIds">,
 ): void {
-  if (deciders && mayDecide(deciders, creator, subject, role === "administrator", executor)) return;
+  const decider = { subject, isAdministrator: role === "administrator", groupIds };
+  if (deciders && mayDecide(deciders, creator, decider, executor)) return;
   throw permissionDenied("decide_approval", "the approval names others as those who may decide it");
 }
 

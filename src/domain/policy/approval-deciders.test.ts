@@ -11,29 +11,45 @@ const chosen = (init: Chosen) => create(ApprovalDecidersSchema, init);
 
 describe("who may decide", () => {
   const may = (init: Chosen, id: string, isAdministrator = false) =>
-    mayDecide(deciders(chosen(init)), user("starter"), user(id), isAdministrator);
+    mayDecide(deciders(chosen(init)), user("starter"), {
+      subject: user(id),
+      isAdministrator,
+      groupIds: id === "grouped" ? ["team", "others"] : [],
+    });
 
-  test.each<[string, Chosen, readonly [starter: boolean, administrator: boolean, named: boolean]]>([
-    ["nobody in particular", {}, [true, true, false]],
-    ["all but the starter", { excludesStarter: true }, [false, true, false]],
-    ["administrators", { who: Who.ADMINISTRATORS }, [false, true, false]],
-    ["users", { who: Who.USERS, userIds: ["named"] }, [false, false, true]],
-    ["users, the starter among them", { who: Who.USERS, userIds: ["starter"] }, [true, false, false]],
+  test.each<
+    [string, Chosen, readonly [starter: boolean, administrator: boolean, named: boolean, grouped: boolean]]
+  >([
+    ["nobody in particular", {}, [true, true, false, false]],
+    ["all but the starter", { excludesStarter: true }, [false, true, false, false]],
+    ["administrators", { who: Who.ADMINISTRATORS }, [false, true, false, false]],
+    ["users", { who: Who.USERS, userIds: ["named"] }, [false, false, true, false]],
+    ["users, the starter among them", { who: Who.USERS, userIds: ["starter"] }, [true, false, false, false]],
+    ["the users of a group", { who: Who.USERS, groupIds: ["team"] }, [false, false, false, true]],
+    [
+      "users and a group",
+      { who: Who.USERS, userIds: ["named"], groupIds: ["TEAM"] },
+      [false, false, true, true],
+    ],
+    ["users of no group of theirs", { who: Who.USERS, groupIds: ["gone"] }, [false, false, false, false]],
   ])("of %s", (_, init, expected) => {
-    expect([may(init, "starter"), may(init, "boss", true), may(init, "named")]).toEqual(expected);
+    expect([may(init, "starter"), may(init, "boss", true), may(init, "named"), may(init, "grouped")]).toEqual(
+      expected,
+    );
   });
 
   test("is another principal with the id of a user not", () => {
     const named = deciders(chosen({ who: Who.USERS, userIds: ["named"] }));
     const runner = create(SubjectSchema, { id: "named", principal: Principal.RUNNER });
-    expect(mayDecide(named, user("starter"), runner, false)).toBe(false);
+    const asked = { subject: runner, isAdministrator: false, groupIds: [] };
+    expect(mayDecide(named, user("starter"), asked)).toBe(false);
   });
 });
 
 describe("deciders that are written", () => {
   const members = [
-    { userId: "boss", isAdministrator: true },
-    { userId: "ann", isAdministrator: false },
+    { userId: "boss", isAdministrator: true, groupIds: ["team"] },
+    { userId: "ann", isAdministrator: false, groupIds: ["team", "one"] },
   ];
   const problem = (init: Chosen) => {
     try {
@@ -50,6 +66,9 @@ describe("deciders that are written", () => {
     [{ who: Who.USERS, userIds: ["ann"] }],
     [{ who: Who.USERS, userIds: ["ann", "boss"], required: 2 }],
     [{ who: Who.USERS, userIds: ["ann", "boss"], excludesStarter: true }],
+    [{ who: Who.USERS, groupIds: ["team"], required: 2 }],
+    [{ who: Who.USERS, groupIds: ["one"] }],
+    [{ who: Who.USERS, userIds: ["boss"], groupIds: ["one"], excludesStarter: true }],
   ])("can be satisfied: %j", (init) => {
     expect(problem(init)).toBeUndefined();
   });
@@ -61,6 +80,10 @@ describe("deciders that are written", () => {
     [{ who: Who.USERS, userIds: ["ann", "ANN"], required: 2 }, "needs 2 of"],
     [{ who: Who.USERS }, "names nobody"],
     [{ userIds: ["ann"] }, "WHO_USERS only"],
+    [{ who: Who.USERS, groupIds: ["team"], required: 3 }, "needs 3 of"],
+    [{ who: Who.USERS, userIds: ["ann"], groupIds: ["one"], required: 2 }, "and 1 can decide"],
+    [{ who: Who.USERS, groupIds: ["empty"] }, "and 0 can decide"],
+    [{ who: Who.ADMINISTRATORS, groupIds: ["team"] }, "x.groupIds has an effect with WHO_USERS only"],
   ])("could not: %j", (init, words) => {
     expect(problem(init)).toContain(words);
   });

@@ -11,17 +11,28 @@ import { valueUnusable } from "../error.ts";
 export interface Decider {
   readonly userId: string;
   readonly isAdministrator: boolean;
+  /** Ids of its groups, of those that were asked for. */
+  readonly groupIds: readonly string[];
 }
 
 /** Returns who decides where nobody chose: those who may send to the run. */
 export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
-  const { who = 0, userIds = [], required = 0, excludesStarter = false } = chosen ?? {};
+  const { who = 0, userIds = [], groupIds = [], required = 0, excludesStarter = false } = chosen ?? {};
   return create(ApprovalDecidersSchema, {
     who: who || Who.STARTER_AND_ADMINISTRATORS,
     userIds: [...new Set(userIds.map((id) => id.toLowerCase()))],
+    groupIds: [...new Set(groupIds.map((id) => id.toLowerCase()))],
     required: required || 1,
     excludesStarter,
   });
+}
+
+/** Someone who would decide. */
+export interface DecidingSubject {
+  readonly subject: Pick<Subject, "id" | "principal">;
+  readonly isAdministrator: boolean;
+  /** Ids of the groups that it is a member of, at least of those that the deciders name. */
+  readonly groupIds: readonly string[];
 }
 
 /**
@@ -30,22 +41,29 @@ export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
  * @param executor the subject that the execution runs as, which is left out like the starter
  */
 export function mayDecide(
-  { who, userIds, excludesStarter }: ApprovalDeciders,
+  { who, excludesStarter, ...named }: ApprovalDeciders,
   starter: Subject | undefined,
-  subject: Pick<Subject, "id" | "principal">,
-  isAdministrator: boolean,
+  { subject, isAdministrator, groupIds }: DecidingSubject,
   executor?: Subject,
 ): boolean {
   const isStarter = isSame(starter, subject);
   if (excludesStarter && (isStarter || isSame(executor, subject))) return false;
   switch (who) {
     case Who.USERS:
-      return subject.principal === Principal.USER && userIds.includes(subject.id);
+      return subject.principal === Principal.USER && isNamed(named, subject.id, groupIds);
     case Who.ADMINISTRATORS:
       return isAdministrator;
     default:
       return isStarter || isAdministrator;
   }
+}
+
+function isNamed(
+  { userIds, groupIds }: Pick<ApprovalDeciders, "userIds" | "groupIds">,
+  userId: string,
+  groupsOfUser: readonly string[],
+): boolean {
+  return userIds.includes(userId) || groupIds.some((id) => groupsOfUser.includes(id));
 }
 
 function isSame(one: Subject | undefined, { id, principal }: Pick<Subject, "id" | "principal">): boolean {
@@ -65,16 +83,22 @@ export function requireSatisfiable(
   field: string,
 ): void {
   if (!chosen) return;
-  const { who, userIds, required, excludesStarter } = deciders(chosen);
-  if (who === Who.USERS && userIds.length === 0)
-    throw valueUnusable(`${field}.userIds`, `${field}.userIds names nobody: name users, or choose others`);
-  if (who !== Who.USERS && userIds.length > 0)
+  const { who, userIds, groupIds, required, excludesStarter } = deciders(chosen);
+  if (who === Who.USERS && userIds.length + groupIds.length === 0)
     throw valueUnusable(
       `${field}.userIds`,
-      `${field}.userIds has an effect with WHO_USERS only: leave it out`,
+      `${field}.userIds names nobody: name users or groups, or choose others`,
     );
+  for (const [name, ids] of Object.entries({ userIds, groupIds }))
+    if (who !== Who.USERS && ids.length > 0)
+      throw valueUnusable(
+        `${field}.${name}`,
+        `${field}.${name} has an effect with WHO_USERS only: leave it out`,
+      );
   const fit = members.filter((member) =>
-    who === Who.USERS ? userIds.includes(member.userId) : member.isAdministrator,
+    who === Who.USERS
+      ? isNamed({ userIds, groupIds }, member.userId, member.groupIds)
+      : member.isAdministrator,
   );
   const needed = required + (excludesStarter ? 1 : 0);
   if (fit.length >= needed) return;

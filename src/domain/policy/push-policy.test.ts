@@ -53,7 +53,7 @@ describe("who decides a push", () => {
       policy({ branches: ["a"], effect: Effect.DENY }, { branches: ["b"], effect: Effect.ASK }),
     );
     expect(others).toEqual([]);
-    const members = ["a", "b"].map((userId) => ({ userId, isAdministrator: true }));
+    const members = ["a", "b"].map((userId) => ({ userId, isAdministrator: true, groupIds: [] }));
     const check = (count: number) =>
       requireSatisfiable(named?.deciders, members.slice(0, count), named?.field ?? "");
     expect(() => check(1)).toThrow("agentPolicy.pushRules.rules[1].deciders needs 2 of the administrators");

@@ -4,10 +4,15 @@ import { type AgentPolicy, AgentPolicySchema } from "#gen/service/v1/organizatio
 import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import type { Policies } from "./policies.ts";
 
-/** Returns those of an organization's policies that a runner enforces, as a lease contains them. */
+/**
+ * Returns those of an organization's policies that a runner enforces, as a lease contains them.
+ * @param hasScmTools whether the subject that the work runs as is a member of the group that the tools are limited to,
+ * if they are limited to one
+ */
 export function leasePolicies(
   { effective }: Policies,
   securityPolicy: SecurityPolicy | undefined,
+  hasScmTools: boolean,
 ): LeasePolicies {
   const {
     vetoExecPolicy,
@@ -24,14 +29,15 @@ export function leasePolicies(
     ...(securityAgentPolicy && { securityAgentPolicy }),
     defaultEnvironmentImage: defaultEnvironmentImage ?? "",
     ...(egress && { egress }),
-    agentPolicy: withoutGroups(agentPolicy ?? create(AgentPolicySchema)),
+    agentPolicy: forSubject(agentPolicy ?? create(AgentPolicySchema), hasScmTools),
   });
 }
 
 /**
- * Returns the policy for agents without tools that are limited to a group: there are no groups yet,
- * so nobody has them.
+ * Returns the policy for the agents of one subject. Runners withhold the tools while it names a group, also those of
+ * earlier releases: for a member it names none.
  */
-function withoutGroups(policy: AgentPolicy): AgentPolicy {
-  return policy.scmToolsAllowedGroupId === "" ? policy : { ...policy, scmToolsDisabled: true };
+function forSubject(policy: AgentPolicy, hasScmTools: boolean): AgentPolicy {
+  if (policy.scmToolsAllowedGroupId === "") return policy;
+  return hasScmTools ? { ...policy, scmToolsAllowedGroupId: "" } : { ...policy, scmToolsDisabled: true };
 }

@@ -81,7 +81,7 @@ function policiesOf(policy: AgentPolicy | undefined): AgentPolicies {
   return {
     mcpDisabled: policy?.mcpDisabled ?? false,
     commandDenyList: policy?.commandDenyList ?? [],
-    // Groups do not exist yet, so nobody is a member of the required one.
+    // The server names the group only to those that are not its members.
     scmToolsDisabled: (policy?.scmToolsDisabled ?? false) || scmToolsAllowedGroupId !== "",
     scmToolsAllowedGroupId,
   };

@@ -16,7 +16,8 @@ import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts"
 import { mayDecide } from "../../domain/policy/approval-deciders.ts";
 import { type FoundApproval, findApproval, updateApproval } from "../../store/approval/approval.ts";
 import { findApprovalPage, isSharedApproval } from "../../store/approval/approval-list.ts";
-import { findUnblockedMembers } from "../../store/identity/member.ts";
+import { findDeciders } from "../../store/identity/decider.ts";
+import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
@@ -41,7 +42,12 @@ export class ApprovalService implements ServiceImpl<typeof Contract> {
       states: filter?.states ?? [],
       agentExecutionIds: filter?.agentExecutionIds ?? [],
       workflowExecutionIds: filter?.workflowExecutionIds ?? [],
-      reader: readsAll ? undefined : caller.subject,
+      reader: readsAll
+        ? undefined
+        : {
+            ...caller.subject,
+            groupIds: await findGroupIdsOf(this.#deps.store.reader, caller, caller.subject.id),
+          },
     };
     const { rows, page } = await listPage(this.#deps, caller, {
       operation: "ListApprovals",
@@ -59,9 +65,10 @@ export class ApprovalService implements ServiceImpl<typeof Contract> {
   decideApproval(req: DecideApprovalRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await getReadableApproval(tx.db, caller, req.approvalId);
-      requireMayDecide(before, caller);
+      const groupIds = await findGroupIdsOf(tx.db, caller, caller.subject.id);
+      requireMayDecide(before, { caller, groupIds });
       const fitIds = await findFitIds(tx, caller, before);
-      const decided = decidedApproval(before, req, { caller, fitIds, now: tx.now });
+      const decided = decidedApproval(before, req, { caller, groupIds, fitIds, now: tx.now });
       const approval = await updateApproval(tx, caller, before, decided);
       if (!isPending(approval)) await approvalEnded.call(tx, caller, approval);
       return { approval };
@@ -88,6 +95,10 @@ async function mayRead(
   const { subject, role } = caller;
   if (creator?.id === subject.id && creator.principal === subject.principal) return true;
   if (deciders?.userIds.includes(subject.id)) return true;
+  if (deciders?.groupIds.length) {
+    const groupIds = await findGroupIdsOf(db, caller, subject.id);
+    if (deciders.groupIds.some((each) => groupIds.includes(each))) return true;
+  }
   if (mayReadEveryAgentExecution(await findPolicies(db, caller), role)) return true;
   return isSharedApproval(db, caller, id);
 }
@@ -101,13 +112,22 @@ async function findFitIds(
   const earlier = decisions.flatMap(({ by }) => (by ? [by] : []));
   if (earlier.length === 0 || !deciders) return new Set();
   const ids = earlier.map(({ id }) => id);
-  const members = (await findUnblockedMembers(tx.db, caller, ids)).filter(({ userId, isAdministrator }) =>
-    mayDecide(deciders, creator, { id: userId, principal: Principal.USER }, isAdministrator, executor),
+  const members = (await findDeciders(tx.db, caller, ids, deciders.groupIds)).filter(
+    ({ userId, ...member }) =>
+      mayDecide(
+        deciders,
+        creator,
+        { ...member, subject: { id: userId, principal: Principal.USER } },
+        executor,
+      ),
   );
   const fit = new Set(members.map(({ userId }) => userId));
   for (const by of earlier.filter(({ principal }) => principal === Principal.SERVICE_ACCOUNT)) {
     const account = await findServiceAccount(tx.db, caller, by.id);
-    if (isActiveServiceAccount(account, tx.now) && mayDecide(deciders, creator, by, false, executor))
+    if (
+      isActiveServiceAccount(account, tx.now) &&
+      mayDecide(deciders, creator, { subject: by, isAdministrator: false, groupIds: [] }, executor)
+    )
       fit.add(by.id);
   }
   return fit;

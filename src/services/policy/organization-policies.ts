@@ -1,9 +1,7 @@
-import type { ApprovalDeciders } from "#gen/service/v1/approval_pb.js";
 import type { AgentApprovalPolicy, PushRules } from "#gen/service/v1/organization_pb.js";
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEgressKnown, requireMeaningfulEgress } from "../../domain/policy/egress-policy.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
@@ -14,11 +12,12 @@ import {
 } from "../../domain/policy/push-policy.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
 import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL } from "../../store/feature-level.ts";
-import { findUnblockedMembers } from "../../store/identity/member.ts";
+import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
 /**
  * Sets policies of the caller's organization.
@@ -42,6 +41,7 @@ export async function setPolicies(
     if (!securityPolicy) throw notFound("security policy");
     requireSecurityPolicyAssignable(securityPolicy);
   }
+  await requireGroupExists(tx, caller, req.agentPolicy?.scmToolsAllowedGroupId);
   await requireApprovalsPossible(tx, caller, req.agentPolicy?.approvals);
   await requirePushesPossible(tx, caller, req.agentPolicy?.pushRules);
   if (req.egress) {
@@ -76,12 +76,11 @@ async function requirePushesPossible(
   await requireAllSatisfiable(tx, scope, decidersOfPushes(policy));
 }
 
-async function requireAllSatisfiable(
+/** @throws DomainError NOT_FOUND for a group that does not exist: nobody would get the tools */
+async function requireGroupExists(
   tx: WriteTransaction,
   scope: Scope,
-  named: readonly { readonly deciders: ApprovalDeciders | undefined; readonly field: string }[],
+  groupId: string | undefined,
 ): Promise<void> {
-  const userIds = named.flatMap(({ deciders }) => deciders?.userIds ?? []);
-  const members = await findUnblockedMembers(tx.db, scope, [...new Set(userIds)]);
-  for (const { deciders, field } of named) requireSatisfiable(deciders, members, field);
+  if (groupId && !(await findGroup(tx.db, scope, groupId.toLowerCase()))) throw notFound("group");
 }

@@ -5,6 +5,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Policies } from "../../domain/policy/policies.ts";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import type { Keys } from "../../keys.ts";
+import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import { type Claimant, findClaimable } from "../../store/runner/claimable-work.ts";
@@ -137,7 +138,11 @@ async function createLease(
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
     environmentToken: environment ? await issueToken(environment) : "",
-    policies: leasePolicies(policies, securityPolicy),
+    policies: leasePolicies(
+      policies,
+      securityPolicy,
+      await hasScmTools(tx, scope, policies, content, environment),
+    ),
     work: content,
     secrets: environment
       ? await secrets.handOut({
@@ -149,4 +154,21 @@ async function createLease(
         })
       : [],
   });
+}
+
+/** Returns whether the subject that work runs as is a member of the group that source-control tools are limited to. */
+async function hasScmTools(
+  tx: WriteTransaction,
+  scope: Scope,
+  { effective }: Policies,
+  content: WorkAssignment["work"],
+  environment: Environment | undefined,
+): Promise<boolean> {
+  const groupId = effective.agentPolicy?.scmToolsAllowedGroupId ?? "";
+  const subject =
+    content.case === "agent"
+      ? content.value.agentExecution?.metadata?.creator
+      : environment?.metadata?.creator;
+  if (groupId === "" || !subject) return false;
+  return (await findGroupIdsOf(tx.db, scope, subject.id)).includes(groupId);
 }

@@ -4,7 +4,6 @@ import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../domain/policy/agent-policy.ts";
-import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
 import { approvalAt, requireApprovalStepsKnown } from "../../domain/workflow/execution/approval-step.ts";
 import { requireStepLimit } from "../../domain/workflow/execution/workflow-expansion.ts";
 import {
@@ -25,12 +24,12 @@ import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check
 import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
 import { APPROVAL_STEPS_LEVEL, mayStore } from "../../store/feature-level.ts";
-import { findUnblockedMembers } from "../../store/identity/member.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { requireAllSatisfiable } from "../policy/satisfiable-deciders.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { createWebhookSecret } from "./webhook-secret.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
@@ -135,7 +134,9 @@ async function requireApprovalsPossible(
   );
   if (steps.length === 0) return;
   requireApprovalStepsKnown(mayStore(tx, APPROVAL_STEPS_LEVEL));
-  const userIds = new Set(steps.flatMap(({ approval }) => approval.deciders?.userIds ?? []));
-  const members = await findUnblockedMembers(tx.db, scope, [...userIds]);
-  for (const { approval, field } of steps) requireSatisfiable(approval.deciders, members, field);
+  await requireAllSatisfiable(
+    tx,
+    scope,
+    steps.map(({ approval: { deciders }, field }) => ({ deciders, field })),
+  );
 }

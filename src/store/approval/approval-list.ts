@@ -18,7 +18,7 @@ export interface ApprovalFilter {
   readonly agentExecutionIds: readonly string[];
   readonly workflowExecutionIds: readonly string[];
   /** Subject that sees only what it may read; undefined for one that reads all. */
-  readonly reader: Pick<Subject, "id" | "principal"> | undefined;
+  readonly reader: (Pick<Subject, "id" | "principal"> & { readonly groupIds: readonly string[] }) | undefined;
 }
 
 /** Returns up to `limit` approvals after `after`, the newest first. */
@@ -36,7 +36,7 @@ export async function findApprovalPage(
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.reader) {
-    const { id, principal } = filter.reader;
+    const { id, principal, groupIds } = filter.reader;
     query = query.where((eb) =>
       eb.or([
         eb("is_shared", "=", 1),
@@ -46,7 +46,7 @@ export async function findApprovalPage(
             .selectFrom("approval_decider")
             .select("approval_decider.user_id")
             .whereRef("approval_decider.approval_id", "=", "approval.id")
-            .where("approval_decider.user_id", "=", id),
+            .where("approval_decider.user_id", "in", [id, ...groupIds]),
         ),
       ]),
     );

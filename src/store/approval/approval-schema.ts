@@ -27,8 +27,9 @@ export interface ApprovalTable {
   body: string;
 }
 
-/** The users that an approval names as deciders. */
+/** The users and groups that an approval names as deciders. */
 export interface ApprovalDeciderTable {
   approval_id: string;
+  /** Id of a user or of a group. */
   user_id: string;
 }

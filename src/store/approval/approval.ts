@@ -173,7 +173,8 @@ export async function insertApproval(
       body: toBody(ApprovalSchema, approval),
     })
     .execute();
-  for (const user_id of approval.deciders?.userIds ?? []) {
+  const { userIds = [], groupIds = [] } = approval.deciders ?? {};
+  for (const user_id of [...userIds, ...groupIds]) {
     await builderOf(tx.db)
       .insertInto("approval_decider")
       .values({ approval_id: approval.id, user_id })

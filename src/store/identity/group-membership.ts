@@ -99,6 +99,11 @@ export function findMembershipsOf(
   return Promise.resolve(selectOfSubject(db, { organizationId, subjectId }));
 }
 
+/** Returns the ids of the groups that a user or service account is a member of. */
+export async function findGroupIdsOf(db: Reader, scope: Scope, subjectId: string): Promise<string[]> {
+  return (await findMembershipsOf(db, scope, subjectId)).map(({ group_id }) => group_id);
+}
+
 /** Adds a member to a group, which has room. @param provider the identity provider that gives it; null for none */
 export async function insertMembership(
   tx: WriteTransaction,

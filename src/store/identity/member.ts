@@ -124,29 +124,6 @@ export async function countOtherAdministrators(db: Reader, scope: Scope, userId:
   return count;
 }
 
-/** Returns the administrators, and the members with these user ids, that are neither suspended nor blocked. */
-export async function findUnblockedMembers(
-  db: Reader,
-  scope: Scope,
-  userIds: readonly string[],
-): Promise<{ userId: string; isAdministrator: boolean }[]> {
-  const rows = await builderOf(db)
-    .selectFrom("member")
-    .innerJoin("account", "account.id", "member.account_id")
-    .select(["member.id as userId", "member.role"])
-    .where("member.organization_id", "=", scope.organizationId)
-    .where("member.left_at", "is", null)
-    .where("account.blocked_at", "is", null)
-    .where("member.suspended_at", "is", null)
-    .where((eb) =>
-      userIds.length === 0
-        ? eb("member.role", "=", OrganizationRole.ADMIN)
-        : eb.or([eb("member.role", "=", OrganizationRole.ADMIN), eb("member.id", "in", userIds)]),
-    )
-    .execute();
-  return rows.map(({ userId, role }) => ({ userId, isAdministrator: role === OrganizationRole.ADMIN }));
-}
-
 /** Returns the membership of an account in the scope's organization, also one that it left. */
 export async function findMemberOfAccount(
   db: Reader,
