@@ -16,6 +16,7 @@ import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
+import { createScimDispatch } from "./http/scim/scim.ts";
 import { type SessionOrigin, sessionOriginOf } from "./http/sign-in/session-origin.ts";
 import { createSignInDispatch } from "./http/sign-in/sign-in.ts";
 import { implementations } from "./implementations.ts";
@@ -177,6 +178,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     now: deps.now,
     report,
   });
+  const scim = createScimDispatch({
+    store,
+    revocationMonitor,
+    admission,
+    baseUrl: () => baseUrl,
+    report,
+  });
   const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
   const calls = new CallMeasures();
   const output = new OutputBudget(outputLimits(config), onCut);
@@ -196,6 +204,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       webhook,
       signIn,
       console: createConsoleDispatch({ folder: CONSOLE_FOLDER, sessionOrigin, report }),
+      scim,
       probes: { readiness, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),

@@ -63,6 +63,7 @@ beforeAll(async () => {
       webhook,
       signIn: () => Promise.reject(new Error("somebody signed in")),
       console: () => Promise.reject(new Error("a page was asked for")),
+      scim: () => Promise.reject(new Error("a provider asked")),
       probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,

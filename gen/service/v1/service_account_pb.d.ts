@@ -84,6 +84,14 @@ export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
    * @generated from field: bool system_managed = 9;
    */
   systemManaged: boolean;
+
+  /**
+   * Whether its tokens provision users and groups of the organization by SCIM
+   * (docs/scim.md).
+   *
+   * @generated from field: bool provisioning = 1000;
+   */
+  provisioning: boolean;
 };
 
 /**

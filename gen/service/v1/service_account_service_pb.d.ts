@@ -41,6 +41,14 @@ export declare type CreateServiceAccountRequest = Message<"service.v1.CreateServ
    * @generated from field: google.protobuf.Timestamp valid_until = 3;
    */
   validUntil?: Timestamp | undefined;
+
+  /**
+   * Whether its tokens provision users and groups of the organization by SCIM; it
+   * cannot be changed later. False by default.
+   *
+   * @generated from field: bool provisioning = 1000;
+   */
+  provisioning: boolean;
 };
 
 /**

@@ -27,7 +27,7 @@ export interface ServiceAccountCreationContext {
  * @throws DomainError VALUE_UNUSABLE when the end of its validity is not in the future
  */
 export function newServiceAccount(
-  { name, description, validUntil }: CreateServiceAccountRequest,
+  { name, description, validUntil, provisioning }: CreateServiceAccountRequest,
   { id, organizationId, creator, now }: ServiceAccountCreationContext,
 ): { serviceAccount: ServiceAccount; validUntilMs: number } {
   requireTimestampInRange("validUntil", validUntil);
@@ -41,6 +41,7 @@ export function newServiceAccount(
     creator,
     createdAt: timestampFromMs(now),
     ...(validUntil && { validUntil }),
+    provisioning,
   });
   return { serviceAccount, validUntilMs };
 }

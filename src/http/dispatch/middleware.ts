@@ -6,6 +6,7 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
+import { isScim } from "../scim/scim.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
 import { LIMIT_HEADERS, TOKEN_END_HEADER, tellLimit } from "./caller-headers.ts";
 import type { ClientAddress } from "./client-address.ts";
@@ -37,6 +38,8 @@ export interface MiddlewareOptions {
   readonly signIn: Dispatch;
   /** Handles the pages of the console and their files; see isConsole. */
   readonly console: Dispatch;
+  /** Handles the requests of identity providers; see isScim. */
+  readonly scim: Dispatch;
   readonly probes: Probes;
   readonly corsOrigins: ReadonlySet<string>;
   readonly clientAddress: ClientAddress;
@@ -103,6 +106,7 @@ export function createMiddleware(
 }
 
 function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
+  if (isScim(req)) return options.scim;
   if (isSignIn(req)) return options.signIn;
   if (isWebhook(req)) return options.webhook;
   return isConsole(req) ? options.console : options.dispatch;

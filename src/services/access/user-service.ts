@@ -1,6 +1,5 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { AgentExecutionFailureReason } from "#gen/service/v1/agent_pb.js";
 import { PersonalAccessTokenSchema } from "#gen/service/v1/user_pb.js";
 import {
   type UserService as Contract,
@@ -19,29 +18,22 @@ import { notFound, ownAccount } from "../../domain/error.ts";
 import { userMessage } from "../../domain/identity/member.ts";
 import { renewedToken, requireOwnUserId, validForMs } from "../../domain/identity/personal-token.ts";
 import { SESSION_IDLE_MS } from "../../domain/identity/session.ts";
-import { findMember, updateMember } from "../../store/identity/member.ts";
 import { findMemberFacts } from "../../store/identity/member-list.ts";
 import {
   findOwnPersonalToken,
   findPersonalTokenPage,
   personalTokenOfRow,
 } from "../../store/identity/personal-token.ts";
-import { findOwnSession, findSessionPage, removeSessionsOf } from "../../store/identity/session.ts";
+import { findOwnSession, findSessionPage } from "../../store/identity/session.ts";
 import { removeToken } from "../../store/identity/token.ts";
-import { disablePersonalTokens, disableTokensOfCreator } from "../../store/identity/token-disabling.ts";
 import { updateTokenEnd } from "../../store/identity/token-end.ts";
 import { toBody } from "../../store/json.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { insertPendingStop } from "../../store/workflow/pending-stop.ts";
-import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
+import type { Scope } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { newRowBudget } from "../call/row-budget.ts";
 import { createPersonalToken } from "../identity/personal-token.ts";
-import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-cancel.ts";
-import { stopEnvironments } from "./environment-stops.ts";
-import { requireAnotherAdministrator } from "./membership.ts";
+import { liftSuspension, suspendMember } from "./member-suspension.ts";
 
 /** The service of users: who they are, their suspension, and their own personal access tokens. */
 export class UserService implements ServiceImpl<typeof Contract> {
@@ -161,46 +153,4 @@ export class UserService implements ServiceImpl<typeof Contract> {
       return {};
     });
   }
-}
-
-/** The failure of agent executions whose creator was suspended. */
-const USER_SUSPENDED = {
-  reason: AgentExecutionFailureReason.SERVICE,
-  message: "its creator was suspended",
-} as const;
-
-/**
- * Suspends a member of the scope's organization and ends everything that acts for it there: its tokens for good, its
- * agent executions and the executions that run as it at once. Environments that are too many for one transaction are
- * stopped by jobs/stops.ts.
- *
- * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
- */
-async function suspendMember(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
-  const member = await findMember(tx.db, scope, userId);
-  if (!member) throw notFound("user");
-  if (member.suspended_at !== null) return;
-  await requireAnotherAdministrator(tx, scope, member);
-  await removeSessionsOf(tx, scope, userId);
-  await disablePersonalTokens(tx, scope, userId);
-  await disableTokensOfCreator(tx, member.account_id, scope);
-  // Before the environments, so that the failure names the suspension and not the stopped environment.
-  await haltAgentExecutions(tx, scope, { creatorId: userId }, { failure: USER_SUSPENDED, immediate: true });
-  if (!(await stopEnvironments(tx, scope, userId, newRowBudget()))) {
-    await insertPendingStop(tx, scope, { mode: "cut_off", target: "creator", targetId: userId });
-  }
-  await revokeExecutionsOfExecutor(tx, scope, userId);
-  await updateMember(tx, scope, member, { ...member, suspended_at: tx.now });
-}
-
-/**
- * Lifts the suspension of a member; what it disabled or stopped stays so.
- *
- * @throws DomainError NOT_FOUND
- */
-async function liftSuspension(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
-  const member = await findMember(tx.db, scope, userId);
-  if (!member) throw notFound("user");
-  if (member.suspended_at === null) return;
-  await updateMember(tx, scope, member, { ...member, suspended_at: null });
 }

@@ -90,3 +90,31 @@ export async function insertAccount(
     after: JSON.stringify({ name, email }),
   });
 }
+
+/** Changes name and address of an account, which no other account may have. */
+export async function updateAccount(
+  tx: WriteTransaction,
+  before: AccountTable,
+  { name, email }: Pick<AccountTable, "name" | "email">,
+): Promise<void> {
+  if (name === before.name && email === before.email) return;
+  await builderOf(tx.db)
+    .updateTable("account")
+    .set({
+      name,
+      email,
+      updated_at: tx.now,
+      name_folded: fold(name),
+      search_text: fold(`${name}\n${email}`),
+    })
+    .where("id", "=", before.id)
+    .execute();
+  tx.record({
+    organizationId: null,
+    type: "account",
+    id: before.id,
+    kind: "updated",
+    before: JSON.stringify({ name: before.name, email: before.email }),
+    after: JSON.stringify({ name, email }),
+  });
+}

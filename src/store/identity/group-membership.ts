@@ -51,6 +51,15 @@ export async function findMembershipPage(
   }));
 }
 
+/** Returns all memberships of a group, by id ascending. */
+export function findMembershipsOfGroup(db: Reader, scope: Scope, group: FoundGroup): Promise<MembershipFacts[]> {
+  return membershipsOf(db, scope)
+    .select(FACTS)
+    .where("group_membership.group_id", "=", group.id)
+    .orderBy("group_membership.id")
+    .execute();
+}
+
 /** Returns the membership of a subject in a group. */
 export async function findGroupMembership(
   db: Reader,

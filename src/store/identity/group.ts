@@ -108,6 +108,7 @@ export async function insertGroup(
       organization_id: organizationId,
       name_folded: fold(name),
       provider,
+      external_id: null,
       member_count: 0,
       search_text: searchText(group),
       body,
@@ -164,4 +165,58 @@ function groupOfRow({ body, member_count }: Pick<MemberGroupTable, "body" | "mem
   const group = fromBody(GroupSchema, body);
   group.memberCount = member_count;
   return group as FoundGroup;
+}
+
+/** A group that is provisioned by SCIM. */
+export interface ProvisionedGroup {
+  readonly group: FoundGroup;
+  /** Id of the group at the provider; empty for none. */
+  readonly externalId: string;
+}
+
+/** The provider of groups that are provisioned by SCIM. */
+export const SCIM_PROVIDER = "scim";
+
+/**
+ * Returns up to `count` groups of the scope's organization that SCIM provisions, by id, behind the first `offset`, and
+ * the number of all that match.
+ * @param filter undefined fields mean any; a name in either letter case
+ */
+export async function findProvisionedGroups(
+  db: Reader,
+  { organizationId }: Scope,
+  filter: { readonly id?: string; readonly name?: string; readonly externalId?: string },
+  offset: number,
+  count: number,
+): Promise<{ readonly groups: ProvisionedGroup[]; readonly total: number }> {
+  let query = builderOf(db)
+    .selectFrom("member_group")
+    .where("organization_id", "=", organizationId)
+    .where("provider", "=", SCIM_PROVIDER);
+  if (filter.id !== undefined) query = query.where("id", "=", filter.id);
+  if (filter.name !== undefined) query = query.where("name_folded", "=", fold(filter.name));
+  if (filter.externalId !== undefined) query = query.where("external_id", "=", filter.externalId);
+  const rows = await query.selectAll().orderBy("id").offset(offset).limit(count).execute();
+  const { total } = await query
+    .select((eb) => eb.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return {
+    groups: rows.map((row) => ({ group: groupOfRow(row), externalId: row.external_id ?? "" })),
+    total,
+  };
+}
+
+/** Changes the id of a group at its provider, of which nothing is recorded but the group's change beside it. */
+export async function setGroupExternalId(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  group: FoundGroup,
+  externalId: string,
+): Promise<void> {
+  await builderOf(tx.db)
+    .updateTable("member_group")
+    .set({ external_id: externalId || null })
+    .where("id", "=", group.id)
+    .where("organization_id", "=", organizationId)
+    .execute();
 }

@@ -80,6 +80,8 @@ export interface MemberTable {
   left_at: number | null;
   /** Set while the member is suspended in this organization; cleared when it joins again. */
   suspended_at: number | null;
+  /** Id of the person at the provider that provisions it by SCIM; null for none. */
+  external_id: string | null;
 }
 
 /** An issued secret; the value itself is never stored. */
@@ -160,6 +162,8 @@ export interface MemberGroupTable {
   name_folded: string;
   /** The identity provider that made and keeps it; null for one that people made. */
   provider: string | null;
+  /** Id of the group at the provider that provisions it by SCIM; null for none. */
+  external_id: string | null;
   /** Number of its memberships, changed with them. */
   member_count: number;
   /** Folded name and id, one per line. */

@@ -149,17 +149,17 @@ export async function countMembers(db: Reader, scope: Scope): Promise<number> {
   return count;
 }
 
-/** Changes role, joining, leaving or suspension of a member. */
+/** Changes role, joining, leaving, suspension or the provider's id of a member. */
 export async function updateMember(
   tx: WriteTransaction,
   scope: Scope,
   before: MemberTable,
   after: MemberTable,
 ): Promise<void> {
-  const { role, created_at, left_at, suspended_at } = after;
+  const { role, created_at, left_at, suspended_at, external_id } = after;
   await builderOf(tx.db)
     .updateTable("member")
-    .set({ role, created_at, left_at, suspended_at })
+    .set({ role, created_at, left_at, suspended_at, external_id })
     .where("id", "=", before.id)
     .where("organization_id", "=", scope.organizationId)
     .execute();
@@ -186,6 +186,7 @@ export async function insertMember(
     created_at: tx.now,
     left_at: null,
     suspended_at: null,
+    external_id: null,
   };
   await builderOf(tx.db).insertInto("member").values(member).execute();
   tx.record({
@@ -198,11 +199,12 @@ export async function insertMember(
   return member;
 }
 
-function memberBody({ account_id, role, left_at, suspended_at }: MemberTable): string {
+function memberBody({ account_id, role, left_at, suspended_at, external_id }: MemberTable): string {
   return JSON.stringify({
     accountId: account_id,
     role,
     ...(left_at !== null && { left: true }),
     ...(suspended_at !== null && { suspended: true }),
+    ...(external_id !== null && { externalId: external_id }),
   });
 }

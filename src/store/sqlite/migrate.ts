@@ -43,6 +43,7 @@ import * as fortyThird from "./migrations/0043-organization-invite.ts";
 import * as fortyFourth from "./migrations/0044-session.ts";
 import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
+import * as fiftySecond from "./migrations/0052-scim.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -112,6 +113,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fortyFourth,
   fortyNinth,
   fiftyFirst,
+  fiftySecond,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

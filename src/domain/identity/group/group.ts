@@ -97,8 +97,13 @@ export function requireRoomForGroup(count: number): void {
 
 /** Requires room for one more member of a group. @throws DomainError LIMIT_REACHED */
 export function requireRoomForMember({ memberCount }: Group): void {
-  if (memberCount < MAX_GROUP_MEMBERS) return;
-  const message = `the group has ${MAX_GROUP_MEMBERS} members, which is the most`;
+  requireRoomForMembers(memberCount + 1);
+}
+
+/** Requires that a group may have so many members. @throws DomainError LIMIT_REACHED */
+export function requireRoomForMembers(count: number): void {
+  if (count <= MAX_GROUP_MEMBERS) return;
+  const message = `a group has ${MAX_GROUP_MEMBERS} members at most`;
   throw limitReached("group membership", MAX_GROUP_MEMBERS, message);
 }
 

@@ -1,0 +1,133 @@
+import { valueTaken, valueUnusable } from "../../error.ts";
+import { type Attributes, attributesOf, booleanOf, type PatchChange, textOf } from "./scim-json.ts";
+
+/** A user as SCIM shows it. */
+export interface ScimUser {
+  readonly id: string;
+  /** The address of the account. */
+  readonly userName: string;
+  readonly name: string;
+  readonly active: boolean;
+  /** Id of the user at the provider; empty for none. */
+  readonly externalId: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly createdAt: number;
+}
+
+/** What a request says of a user. */
+export type ScimUserValues = Pick<ScimUser, "userName" | "name" | "active" | "externalId">;
+
+export const USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User";
+
+const MAX_NAME_CHARACTERS = 255;
+const ADDRESS = /^[^\s@]+@[^\s@]+$/;
+
+/** Returns what a POST or PUT says of a user. @throws DomainError VALUE_UNUSABLE, BODY_MALFORMED */
+export function scimUserValues(body: unknown): ScimUserValues {
+  const attributes = attributesOf(body);
+  const userName = addressOf(attributes.get("username"));
+  return {
+    userName,
+    name: nameIn(attributes) ?? userName,
+    active: attributes.has("active") ? booleanOf("active", attributes.get("active")) : true,
+    externalId: textOf("externalId", attributes.get("externalid")) ?? "",
+  };
+}
+
+/**
+ * Returns a user after the changes of a PATCH. Attributes that the server does not keep change nothing.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function patchedUserValues(before: ScimUserValues, changes: readonly PatchChange[]): ScimUserValues {
+  // A name that is given as a whole counts before its parts, in whichever order they come.
+  const whole = changes.find(({ path, op }) => path === "displayname" && op !== "remove");
+  return changes.reduce((values, change) => patched(values, change, whole !== undefined), before);
+}
+
+function patched(values: ScimUserValues, { op, path, value }: PatchChange, hasName: boolean): ScimUserValues {
+  if (op === "remove") {
+    if (path === "username" || path === "active") throw valueUnusable("path", `${path} cannot be removed`);
+    return path === "externalid" ? { ...values, externalId: "" } : values;
+  }
+  switch (path) {
+    case "active":
+      return { ...values, active: booleanOf("active", value) };
+    case "username":
+      return { ...values, userName: addressOf(value) };
+    case "externalid":
+      return { ...values, externalId: textOf("externalId", value) ?? "" };
+    case "displayname":
+      return { ...values, name: textOf("displayName", value, MAX_NAME_CHARACTERS) || values.name };
+    case "name":
+      return hasName ? values : { ...values, name: nameOfParts(attributesOf(value)) ?? values.name };
+    case "name.formatted":
+      return hasName ? values : { ...values, name: textOf("name.formatted", value) || values.name };
+    case "name.givenname":
+    case "name.familyname":
+      return hasName ? values : { ...values, name: withPart(values.name, path, textOf(path, value) ?? "") };
+    default:
+      return values;
+  }
+}
+
+function addressOf(value: unknown): string {
+  const userName = textOf("userName", value, 254);
+  if (userName !== undefined && ADDRESS.test(userName)) return userName;
+  throw valueUnusable("userName", "userName must be an e-mail address of at most 254 characters");
+}
+
+function nameIn(attributes: Attributes): string | undefined {
+  const displayName = textOf("displayName", attributes.get("displayname"), MAX_NAME_CHARACTERS);
+  const parts = attributes.get("name");
+  return displayName || (parts ? nameOfParts(attributesOf(parts)) : undefined);
+}
+
+function nameOfParts(parts: Attributes): string | undefined {
+  const formatted = textOf("name.formatted", parts.get("formatted"), MAX_NAME_CHARACTERS);
+  if (formatted) return formatted;
+  const [given, family] = ["givenName", "familyName"].map((each) =>
+    textOf(`name.${each}`, parts.get(each.toLowerCase()), 120),
+  );
+  return `${given ?? ""} ${family ?? ""}`.trim() || undefined;
+}
+
+/** Returns a name with another part: what stands before its first space is the given name. */
+function withPart(name: string, path: string, part: string): string {
+  const [given = "", ...family] = name.split(" ");
+  const parts = path === "name.givenname" ? [part, ...family] : [given, part];
+  return parts.join(" ").trim() || name;
+}
+
+/** Returns a user in the form of RFC 7643. @param location base URL of the server's SCIM */
+export function scimUserJson(user: ScimUser, location: string): object {
+  const { id, userName, name, active, externalId, createdAt } = user;
+  return {
+    schemas: [USER_SCHEMA],
+    id,
+    ...(externalId !== "" && { externalId }),
+    userName,
+    displayName: name,
+    name: { formatted: name },
+    active,
+    emails: [{ value: userName, type: "work", primary: true }],
+    meta: {
+      resourceType: "User",
+      created: new Date(createdAt).toISOString(),
+      location: `${location}/Users/${id}`,
+    },
+  };
+}
+
+/** Requires that nobody has the address of a user. @param other the account that has it, if any @throws DomainError VALUE_TAKEN */
+export function requireAddressFree(other: object | undefined): void {
+  if (other) throw valueTaken("account", "userName", "an account with this address exists");
+}
+
+/** Requires that the address of an account may change. @throws DomainError VALUE_UNUSABLE */
+export function requireOwnAccount(isOwn: boolean): void {
+  if (isOwn) return;
+  throw valueUnusable(
+    "userName",
+    "the account is a member of other organizations, too, or administers: its address stays",
+  );
+}

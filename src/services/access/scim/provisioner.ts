@@ -1,0 +1,46 @@
+import { ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
+import { permissionDenied } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { findServiceAccount } from "../../../store/identity/service-account.ts";
+import { fromBody } from "../../../store/json.ts";
+import type { Reader, WriteTransaction } from "../../../store/store.ts";
+import { requireNotRevoked } from "../../call/authenticated-caller.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { withinQuota } from "../../call/storage-quota.ts";
+
+/** The dependencies of provisioning. */
+export type ScimDependencies = Pick<ServiceDependencies, "store" | "revocationMonitor">;
+
+/**
+ * Requires that a caller provisions the users and groups of its organization: a service account that administrators
+ * made for that.
+ *
+ * @throws DomainError PERMISSION_DENIED
+ */
+export async function requireProvisioner(db: Reader, caller: Caller): Promise<void> {
+  const account =
+    caller.role === "service_account" ? await findServiceAccount(db, caller, caller.subject.id) : undefined;
+  if (account && fromBody(ServiceAccountSchema, account.body).provisioning) return;
+  throw permissionDenied(
+    "provision",
+    "SCIM takes the tokens of service accounts that were made with provisioning alone",
+  );
+}
+
+/** Runs a write of a provisioner, which is verified again in it. @param operation name in the audit trail */
+export function writeAsProvisioner<T>(
+  { store }: ScimDependencies,
+  caller: Caller,
+  operation: string,
+  fn: (tx: WriteTransaction) => Promise<T>,
+): Promise<T> {
+  const { id, principal } = caller.subject;
+  const write = async (tx: WriteTransaction) => {
+    await requireNotRevoked(tx, caller, operation);
+    if (caller.readOnly) throw permissionDenied("write", "the token is read-only");
+    await requireProvisioner(tx.db, caller);
+    return withinQuota(tx, caller, () => fn(tx));
+  };
+  // Accounts belong to no organization.
+  return store.write({ id, principal }, operation, write, { locks: [caller.organizationId, null] });
+}

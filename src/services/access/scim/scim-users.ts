@@ -1,0 +1,155 @@
+import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { notFound } from "../../../domain/error.ts";
+import { fold } from "../../../domain/fold.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { patchChanges, type ScimFilter } from "../../../domain/identity/scim/scim-json.ts";
+import {
+  patchedUserValues,
+  requireAddressFree,
+  requireOwnAccount,
+  type ScimUser,
+  type ScimUserValues,
+  scimUserValues,
+} from "../../../domain/identity/scim/scim-user.ts";
+import {
+  findAccount,
+  findAccountByEmail,
+  findMemberships,
+  insertAccount,
+  type StoredAccount,
+  updateAccount,
+} from "../../../store/identity/account.ts";
+import { findMember, findMemberOfAccount, updateMember } from "../../../store/identity/member.ts";
+import { findScimUser, findScimUserPage } from "../../../store/identity/scim-user.ts";
+import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import { liftSuspension, suspendMember } from "../member-suspension.ts";
+import { joinOrganization, removeMembership } from "../membership.ts";
+import { requireProvisioner, type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
+
+/** Returns a page of the users of the caller's organization, and the number of all. @throws DomainError PERMISSION_DENIED */
+export async function listScimUsers(
+  { store }: ScimDependencies,
+  caller: Caller,
+  filter: ScimFilter | undefined,
+  offset: number,
+  count: number,
+) {
+  const db = store.lister(caller);
+  await requireProvisioner(store.reader, caller);
+  const { attribute, value } = filter ?? {};
+  if (attribute === "id") {
+    const user = await findScimUser(db, caller, (value ?? "").toLowerCase());
+    return { resources: user ? [user].slice(offset, offset + count) : [], total: user ? 1 : 0 };
+  }
+  const condition =
+    attribute === "externalid"
+      ? { externalId: value ?? "" }
+      : { userName: value === undefined ? undefined : fold(value) };
+  const { users, total } = await findScimUserPage(db, caller, condition, offset, count);
+  return { resources: users, total };
+}
+
+/** Returns a user. @throws DomainError NOT_FOUND, PERMISSION_DENIED */
+export async function getScimUser({ store }: ScimDependencies, caller: Caller, id: string) {
+  await requireProvisioner(store.reader, caller);
+  return getUser(store.reader, caller, id);
+}
+
+/**
+ * Creates the account of a user and makes it a member of the caller's organization; one who left it comes back.
+ *
+ * @throws DomainError VALUE_TAKEN when somebody has the address, also in another organization
+ */
+export function createScimUser(deps: ScimDependencies, caller: Caller, body: unknown): Promise<ScimUser> {
+  const values = scimUserValues(body);
+  return writeAsProvisioner(deps, caller, "scim/CreateUser", async (tx) => {
+    const userName = values.userName.toLowerCase();
+    const account =
+      (await findAccountByEmail(tx.db, values.userName)) ?? (await findAccountByEmail(tx.db, userName));
+    const former = account && (await findMemberOfAccount(tx.db, caller, account.id));
+    // Whoever has an account elsewhere joins by an invite: an organization takes in nobody unasked.
+    requireAddressFree(former?.left_at == null ? account : undefined);
+    const accountId = account?.id ?? tx.newId();
+    if (!account) await insertAccount(tx, { id: accountId, name: values.name, email: userName });
+    const member = await joinOrganization(tx, caller, accountId, OrganizationRole.MEMBER);
+    if (!member) throw notFound("user");
+    return setValues(tx, caller, member.id, { ...values, userName: account?.email ?? userName });
+  });
+}
+
+/** Sets what a PUT says of a user. @throws DomainError NOT_FOUND, VALUE_TAKEN, VALUE_UNUSABLE, LAST_ADMINISTRATOR */
+export function replaceScimUser(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
+  const values = scimUserValues(body);
+  return change(deps, caller, "scim/ReplaceUser", id, () => values);
+}
+
+/** Changes what a PATCH says of a user. @throws DomainError as replaceScimUser */
+export function patchScimUser(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
+  const changes = patchChanges(body);
+  return change(deps, caller, "scim/PatchUser", id, (before) => patchedUserValues(before, changes));
+}
+
+/** Ends the membership of a user in the caller's organization. @throws DomainError NOT_FOUND, LAST_ADMINISTRATOR */
+export async function deleteScimUser(deps: ScimDependencies, caller: Caller, id: string): Promise<void> {
+  await writeAsProvisioner(deps, caller, "scim/DeleteUser", (tx) => removeMembership(tx, caller, id));
+  await deps.revocationMonitor.check();
+}
+
+async function change(
+  deps: ScimDependencies,
+  caller: Caller,
+  operation: string,
+  id: string,
+  valuesOf: (before: ScimUser) => ScimUserValues,
+): Promise<ScimUser> {
+  const user = await writeAsProvisioner(deps, caller, operation, async (tx) =>
+    setValues(tx, caller, id, valuesOf(await getUser(tx.db, caller, id))),
+  );
+  // The streams of a user that is no longer active have ended when the response comes.
+  await deps.revocationMonitor.check();
+  return user;
+}
+
+async function setValues(
+  tx: WriteTransaction,
+  scope: Scope,
+  id: string,
+  values: ScimUserValues,
+): Promise<ScimUser> {
+  const before = await getUser(tx.db, scope, id);
+  const member = await findMember(tx.db, scope, id);
+  const account = member && (await findAccount(tx.db, member.account_id));
+  if (!account) throw notFound("user");
+  await setAccountValues(tx, account, values);
+  if (before.externalId !== values.externalId)
+    await updateMember(tx, scope, member, { ...member, external_id: values.externalId || null });
+  // A blocked account stays blocked: that is between administrators.
+  if (values.active) await liftSuspension(tx, scope, id);
+  else await suspendMember(tx, scope, id);
+  return getUser(tx.db, scope, id);
+}
+
+/** Sets name and address of an account that is a plain member of this organization alone. */
+async function setAccountValues(
+  tx: WriteTransaction,
+  account: StoredAccount,
+  values: ScimUserValues,
+): Promise<void> {
+  const email = fold(values.userName) === fold(account.email) ? account.email : values.userName.toLowerCase();
+  if (email === account.email && values.name === account.name) return;
+  const memberships = await findMemberships(tx.db, account.id);
+  // An address may be what a sign-in finds the account by: that of an administrator is not a provider's to change.
+  const isOwn = memberships.length <= 1 && memberships.every(({ role }) => role === OrganizationRole.MEMBER);
+  if (email !== account.email) {
+    requireOwnAccount(isOwn);
+    requireAddressFree(await findAccountByEmail(tx.db, email));
+  }
+  // Another organization's name of the person is not this provider's to change.
+  if (isOwn) await updateAccount(tx, account, { name: values.name, email });
+}
+
+async function getUser(db: Reader, scope: Scope, id: string): Promise<ScimUser> {
+  const user = await findScimUser(db, scope, id);
+  if (!user) throw notFound("user");
+  return user;
+}
