@@ -119,7 +119,10 @@ async function discover({ options, caller, req }: ScimRequest, body: object): Pr
   return { status: 200, body };
 }
 
-async function discoverEach(request: ScimRequest, all: readonly { readonly id: string }[]): Promise<ScimAnswer> {
+async function discoverEach(
+  request: ScimRequest,
+  all: readonly { readonly id: string }[],
+): Promise<ScimAnswer> {
   const found = all.find(({ id }) => id === request.id);
   if (request.id !== "" && !found) throw unknownPath();
   return discover(request, found ?? listOf(all, all.length, 1));

@@ -42,7 +42,14 @@ export async function joinOrganization(
   const existing = await findMemberOfAccount(tx.db, scope, accountId);
   if (!existing) return insertMember(tx, scope, { id: tx.newId(), account_id: accountId, role });
   if (existing.left_at === null) return undefined;
-  const member = { ...existing, role, created_at: tx.now, left_at: null, suspended_at: null, external_id: null };
+  const member = {
+    ...existing,
+    role,
+    created_at: tx.now,
+    left_at: null,
+    suspended_at: null,
+    external_id: null,
+  };
   await updateMember(tx, scope, existing, member);
   return member;
 }

@@ -52,7 +52,11 @@ export async function findMembershipPage(
 }
 
 /** Returns all memberships of a group, by id ascending. */
-export function findMembershipsOfGroup(db: Reader, scope: Scope, group: FoundGroup): Promise<MembershipFacts[]> {
+export function findMembershipsOfGroup(
+  db: Reader,
+  scope: Scope,
+  group: FoundGroup,
+): Promise<MembershipFacts[]> {
   return membershipsOf(db, scope)
     .select(FACTS)
     .where("group_membership.group_id", "=", group.id)

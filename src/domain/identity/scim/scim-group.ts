@@ -35,7 +35,10 @@ export function scimGroupValues(body: unknown): ScimGroupValues {
 const ONE_MEMBER = /^members\[\s*value\s+eq\s+"([^"]*)"\s*\]$/;
 
 /** Returns a group after the changes of a PATCH. @throws DomainError VALUE_UNUSABLE */
-export function patchedGroupValues(before: ScimGroupValues, changes: readonly PatchChange[]): ScimGroupValues {
+export function patchedGroupValues(
+  before: ScimGroupValues,
+  changes: readonly PatchChange[],
+): ScimGroupValues {
   const memberIds = new Set(before.memberIds);
   let { displayName, externalId } = before;
   for (const { op, path, value } of changes) {
@@ -43,8 +46,7 @@ export function patchedGroupValues(before: ScimGroupValues, changes: readonly Pa
     if (one !== undefined && op === "remove") memberIds.delete(one);
     else if (path === "members") changeMembers(memberIds, op, value);
     else if (path === "displayname" && op !== "remove") displayName = groupNameOf(value);
-    else if (path === "externalid")
-      externalId = op === "remove" ? "" : (textOf("externalId", value) ?? "");
+    else if (path === "externalid") externalId = op === "remove" ? "" : (textOf("externalId", value) ?? "");
     // Some providers repeat the id among what they replace.
     else if (path !== "id" && path !== "schemas")
       throw valueUnusable("path", "the path must be displayName, externalId or members");

@@ -82,7 +82,10 @@ export function scimFilter(filter: string | null, supported: readonly string[]):
   const [, name = "", text = ""] = FILTER.exec(filter) ?? [];
   const attribute = nameOf(name);
   if (!supported.includes(attribute))
-    throw valueUnusable("filter", `filter must be one of: ${supported.map((each) => `${each} eq "..."`).join(", ")}`);
+    throw valueUnusable(
+      "filter",
+      `filter must be one of: ${supported.map((each) => `${each} eq "..."`).join(", ")}`,
+    );
   return { attribute, value: parsedText(text) };
 }
 
