@@ -49,7 +49,7 @@ export async function listScimGroups(
   count: number,
   withMembers: boolean,
 ) {
-  const db = store.lister(caller);
+  const db = store.reader;
   await requireProvisioner(store.reader, caller);
   const { attribute, value = "" } = filter ?? {};
   const condition = {

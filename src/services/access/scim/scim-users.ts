@@ -34,7 +34,7 @@ export async function listScimUsers(
   offset: number,
   count: number,
 ) {
-  const db = store.lister(caller);
+  const db = store.reader;
   await requireProvisioner(store.reader, caller);
   const { attribute, value } = filter ?? {};
   if (attribute === "id") {
