@@ -253,9 +253,11 @@ function subjectName(subject: Subject | undefined): string {
   return subject ? `${nameOf(Principal[subject.principal])} ${subject.id}` : "";
 }
 
-function deciderNames({ who, userIds, required, excludesStarter }: ApprovalDeciders): string {
+function deciderNames({ who, userIds, groupIds, required, excludesStarter }: ApprovalDeciders): string {
   const parts = [
-    who === Who.USERS ? `users ${userIds.join(", ")}` : nameOf(Who[who]),
+    who === Who.USERS && userIds.length > 0 ? `users ${userIds.join(", ")}` : "",
+    who === Who.USERS && groupIds.length > 0 ? `users of the groups ${groupIds.join(", ")}` : "",
+    who === Who.USERS ? "" : nameOf(Who[who]),
     required > 1 && `${required} of them must approve`,
     excludesStarter && "not who started it",
   ];
