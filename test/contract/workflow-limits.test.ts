@@ -115,6 +115,7 @@ const WRITTEN: readonly Limit[] = [
   ["action.steps[4].approval.message", texts(1, 4095, 4096), texts(0, 4097)],
   ["action.steps[4].approval.deciders.who", [0, 1, 2, 3], [-1, 4]],
   ["action.steps[4].approval.deciders.userIds", lists(ID, 0, 49, 50), [...lists(ID, 51), ["x"]]],
+  ["action.steps[4].approval.deciders.groupIds", lists(ID, 0, 9, 10), [...lists(ID, 11), ["x"]]],
   ["action.steps[4].approval.deciders.required", [0, 1, 9, 10], [-1, 11]],
   [
     "action.steps[4].approval.timeout",

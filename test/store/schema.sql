@@ -515,9 +515,11 @@ CREATE TABLE member (
   organization_id text not null references organization (id),
   account_id text not null references account (id),
   role integer not null,
-  created_at integer not null, left_at integer, suspended_at integer,
+  created_at integer not null, left_at integer, suspended_at integer, external_id text,
   unique (organization_id, account_id)
 ) strict;
+
+CREATE INDEX member_by_external_id on member (organization_id, external_id) where external_id is not null;
 
 CREATE INDEX member_by_joining on member (organization_id, created_at, id);
 
@@ -529,7 +531,7 @@ CREATE TABLE member_group (
   member_count integer not null,
   search_text text not null,
   body text not null
-) strict;
+, external_id text) strict;
 
 CREATE INDEX member_group_by_id on member_group (organization_id, id);
 

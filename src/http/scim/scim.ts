@@ -100,6 +100,8 @@ async function answer(options: ScimOptions, req: HttpRequest, record: CallRecord
   const [resource = "", id = "", ...rest] = decode(path.slice(ROOT.length + 1)).split("/");
   const handle = path.startsWith(`${ROOT}/`) && rest.length === 0 ? HANDLERS[resource] : undefined;
   if (!handle) throw unknownPath();
+  // Before the body, which nobody else gets read.
+  await requireProvisioner(options.store.reader, record.caller);
   const location = `${options.baseUrl()}${ROOT}`;
   const query = new URLSearchParams(search);
   return handle({ options, caller: record.caller, req, query, id, location });
@@ -113,9 +115,8 @@ const HANDLERS: Readonly<Record<string, (request: ScimRequest) => Promise<ScimAn
   Groups: groups,
 };
 
-async function discover({ options, caller, req }: ScimRequest, body: object): Promise<ScimAnswer> {
+function discover({ req }: ScimRequest, body: object): ScimAnswer {
   if (req.method !== "GET") throw wrongMethod("GET");
-  await requireProvisioner(options.store.reader, caller);
   return { status: 200, body };
 }
 

@@ -38,9 +38,9 @@ import {
 } from "../../../store/identity/group-membership.ts";
 import { findMember } from "../../../store/identity/member.ts";
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
-import { requireProvisioner, type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
+import { type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
 
-/** Returns a page of the groups that SCIM provisions, and the number of all. @throws DomainError PERMISSION_DENIED */
+/** Returns a page of the groups that SCIM provisions, and the number of all. */
 export async function listScimGroups(
   { store }: ScimDependencies,
   caller: Caller,
@@ -50,7 +50,6 @@ export async function listScimGroups(
   withMembers: boolean,
 ) {
   const db = store.reader;
-  await requireProvisioner(store.reader, caller);
   const { attribute, value = "" } = filter ?? {};
   const condition = {
     ...(attribute === "id" && { id: value.toLowerCase() }),
@@ -63,14 +62,13 @@ export async function listScimGroups(
   return { resources, total };
 }
 
-/** Returns a group. @throws DomainError NOT_FOUND, PERMISSION_DENIED */
+/** Returns a group. @throws DomainError NOT_FOUND */
 export async function getScimGroup(
   { store }: ScimDependencies,
   caller: Caller,
   id: string,
   withMembers: boolean,
 ): Promise<ScimGroup> {
-  await requireProvisioner(store.reader, caller);
   return scimGroupOf(store.reader, caller, await getProvisioned(store.reader, caller, id), withMembers);
 }
 

@@ -24,9 +24,9 @@ import { findScimUser, findScimUserPage } from "../../../store/identity/scim-use
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { liftSuspension, suspendMember } from "../member-suspension.ts";
 import { joinOrganization, removeMembership } from "../membership.ts";
-import { requireProvisioner, type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
+import { type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
 
-/** Returns a page of the users of the caller's organization, and the number of all. @throws DomainError PERMISSION_DENIED */
+/** Returns a page of the users of the caller's organization, and the number of all. */
 export async function listScimUsers(
   { store }: ScimDependencies,
   caller: Caller,
@@ -35,7 +35,6 @@ export async function listScimUsers(
   count: number,
 ) {
   const db = store.reader;
-  await requireProvisioner(store.reader, caller);
   const { attribute, value } = filter ?? {};
   if (attribute === "id") {
     const user = await findScimUser(db, caller, (value ?? "").toLowerCase());
@@ -49,9 +48,8 @@ export async function listScimUsers(
   return { resources: users, total };
 }
 
-/** Returns a user. @throws DomainError NOT_FOUND, PERMISSION_DENIED */
+/** Returns a user. @throws DomainError NOT_FOUND */
 export async function getScimUser({ store }: ScimDependencies, caller: Caller, id: string) {
-  await requireProvisioner(store.reader, caller);
   return getUser(store.reader, caller, id);
 }
 
