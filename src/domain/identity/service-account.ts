@@ -8,7 +8,7 @@ import {
   ServiceAccountTokenSchema,
 } from "#gen/service/v1/service_account_pb.js";
 import type { CreateServiceAccountRequest } from "#gen/service/v1/service_account_service_pb.js";
-import { phaseUnsuitable, valueUnusable } from "../error.ts";
+import { permissionDenied, phaseUnsuitable, valueUnusable } from "../error.ts";
 import { requireTimestampInRange, roundedUpMs } from "../timestamp-range.ts";
 import type { Caller } from "./caller.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "./personal-token.ts";
@@ -52,6 +52,19 @@ export function newServiceAccount(
  */
 export function isServiceAccountSuspended(validUntilMs: number, now: number): boolean {
   return validUntilMs <= now;
+}
+
+/**
+ * Requires that a caller is a service account that provisions its organization.
+ * @param account undefined for any other caller
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function requireProvisioning(account: Pick<ServiceAccount, "provisioning"> | undefined): void {
+  if (account?.provisioning) return;
+  throw permissionDenied(
+    "provision",
+    "SCIM takes the tokens of service accounts that were made with provisioning alone",
+  );
 }
 
 /** Returns the service account as which a caller itself acts. @throws DomainError VALUE_UNUSABLE for any other caller */

@@ -16,9 +16,9 @@ import { mayReadEveryAgentExecution } from "../../domain/policy/agent-policy.ts"
 import { mayDecide } from "../../domain/policy/approval-deciders.ts";
 import { type FoundApproval, findApproval, updateApproval } from "../../store/approval/approval.ts";
 import { findApprovalPage, isSharedApproval } from "../../store/approval/approval-list.ts";
-import { findDeciders } from "../../store/identity/decider.ts";
 import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
+import { findDeciders } from "../../store/policy/decider.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";

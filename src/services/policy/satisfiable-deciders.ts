@@ -1,8 +1,8 @@
 import type { ApprovalDeciders } from "#gen/service/v1/approval_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
-import { findDeciders } from "../../store/identity/decider.ts";
 import { findGroup } from "../../store/identity/group.ts";
+import { findDeciders } from "../../store/policy/decider.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Deciders that a request writes, with their path in it. */

@@ -1,6 +1,6 @@
 import { ServiceAccountSchema } from "#gen/service/v1/service_account_pb.js";
-import { permissionDenied } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import { requireProvisioning } from "../../../domain/identity/service-account.ts";
 import { findServiceAccount } from "../../../store/identity/service-account.ts";
 import { fromBody } from "../../../store/json.ts";
 import type { Reader, WriteTransaction } from "../../../store/store.ts";
@@ -20,11 +20,7 @@ export type ScimDependencies = Pick<ServiceDependencies, "store" | "revocationMo
 export async function requireProvisioner(db: Reader, caller: Caller): Promise<void> {
   const account =
     caller.role === "service_account" ? await findServiceAccount(db, caller, caller.subject.id) : undefined;
-  if (account && fromBody(ServiceAccountSchema, account.body).provisioning) return;
-  throw permissionDenied(
-    "provision",
-    "SCIM takes the tokens of service accounts that were made with provisioning alone",
-  );
+  requireProvisioning(account && fromBody(ServiceAccountSchema, account.body));
 }
 
 /** Runs a write of a provisioner, which is verified again in it. @param operation name in the audit trail */
@@ -37,7 +33,6 @@ export function writeAsProvisioner<T>(
   const { id, principal } = caller.subject;
   const write = async (tx: WriteTransaction) => {
     await requireNotRevoked(tx, caller, operation);
-    if (caller.readOnly) throw permissionDenied("write", "the token is read-only");
     await requireProvisioner(tx.db, caller);
     return withinQuota(tx, caller, () => fn(tx));
   };

@@ -1,6 +1,6 @@
-import { GROUP_SCHEMA } from "../../domain/identity/scim/scim-group.ts";
-import { MAX_PAGE_SIZE } from "../../domain/identity/scim/scim-json.ts";
-import { USER_SCHEMA } from "../../domain/identity/scim/scim-user.ts";
+import { GROUP_SCHEMA } from "../../../domain/identity/scim/scim-group.ts";
+import { MAX_PAGE_SIZE } from "../../../domain/identity/scim/scim-json.ts";
+import { USER_SCHEMA } from "../../../domain/identity/scim/scim-user.ts";
 
 const CONFIG_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig";
 const TYPE_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";
