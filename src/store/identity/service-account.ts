@@ -2,7 +2,7 @@ import { type ServiceAccount, ServiceAccountSchema } from "#gen/service/v1/servi
 import { fold } from "../../domain/fold.ts";
 import { isServiceAccountSuspended } from "../../domain/identity/service-account.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
-import { checkDeadline, contains } from "../expressions.ts";
+import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
@@ -56,19 +56,6 @@ export async function findServiceAccount(
     .where("id", "=", id)
     .where("organization_id", "=", scope.organizationId)
     .executeTakeFirst();
-}
-
-/** Returns whether the scope's organization has an active service account that provisions it by SCIM. @param now in milliseconds since 1970 UTC */
-export async function hasProvisioner(db: Reader, scope: Scope, now: number): Promise<boolean> {
-  const rows = await builderOf(db)
-    .selectFrom("service_account")
-    .selectAll()
-    .where("organization_id", "=", scope.organizationId)
-    .where("suspended", "=", 0)
-    .where("valid_until", ">", now)
-    .where(contains("service_account.body", '"provisioning"'))
-    .execute();
-  return rows.some((row) => serviceAccountOfRow(row, now).provisioning);
 }
 
 /**
