@@ -117,7 +117,8 @@ export const UNSCOPED: readonly Group[] = [
       findTokenIdsIn: "named tokens, in the organizations of an account alone",
       findUsersOfAccount: "its users, present and former",
       insertAccount: "the installation's record names it",
-      updateAccount: "the installation's record names it; the caller has found that it belongs to one organization",
+      updateAccount:
+        "the installation's record names it; the caller has found that it belongs to one organization",
       insertBlockReceipt: "what a block stopped",
       removeBlockReceipt: "what a block stopped",
       updateAccountBlock: "blocks or unblocks",

@@ -32,7 +32,7 @@ export const ORGANIZATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "OrganizationService/JoinOrganization": {
     permission: "join_organization",
     grants: PEOPLE,
-    condition: INVITED,
+    condition: `${INVITED}; by the id of the organization, an account with a verified address in its invite domains`,
   },
   "OrganizationService/LeaveOrganization": {
     permission: "leave_organization",
