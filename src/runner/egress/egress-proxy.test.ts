@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "@jest/globals";
 import { createEgressProxy, type EgressConnection } from "./egress-proxy.ts";
 import { type EgressRule, egressDecider } from "./egress-rules.ts";
@@ -178,4 +179,106 @@ testOnLinux("a host that takes no connection is said to be unreachable", async (
   const get = `GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
   expect(await send(get)).toMatch(/^HTTP\/1.1 502 [\s\S]*the host is not reached/);
   expect(await send(`CONNECT a.example:${port} HTTP/1.1\r\n\r\n`)).toMatch(/^HTTP\/1.1 502 /);
+});
+
+test.each([
+  ["a status below all", "HTTP/1.1 099 x"],
+  ["a control character in its reason", "HTTP/1.1 200 a\x01b"],
+  ["a protocol that nobody asked for", "HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade"],
+])("an answer with %s is no answer, and harms nobody", async (_, line) => {
+  const port = await listening(
+    createTcpServer((socket) => socket.once("data", () => socket.end(`${line}\r\n\r\n`))) as never,
+  );
+  const { send } = await proxyWith([ruleFor(port)], () => ["127.0.0.1"]);
+  const get = `GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+  expect(await send(get)).toMatch(/^HTTP\/1.1 502 Bad Gateway\r\n/);
+});
+
+test("a header that ends the body is kept, whatever the client says of it", async () => {
+  const port = await echo();
+  const { send } = await proxyWith([ruleFor(port)], () => ["127.0.0.1"]);
+  const inner = "GET /inner HTTP/1.1\r\nHost: b\r\n\r\n";
+  const answer = await send(
+    `GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\nConnection: close, Content-Length\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+  );
+  expect(JSON.parse(/\{.*\}/.exec(answer)?.[0] ?? "{}")).toMatchObject({ url: "/", body: inner });
+});
+
+test("no connection to a host outlives the work: not one that the client has half closed", async () => {
+  const connected = Promise.withResolvers<Socket>();
+  // It reads to the end, and never ends its own side.
+  const host = createTcpServer({ allowHalfOpen: true }, (socket) =>
+    connected.resolve(socket.on("error", () => undefined)),
+  );
+  const port = await listening(host as never);
+  const clients: Socket[] = [];
+  const over = Promise.withResolvers<EgressConnection>();
+  const proxy = createEgressProxy({
+    decide: egressDecider([ruleFor(port)], LOOPBACK, async () => ["127.0.0.1"]),
+    onConnection: over.resolve,
+  });
+  proxy.on("connection", (socket: Socket) => clients.push(socket));
+  const client = connect({ port: await listening(proxy), host: "127.0.0.1", allowHalfOpen: true });
+  client.end(`CONNECT a.example:${port} HTTP/1.1\r\nHost: a.example\r\n\r\nhello`);
+  const socket = await connected.promise;
+  expect(await text(socket)).toBe("hello");
+  // As Egress does at the end of the work.
+  proxy.close();
+  for (const each of clients) each.destroy();
+  expect(await over.promise).toMatchObject({ port, sentBytes: 5 });
+  client.destroy();
+  socket.destroy();
+});
+
+test("a client that has gone before its host is known has no connection opened", async () => {
+  const asked = Promise.withResolvers<void>();
+  const found = Promise.withResolvers<string[]>();
+  const connections: Socket[] = [];
+  const host = createTcpServer((socket) => connections.push(socket));
+  const port = await listening(host as never);
+  const proxy = createEgressProxy({
+    decide: egressDecider([ruleFor(port)], LOOPBACK, () => {
+      asked.resolve();
+      return found.promise;
+    }),
+    onConnection: () => undefined,
+  });
+  const gone = new Promise((resolve) =>
+    proxy.once("connection", (socket: Socket) => socket.once("close", resolve)),
+  );
+  const client = connect({ port: await listening(proxy), host: "127.0.0.1" });
+  client.write(`GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await asked.promise;
+  client.destroy();
+  await gone;
+  found.resolve(["127.0.0.1"]);
+  await nextTurn();
+  // One that the proxy has opened comes before another.
+  const accepted = once(host, "connection");
+  const other = connect({ port, host: "127.0.0.1" });
+  await once(other, "connect");
+  await accepted;
+  expect(connections.map(({ remotePort }) => remotePort)).toEqual([other.localPort]);
+  for (const each of [other, ...connections]) each.destroy();
+});
+
+test("requests that a client sends at once are passed on one after another, and not without end", async () => {
+  let open = 0;
+  let most = 0;
+  const port = await listening(
+    createServer((_, res) => {
+      most = Math.max(most, ++open);
+      res.once("close", () => open--);
+      res.end("ok");
+    }),
+  );
+  const silent = await listening(createServer(() => undefined));
+  const { send, port: proxyPort } = await proxyWith([ruleFor(port), ruleFor(silent)], () => ["127.0.0.1"]);
+  const get = (more: string) => `GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+  const answers = await send(get("").repeat(9) + get("Connection: close\r\n"));
+  expect(answers.match(/HTTP\/1.1 200 OK/g)).toHaveLength(10);
+  expect(most).toBe(1);
+  const client = connect({ port: proxyPort, host: "127.0.0.1" }).on("error", () => undefined);
+  client.write(get("").replaceAll(String(port), String(silent)).repeat(101));
+  await once(client, "close");
 });

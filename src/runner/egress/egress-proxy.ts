@@ -4,6 +4,7 @@ import {
   request as openRequest,
   type Server,
   type ServerResponse,
+  STATUS_CODES,
 } from "node:http";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import type { DecideEgress, EgressRefusal, EgressTarget } from "./egress-rules.ts";
@@ -24,8 +25,10 @@ export interface EgressProxyOptions {
   readonly onConnection: (connection: EgressConnection) => void;
 }
 
-/** Connections of one piece of work at the same time; more are refused until others end. */
+/** Connections of one piece of work at the same time, from it and to hosts; more are refused until others end. */
 const MAX_CONNECTIONS = 1_000;
+/** Requests of one connection that are not answered yet; one that sends more is ended. */
+const MAX_PIPELINED = 100;
 /** Time in which a host must take a connection. */
 const CONNECT_MS = 30_000;
 
@@ -58,21 +61,52 @@ const HOP_BY_HOP = new Set([
  * addresses of the decision, follows no redirect, and reads nothing of what goes through a tunnel.
  */
 export function createEgressProxy(options: EgressProxyOptions): Server {
+  const passing: Passing = { ...options, hosts: new Set() };
+  const turns = new WeakMap<Socket, Turns>();
   // A transfer may take as long as it takes.
-  const server = createServer({ requestTimeout: 0 }, (req, res) => void forward(req, res, options));
+  const server = createServer({ requestTimeout: 0 }, (req, res) => {
+    const turn = turns.get(req.socket) ?? { waiting: 0, last: Promise.resolve() };
+    turns.set(req.socket, turn);
+    turn.waiting++;
+    if (turn.waiting > MAX_PIPELINED) return void req.socket.destroy();
+    const closed = new Promise<void>((resolve) => res.once("close", resolve));
+    // Answers go back in the order of requests: no host is asked before its turn.
+    turn.last = turn.last.then(async () => {
+      await forward(req, res, passing).catch(() => req.socket.destroy());
+      await closed;
+      turn.waiting--;
+    });
+  });
   server.maxConnections = MAX_CONNECTIONS;
   server.on("connect", (req: IncomingMessage, client: Socket, head: Buffer) => {
     client.on("error", () => client.destroy());
-    void tunnel(req, client, head, options);
+    tunnel(req, client, head, passing).catch(() => client.destroy());
+  });
+  // One that takes nothing more, or says nothing more, would stay.
+  server.once("close", () => {
+    for (const host of passing.hosts) host.destroy();
   });
   return server;
 }
+
+/** The requests of a connection, which are passed on one after another. */
+interface Turns {
+  waiting: number;
+  last: Promise<unknown>;
+}
+
+interface Passing extends EgressProxyOptions {
+  /** The connections to hosts that are not over. */
+  readonly hosts: Set<{ destroy(): unknown }>;
+}
+
+const TOO_MANY = `the work has ${MAX_CONNECTIONS} connections to hosts already`;
 
 async function tunnel(
   req: IncomingMessage,
   client: Socket,
   head: Buffer,
-  { decide, onConnection }: EgressProxyOptions,
+  { decide, onConnection, hosts }: Passing,
 ): Promise<void> {
   const { host: name, port } = parseHost(req.url ?? "") ?? {};
   if (name === undefined || port === undefined)
@@ -85,9 +119,11 @@ async function tunnel(
     return answer(client, STATUS[refusal][0], describeRefusal(target, refusal));
   }
   if (client.destroyed) return;
+  if (hosts.size >= MAX_CONNECTIONS) return answer(client, 503, TOO_MANY);
   const host = connect({ ...dialing(target, decision.addresses), allowHalfOpen: true });
+  hosts.add(host);
   const onClientGone = () => host.destroy();
-  const onUnreachable = (error: Error) => answer(client, 502, `the host is not reached: ${error.message}`);
+  const onUnreachable = (error: Error) => answer(client, 502, `the host is not reached: ${reasonOf(error)}`);
   client.once("close", onClientGone);
   host.once("error", onUnreachable);
   host.setTimeout(CONNECT_MS, () => host.destroy(new Error("it does not answer")));
@@ -99,7 +135,15 @@ async function tunnel(
     client.off("close", onClientGone);
     host.off("error", onUnreachable);
   });
-  host.once("close", () => onConnection({ ...target, rule, refusal, ...bytesOf(host) }));
+  host.once("close", () => {
+    hosts.delete(host);
+    onConnection({ ...target, rule, refusal, ...bytesOf(host) });
+  });
+}
+
+/** Returns what went wrong; the failure of several addresses together has no message. */
+function reasonOf(error: NodeJS.ErrnoException): string {
+  return error.message || error.code || "none of its addresses answers";
 }
 
 function bytesOf(host: Socket | undefined) {
@@ -132,11 +176,14 @@ function answer(client: Socket, code: number, text: string): void {
 async function forward(
   req: IncomingMessage,
   res: ServerResponse,
-  { decide, onConnection }: EgressProxyOptions,
+  { decide, onConnection, hosts }: Passing,
 ): Promise<void> {
   const refuse = (code: number, text: string) => {
     if (res.headersSent) return void res.destroy();
-    res.writeHead(code, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
+    res.writeHead(code, STATUS_CODES[code], {
+      "Content-Type": "text/plain; charset=utf-8",
+      Connection: "close",
+    });
     res.end(`${text}\n`);
   };
   res.on("error", () => undefined);
@@ -149,6 +196,9 @@ async function forward(
     onConnection({ ...target, rule, refusal, sentBytes: 0, receivedBytes: 0 });
     return refuse(STATUS[refusal][0], describeRefusal(target, refusal));
   }
+  // The client has gone: what is opened now, nothing would close.
+  if (req.socket.destroyed) return;
+  if (hosts.size >= MAX_CONNECTIONS) return refuse(503, TOO_MANY);
   const sent = openRequest({
     ...dialing(target, decision.addresses),
     agent: false,
@@ -158,19 +208,31 @@ async function forward(
     headers: [...endToEnd(req.rawHeaders, "host"), "Host", url.host, ...framing(req)],
     timeout: CONNECT_MS,
   });
+  hosts.add(sent);
   let host: Socket | undefined;
   sent.once("socket", (socket) => {
     host = socket;
     socket.once("connect", () => sent.setTimeout(0));
   });
   sent.once("timeout", () => sent.destroy(new Error("it does not answer")));
-  sent.on("error", (error) => refuse(502, `the host is not reached: ${error.message}`));
+  sent.on("error", (error) => refuse(502, `the host is not reached: ${reasonOf(error)}`));
   sent.once("response", (received) => {
-    res.writeHead(received.statusCode ?? 502, received.statusMessage, endToEnd(received.rawHeaders));
     received.once("error", () => res.destroy());
+    try {
+      res.writeHead(received.statusCode ?? 502, received.statusMessage, endToEnd(received.rawHeaders));
+    } catch {
+      // Node reads status lines that it does not write.
+      refuse(502, "the host's answer is not HTTP");
+      return void sent.destroy();
+    }
     received.pipe(res);
   });
-  sent.once("close", () => onConnection({ ...target, rule, refusal, ...bytesOf(host) }));
+  sent.once("close", () => {
+    hosts.delete(sent);
+    onConnection({ ...target, rule, refusal, ...bytesOf(host) });
+    // As when it switches to a protocol that nobody asked for.
+    if (!res.headersSent) refuse(502, "the host has ended the connection without an answer");
+  });
   res.once("close", () => sent.destroy());
   req.pipe(sent);
 }
@@ -189,5 +251,7 @@ function endToEnd(rawHeaders: readonly string[], ...others: readonly string[]): 
     name.toLowerCase() === "connection" ? value.toLowerCase().split(/\s*,\s*/) : [],
   );
   const left = new Set([...HOP_BY_HOP, ...named, ...others]);
+  // It says where the body ends, which is passed on.
+  left.delete("content-length");
   return pairs.filter(([name]) => !left.has(name.toLowerCase())).flat();
 }

@@ -53,7 +53,9 @@ export function egressDecider(
   const isReachable = (address: string) =>
     isPublicAddress(address) || named.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
   return async (target) => {
-    const rule = rules.find((each) => matches(each, target));
+    const matching = rules.filter((each) => matches(each, target));
+    // The service is reached whatever its address is, also where another rule names its host.
+    const rule = matching.find((each) => each.isService) ?? matching[0];
     if (!rule) return { rule: "", refusal: "not_allowed" };
     const { host } = target;
     const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host];
@@ -71,7 +73,8 @@ function matches(rule: EgressRule, { host, port }: EgressTarget): boolean {
   return rule.host === host;
 }
 
-const HOST_NAME = /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
+/** A name of at most 253 characters: it is told to people. */
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
 
 /**
  * Returns a host as rules have it, by which every spelling of a name or an address becomes one, and its port if it has

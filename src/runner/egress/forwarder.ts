@@ -85,9 +85,9 @@ export function joinSockets(one: Socket, other: Socket): void {
     [other, one],
   ] as const) {
     from.on("error", () => to.destroy());
-    // An ordinary end is passed on by pipe, once everything before it has been.
+    // An ordinary end of both directions is passed on by pipe, once everything before it has been.
     from.once("close", () => {
-      if (!from.readableEnded) to.destroy();
+      if (!from.readableEnded || !from.writableFinished) to.destroy();
     });
     from.pipe(to);
   }

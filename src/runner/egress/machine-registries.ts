@@ -55,14 +55,17 @@ export async function readMachineRegistries(settings: MachineSettings): Promise<
   return [...distinct.values()].map(({ host, port }) => ({ name: "registries", host, ports: [port] }));
 }
 
-/** Returns the addresses in settings, without those of remarks and of names of XML. */
+/** A client's way out of the machine, by which work would reach everything. GOPROXY is a registry. */
+const PROXY_SETTING = /^\s*[:"']*([\w.:-]*[_.:-])?(https?[_-]?)?proxy["']?\s*[:=]/i;
+
+/** Returns the addresses in settings, without those of remarks, of names of XML and of proxies. */
 function addressesIn(text: string): string[] {
   const settings = text
     .replace(/<!--[\s\S]*?-->/g, "")
     .replace(/\sxmlns(:\w+)?="[^"]*"|\s\w+:schemaLocation="[^"]*"/g, "");
   return settings
     .split("\n")
-    .filter((line) => !/^\s*[#;]/.test(line))
+    .filter((line) => !/^\s*[#;]/.test(line) && !PROXY_SETTING.test(line))
     .flatMap((line) => line.match(/https?:\/\/[^\s"'<>,|]+/g) ?? []);
 }
 
