@@ -1,7 +1,7 @@
-import { copyFileSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { PathRules } from "../../src/runner/isolation/path-rules.ts";
+import { NO_RULES, type PathRules } from "../../src/runner/isolation/path-rules.ts";
 import { commandEnvironment } from "../../src/runner/process/command.ts";
 import { realPrograms } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
@@ -100,6 +100,57 @@ test("a link of the work has no rule make anything outside", async () => {
   expect(await inside.sh("true")).toMatchObject({ exit: 0 });
   expect(await inside.sh("cat ~/link/env > /dev/null")).not.toMatchObject({ exit: 0 });
   expect(readdirSync(outside)).toEqual([]);
+});
+
+test("no link in the place of a folder above a rule shows anything of the machine", async () => {
+  const isolation = await bubblewrap();
+  const place = await enter(isolation);
+  // Beside the folder of the workspace, where the runner has its own files.
+  const key = join(dirname(place.workspace.folder), "key");
+  writeFileSync(key, "secret of the machine", { mode: 0o644 });
+  await place.sh("mkdir -p ~/.config/app /tmp/d && echo one > ~/.config/app/a && echo one > /tmp/d/a");
+  const readOnly = ["/home/work/.config/app/a", "/tmp/d/a"];
+  const ruled = await enter(isolation, undefined, { ...NO_RULES, readOnly }, place.workspace);
+  const up = relative(join(place.workspace.home, ".config/app"), key);
+  for (const folder of ["~/.config", "~/.config/app", "/tmp/d", "/var/tmp/d"])
+    expect(await ruled.sh(`mv ${folder} ${folder}2 2>&1`)).toMatchObject({
+      exit: 1,
+      text: expect.stringContaining("busy"),
+    });
+  await ruled.sh(`rm -rf ~/.config; mkdir -p ~/.config/app; ln -sfn ${up} ~/.config/app/a`);
+  const shown = await ruled.sh(`cat ${key} 2>&1; cat ~/.config/app/a /tmp/d/a`);
+  expect(shown).toMatchObject({ exit: 0, text: expect.stringMatching(/No such file.*\none\none\n$/s) });
+  expect(await ruled.sh("echo > ~/.config/app/other && echo > /tmp/d/other")).toMatchObject({ exit: 0 });
+});
+
+test("no link in the way to a rule in /tmp is followed", async () => {
+  const isolation = await bubblewrap();
+  const place = await enter(isolation);
+  writeFileSync(join(place.workspace.folder, "kept"), "beside the workspace", { mode: 0o644 });
+  await place.sh("ln -s .. /tmp/up");
+  const readOnly = ["/tmp/up/kept"];
+  const ruled = await enter(isolation, undefined, { ...NO_RULES, readOnly }, place.workspace);
+  expect(await ruled.sh("cat /tmp/up/kept /kept 2>/dev/null")).toMatchObject({ exit: 1, text: "" });
+});
+
+test("rules hold under both names of /tmp, and whatever they lie in", async () => {
+  const isolation = await bubblewrap();
+  const place = await enter(isolation);
+  await place.sh(
+    "mkdir -p /tmp/d/e /tmp/f/e && echo a > /tmp/d/secret && echo a > /tmp/d/e/kept; echo a > /tmp/f/e/x",
+  );
+  const rules = { ...NO_RULES, readOnly: ["/tmp/d"], denied: ["/tmp/d/secret", "/tmp/f/e/x", "/tmp/f/e"] };
+  const ruled = await enter(isolation, undefined, rules, place.workspace);
+  for (const tmp of ["/tmp", "/var/tmp"]) {
+    expect(await ruled.sh(`cat ${tmp}/d/e/kept`)).toMatchObject({ exit: 0 });
+    for (const script of [
+      `cat ${tmp}/d/secret`,
+      `echo > ${tmp}/d/e/kept`,
+      `ls ${tmp}/f/e`,
+      `cat ${tmp}/f/e/x`,
+    ])
+      expect(await ruled.sh(`${script} 2>&1`)).not.toMatchObject({ exit: 0 });
+  }
 });
 
 test("what work brings along under a denied name, and under another, is started: a list is no boundary", async () => {

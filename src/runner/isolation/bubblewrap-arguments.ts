@@ -64,7 +64,8 @@ export function sandboxArguments(
     ...writable.map((path) => ["--bind", sourceOf(path), path]),
     ...covers.map(({ path, by }) => {
       if (by === "empty folder") return ["--perms", "0000", "--tmpfs", path, "--remount-ro", path];
-      return ["--ro-bind", sourceOf(by === "empty file" ? deniedFile : by.source), path];
+      if (by === "empty file") return ["--ro-bind", sourceOf(deniedFile), path];
+      return [by.isWritable ? "--bind" : "--ro-bind", sourceOf(by.source), path];
     }),
     ["--remount-ro", "/", "--chdir", folder, "--clearenv"],
     ...Object.entries(environment).map(([name, value]) => ["--setenv", name, value]),

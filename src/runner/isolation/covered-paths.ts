@@ -1,5 +1,5 @@
 import { lstat, readlink, realpath } from "node:fs/promises";
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { SAFELIST } from "../../domain/policy/policies.ts";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
@@ -12,8 +12,11 @@ import { isInside, isVisible } from "./system-view.ts";
 export interface CoveredPath {
   /** Its path in the sandbox, without symbolic links. */
   readonly path: string;
-  /** What covers it; `source` is that path of the runner itself, which stays to be read. */
-  readonly by: "empty file" | "empty folder" | { readonly source: string };
+  /**
+   * What covers it; `source` is that path of the runner itself, which stays to be read, and also to be changed where it
+   * is held in its place alone.
+   */
+  readonly by: "empty file" | "empty folder" | { readonly source: string; readonly isWritable?: boolean };
 }
 
 type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc">;
@@ -32,8 +35,9 @@ export async function coversOf(
   const covers = new Map<string, CoveredPath>();
   const isCovered = (path: string) =>
     [...covers.values()].some((each) => typeof each.by === "string" && isInside(path, each.path));
-  const add = (cover: CoveredPath | undefined) => {
-    if (cover && !isCovered(cover.path)) covers.set(cover.path, cover);
+  const add = (found: CoveredPath | undefined) => {
+    for (const cover of found ? underAllNames(place, found) : [])
+      if (!isCovered(cover.path)) covers.set(cover.path, cover);
   };
   for (const path of denied) add(await deniedPath(place, path));
   const names = executables.filter((each) => !each.includes("/"));
@@ -43,7 +47,47 @@ export async function coversOf(
   ];
   for (const file of new Set(files)) add(await deniedProgram(place, file));
   for (const path of readOnly) add(await readOnlyPath(place, path));
-  return [...covers.values()];
+  return inOrder([...covers.values(), ...heldFolders(place, [...covers.values()])]);
+}
+
+/** The two names of the environment's /tmp. */
+const TMP_NAMES = ["/tmp", "/var/tmp"];
+
+function underAllNames({ workspace }: Place, cover: CoveredPath): readonly CoveredPath[] {
+  const isOwn = [workspace.tree, workspace.home].some((each) => isInside(cover.path, each));
+  const name = TMP_NAMES.find((each) => isInside(cover.path, each));
+  if (isOwn || name === undefined) return [cover];
+  return TMP_NAMES.map((each) => ({ ...cover, path: each + cover.path.slice(name.length) }));
+}
+
+/**
+ * Returns the folders above covers that work could rename: with a link in the place of one, the next sandbox would
+ * show, or cover, what the link leads to on the machine. What is a mount of its own stays in its place.
+ */
+function heldFolders({ workspace, tmp }: Place, covers: readonly CoveredPath[]): readonly CoveredPath[] {
+  const roots = [
+    ...[workspace.tree, workspace.home].map((path) => ({ path, source: path })),
+    ...TMP_NAMES.map((path) => ({ path, source: tmp })),
+  ];
+  const held = new Map<string, CoveredPath>();
+  for (const { path } of covers) {
+    const root = roots.find((each) => isInside(path, each.path));
+    for (let above = dirname(path); root && above !== root.path && isInside(above, root.path); ) {
+      const by = { source: root.source + above.slice(root.path.length), isWritable: true };
+      // In one that is covered nothing can be renamed.
+      if (!covers.some((each) => isInside(above, each.path))) held.set(above, { path: above, by });
+      above = dirname(above);
+    }
+  }
+  return [...held.values()];
+}
+
+/** Returns covers so that none is mounted over one in it; what is in an empty folder needs none. */
+function inOrder(covers: readonly CoveredPath[]): readonly CoveredPath[] {
+  const empty = covers.filter(({ by }) => by === "empty folder");
+  return covers
+    .filter(({ path }) => !empty.some((each) => each.path !== path && isInside(path, each.path)))
+    .toSorted((one, other) => one.path.length - other.path.length);
 }
 
 /** Links that are followed one after another. */
@@ -66,7 +110,7 @@ async function locate(place: Place, named: string, links = 0): Promise<Located |
   if (moved) {
     const source = moved.source + path.slice(moved.folder.length);
     const found = await lstat(source).catch(() => undefined);
-    if (!found) return undefined;
+    if (!found || (moved.isWritable && !(await isReached(source, moved.source)))) return undefined;
     if (!found.isSymbolicLink()) return { ...moved, path, source };
     return links < MAX_LINKS
       ? locate(place, resolve(dirname(path), await readlink(source)), links + 1)
@@ -80,6 +124,12 @@ async function locate(place: Place, named: string, links = 0): Promise<Located |
   }
   const isSeen = isVisible(view, real) || readable.some((each) => isInside(real, each));
   return isSeen ? located(real, false) : undefined;
+}
+
+/** Returns whether no link of the work is in the way to a path in a folder. */
+async function isReached(path: string, folder: string): Promise<boolean> {
+  const [above, root] = await Promise.all([realpath(dirname(path)), realpath(folder)]);
+  return path === folder || join(above, basename(path)) === root + path.slice(folder.length);
 }
 
 interface Located {
