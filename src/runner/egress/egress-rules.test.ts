@@ -2,6 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { type EgressRule, egressDecider, parseHost, targetOfUrl } from "./egress-rules.ts";
 
 const RULES: readonly EgressRule[] = [
+  { name: "sources", host: "chartroom.example.org", ports: [8080, 22] },
   { name: "service", host: "chartroom.example.org", ports: [8080], isService: true },
   { name: "hosts[0]", host: "api.example.org", ports: [443] },
   { name: "hosts[1]", host: "*.packages.example.org", ports: [80, 443] },
@@ -55,6 +56,8 @@ describe("the rules of egress", () => {
     "fd00:ec2::254",
     "::ffff:127.0.0.1",
     "0.0.0.0",
+    "fe80::1%lo",
+    "64:ff9b::10.1.2.3",
   ])("refuse a name at %s, also where another of its addresses is public", async (address) => {
     for (const addresses of [[address], ["8.8.8.8", address]])
       expect(await decide("api.example.org:443", addresses)).toMatchObject({

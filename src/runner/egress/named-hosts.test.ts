@@ -49,11 +49,23 @@ test("registries are those that the clients of the machine are set to", async ()
   mkdirSync(join(home, ".m2"));
   writeFileSync(
     join(home, ".npmrc"),
-    "registry=https://npm.example.org/api/\n;registry=https://remark.example.org\n@o:registry=http://other.example.org:8081\n",
+    "registry=https://npm.example.org/api/\n;registry=https://remark.example.org\n@o:registry=http://other.example.org:8081\nproxy=http://way-out.example.org\nhttps-proxy = http://way-out.example.org\n",
   );
   writeFileSync(
     join(home, ".config/pip/pip.conf"),
-    "[global]\n# https://remark.example.org\nindex-url = https://user:word@pip.example.org/simple\n",
+    "[global]\n# https://remark.example.org\nindex-url = https://user:word@pip.example.org/simple\nproxy = http://way-out.example.org\n",
+  );
+  mkdirSync(join(home, ".config/go"));
+  mkdirSync(join(home, ".cargo"));
+  writeFileSync(join(home, ".config/go/env"), "GOPROXY=https://go3.example.org/proxy=1\n");
+  writeFileSync(join(home, ".cargo/config.toml"), '[http]\nproxy = "http://way-out.example.org:8080"\n');
+  writeFileSync(
+    join(home, ".gemrc"),
+    ":http_proxy: http://way-out.example.org\n:sources:\n- https://gems.example.org\n",
+  );
+  writeFileSync(
+    join(home, ".yarnrc.yml"),
+    'httpsProxy: "http://way-out.example.org"\nnpmRegistryServer: "https://yarn.example.org"\n',
   );
   writeFileSync(
     join(home, ".m2/settings.xml"),
@@ -77,9 +89,12 @@ test("registries are those that the clients of the machine are set to", async ()
       "maven.example.org 443",
       "go.example.org 443",
       "go2.example.org 443",
+      "go3.example.org 443",
+      "gems.example.org 443",
+      "yarn.example.org 443",
     ]),
   );
-  expect(names.join()).not.toMatch(/remark|names|no\.example/);
+  expect(names.join()).not.toMatch(/remark|names|no\.example|way-out/);
 });
 
 test("a client tells its registry where no setting does", async () => {
