@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { type EgressRule, egressDecider, parseHost, targetOfUrl } from "./egress-rules.ts";
+import { type EgressRule, egressDecider, parseHost, resolverForWork, targetOfUrl } from "./egress-rules.ts";
 
 const RULES: readonly EgressRule[] = [
   { name: "sources", host: "chartroom.example.org", ports: [8080, 22] },
@@ -83,6 +83,28 @@ describe("the rules of egress", () => {
   });
 });
 
+test("work looks up two names at a time, each once for all who ask, and none once it is over", async () => {
+  const over = new AbortController();
+  const asked: { readonly name: string; answer(addresses: string[]): void }[] = [];
+  const resolve = resolverForWork((name) => {
+    const { promise, resolve: answer } = Promise.withResolvers<string[]>();
+    asked.push({ name, answer });
+    return promise;
+  }, over.signal);
+  const names = Array.from({ length: 101 }, (_, index) => `n${index}.example`);
+  const found = ["n0.example", ...names].map((name) => resolve(name).catch(() => "over"));
+  expect(asked.map(({ name }) => name)).toEqual(["n0.example", "n1.example"]);
+  expect(await found.at(-1)).toEqual([]);
+  asked[0]?.answer(["8.8.8.8"]);
+  expect(await Promise.all(found.slice(0, 2))).toEqual([["8.8.8.8"], ["8.8.8.8"]]);
+  expect(asked.map(({ name }) => name)).toEqual(["n0.example", "n1.example", "n2.example"]);
+  over.abort();
+  expect(await found.at(-2)).toBe("over");
+  for (const { answer } of asked) answer([]);
+  expect(await found[2]).toEqual([]);
+  expect(asked).toHaveLength(3);
+});
+
 describe("a host", () => {
   test.each([
     ["0x7f.1:80", { host: "127.0.0.1", port: 80 }],
@@ -107,6 +129,7 @@ describe("a host", () => {
     "[::1",
     "-a:80",
     "a:80:80",
+    `${"a.".repeat(127)}a:80`,
   ])("%j is none", (text) => {
     expect(parseHost(text)).toBeUndefined();
   });

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import { isPublicAddress } from "../../scm/public-address.ts";
 import type { ResolveHost } from "../git/remote-address.ts";
+import { Limiter } from "../process/limiter.ts";
 
 /** The destination of a connection: a name in lower case or an address, IPv6 without brackets, and a port. */
 export interface EgressTarget {
@@ -63,6 +64,30 @@ export function egressDecider(
     if (!rule.isService && !addresses.every(isReachable))
       return { rule: rule.name, refusal: "address_not_public" };
     return { rule: rule.name, addresses };
+  };
+}
+
+/** Look-ups of a piece of work at the same time: the system makes few for the whole program, and they may take long. */
+const MAX_LOOKUPS = 2;
+/** Names of a piece of work that are looked up or wait for it; more have no address. */
+const MAX_NAMES = 100;
+
+/**
+ * Returns a resolver for a piece of work that leaves room for everybody else: who asks for a name that is being looked
+ * up gets the same answer.
+ *
+ * @param over aborted when the work is over, whose names need not be looked up any more
+ */
+export function resolverForWork(resolve: ResolveHost, over: AbortSignal): ResolveHost {
+  const limiter = new Limiter(MAX_LOOKUPS);
+  const running = new Map<string, Promise<readonly string[]>>();
+  return async (name) => {
+    const known = running.get(name);
+    if (known) return known;
+    if (running.size >= MAX_NAMES) return [];
+    const found = limiter.run(() => resolve(name), over).finally(() => running.delete(name));
+    running.set(name, found);
+    return found;
   };
 }
 

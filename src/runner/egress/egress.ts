@@ -7,7 +7,13 @@ import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { type ResolveHost, systemResolve } from "../git/remote-address.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { createEgressProxy, describeRefusal, type EgressConnection } from "./egress-proxy.ts";
-import { type EgressTarget, egressDecider, type PrivateNetworks, targetOfUrl } from "./egress-rules.ts";
+import {
+  type EgressTarget,
+  egressDecider,
+  type PrivateNetworks,
+  resolverForWork,
+  targetOfUrl,
+} from "./egress-rules.ts";
 import { type MachineSettings, readMachineRegistries } from "./machine-registries.ts";
 import type { NamedHosts } from "./named-hosts.ts";
 import type { WorkNetwork } from "./work-network.ts";
@@ -65,8 +71,9 @@ export class Egress {
       models: named.models,
     });
     const refusals = new Refusals();
+    const over = new AbortController();
     const server = createEgressProxy({
-      decide: egressDecider(rules, privateNetworks, resolve),
+      decide: egressDecider(rules, privateNetworks, resolverForWork(resolve, over.signal)),
       onConnection(connection) {
         refusals.add(connection);
         work.onConnection?.(connection);
@@ -85,7 +92,6 @@ export class Egress {
     const socketFile = join(folder, name);
     // The work's user may be another than the runner's. Nobody but the runner enters the folder.
     chmodSync(socketFile, 0o666);
-    const over = new AbortController();
     return {
       socketFile,
       loopbackService: this.#service && isLoopback(this.#service.host) ? this.#service : undefined,
