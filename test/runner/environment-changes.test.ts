@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
 import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import {
   DiffBase,
@@ -18,10 +19,13 @@ import {
   EnvironmentFileDiff_Kind as Kind,
   EnvironmentFileDiff_PatchOmission as Omission,
 } from "#gen/service/v1/environment_changes_pb.js";
+import { WorkflowStep_PullRequestSchema } from "#gen/service/v1/workflow_pb.js";
 import { Secrets } from "../../src/domain/secrets.ts";
 import { beginTurn, reportChanges } from "../../src/runner/changes/environment-report.ts";
 import { keepIndexes } from "../../src/runner/changes/tree-repository.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
+import type { StepRun } from "../../src/runner/steps/action-step.ts";
+import { openPullRequest } from "../../src/runner/steps/step-pull-request.ts";
 import { realGit } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
@@ -77,6 +81,29 @@ const look = async (isEnd = true) => {
 const told = (files: readonly EnvironmentFileDiff[]) => files.map(({ path, kind }) => [path, Kind[kind]]);
 
 describe("a look at a working tree", () => {
+  test("shows no other repository of the machine by a link in its place", async () => {
+    write("private.txt", "private\n");
+    const elsewhere = join(temporaryFolder(), "elsewhere");
+    renameSync(tree, elsewhere);
+    expect((await look()).repository?.problem).toContain("its .git is not a folder");
+    symlinkSync(elsewhere, tree);
+    const { repository, files } = await look();
+    expect(repository?.problem).toContain("the folder of the repository is a link");
+    expect(files).toEqual([]);
+    const run = {
+      checkouts: checkouts(),
+      workspace,
+      folder: tree,
+      assignment: { tools: { git: tools } },
+    } as unknown as StepRun;
+    await expect(openPullRequest(run, create(WorkflowStep_PullRequestSchema))).rejects.toMatchObject({
+      reason: "repository_replaced",
+    });
+    unlinkSync(tree);
+    renameSync(elsewhere, tree);
+    expect(told((await look()).files)).toEqual([["ship/private.txt", "ADDED"]]);
+  });
+
   test("shows what was committed and what was not, with renames and counts", async () => {
     run("checkout", "--quiet", "-b", "mend");
     write("kept.txt", "one\n2\nthree\n");

@@ -5,6 +5,7 @@ import { gitFolderOf } from "../git/git-folder.ts";
 import type { GitCall } from "../git/git-run.ts";
 import { copyRegular, withSnapshot } from "../git/git-snapshot.ts";
 import type { GitTools } from "../git/git-tools.ts";
+import { requireInPlace } from "../git/tree-path.ts";
 import type { Workspace } from "../steps/workspace.ts";
 
 /** A number of loose objects in one of 256 folders, at which the runner's own objects are thrown away. */
@@ -74,6 +75,7 @@ export async function withTreeRepository<T>(
 ): Promise<T> {
   const folder = join(workspace.tree, checkout.location);
   const own = ownFolderOf(workspace, place);
+  requireInPlace(workspace.tree, checkout.location);
   return withSnapshot(tools, folder, async ({ repository, borrowed }) => {
     if (await isFull(join(own, "objects"))) await rm(own, { recursive: true, force: true });
     const objects = join(own, "objects");

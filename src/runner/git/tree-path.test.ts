@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { resolveInside } from "./tree-path.ts";
+import { requireInPlace, resolveInside } from "./tree-path.ts";
 
 const outside = realpathSync(mkdtempSync(join(tmpdir(), "chartroom-path-")));
 afterAll(() => rmSync(outside, { recursive: true, force: true }));
@@ -74,4 +74,11 @@ test.each([
 test("a folder that is itself reached by a symbolic link is a folder like any other", () => {
   symlinkSync(root, join(outside, "link"));
   expect(resolveInside(join(outside, "link"), "a/b")).toBe(join(root, "a/b"));
+});
+
+test("a repository is in place where no link leads to another folder", () => {
+  for (const location of ["", "a", "a/b", "not/there"])
+    expect(() => requireInPlace(root, location)).not.toThrow();
+  for (const location of ["a/within", "absolute-within", "out", "beside", "out/tree/a"])
+    expect(() => requireInPlace(root, location)).toThrow("is a link to another one now");
 });

@@ -30,6 +30,28 @@ export function resolveInside(root: string, path: string): string {
   return current;
 }
 
+/**
+ * Requires that the folder of a repository is where it was checked out. Commands can put a link in its place, or above
+ * it, which would lead the runner's git to another repository of the machine; one that is gone is left to git.
+ *
+ * @param tree the folder that it was checked out in
+ * @throws WorkFailure repository_replaced
+ */
+export function requireInPlace(tree: string, location: string): void {
+  const folder = join(realpathSync(tree), location);
+  if (realPathOf(folder) === folder) return;
+  throw new WorkFailure("repository_replaced", "the folder of the repository is a link to another one now");
+}
+
+/** Returns a path without links; as it is where there is nothing. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
 /** Resolves a symbolic link; a path that does not exist yet is returned as it is. */
 function resolveLink(file: string, path: string): string {
   try {

@@ -13,6 +13,7 @@ import { pushBranch } from "../git/git-push.ts";
 import type { GitCall, GitRepository } from "../git/git-run.ts";
 import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
 import { listRemoteRefs, type Refs, readFetchedRefs, refNameOf } from "../git/remote-refs.ts";
+import { requireInPlace } from "../git/tree-path.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "./action-step.ts";
 import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-request-host.ts";
@@ -28,6 +29,7 @@ import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-re
 export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRequest): Promise<StepResult> {
   const [checkout] = run.checkouts;
   if (!checkout) throw new WorkFailure("no_repository", "there is no repository to open a pull request for");
+  requireInPlace(run.workspace.tree, checkout.location);
   return withSnapshot(run.assignment.tools.git, run.folder, (snapshot) =>
     proposeChanges(run, request, checkout, snapshot),
   );
