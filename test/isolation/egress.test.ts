@@ -203,6 +203,15 @@ test("the service is reached at its own address, and at no other port of it", as
   expect((await place.sh(`curl -sS --noproxy '' http://127.0.0.1:${page}/`)).text).toContain(REACHED);
 });
 
+(hasIpv6 ? test : test.skip)("the service is reached at an address of IPv6", async () => {
+  const port = variables.TCP6 ?? "";
+  const place = await enterWith({ serverUrl: `http://[::1]:${port}` });
+  const script = python(
+    'print(socket.create_connection(("::1", int(os.environ["TCP6"]))).recv(99).decode())',
+  );
+  expect(await place.sh(script, variables)).toMatchObject({ text: `${REACHED}\n` });
+});
+
 test("the commands of a piece of work share its network, which ends with it", async () => {
   const place = await enterWith({});
   const listen = python(

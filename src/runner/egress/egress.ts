@@ -4,6 +4,7 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { EgressHostSet as HostSet } from "#gen/service/v1/organization_pb.js";
 import { type ResolveHost, systemResolve } from "../git/remote-address.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { createEgressProxy, describeRefusal, type EgressConnection } from "./egress-proxy.ts";
@@ -60,14 +61,20 @@ export class Egress {
     this.#service = targetOfUrl(options.serverUrl);
   }
 
+  #registriesOf(machine: MachineSettings): ReturnType<typeof readMachineRegistries> {
+    this.#registries ??= readMachineRegistries(machine);
+    return this.#registries;
+  }
+
   async open(work: NetworkedWork): Promise<OpenNetwork> {
     const { named, privateNetworks, machine, resolve = systemResolve } = this.#options;
-    this.#registries ??= readMachineRegistries(machine);
     const { policy = DEFAULT_EGRESS, initializer, folder } = work;
+    // The clients of the machine are asked where it matters alone.
+    const needsRegistries = policy.sets?.includes(HostSet.REGISTRIES);
     const rules = rulesOf(policy, {
       service: this.#service,
       initializer,
-      registries: [...named.registries, ...(await this.#registries)],
+      registries: [...named.registries, ...(needsRegistries ? await this.#registriesOf(machine) : [])],
       models: named.models,
     });
     const refusals = new Refusals();
@@ -88,7 +95,10 @@ export class Egress {
     // The system allows 107 bytes for the path of a socket: this one is short wherever the folder is.
     const descriptor = openSync(folder, "r");
     server.listen(`/proc/self/fd/${descriptor}/${name}`);
-    await once(server, "listening");
+    await once(server, "listening").catch((error) => {
+      closeSync(descriptor);
+      throw error;
+    });
     const socketFile = join(folder, name);
     // The work's user may be another than the runner's. Nobody but the runner enters the folder.
     chmodSync(socketFile, 0o666);

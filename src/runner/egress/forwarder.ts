@@ -58,7 +58,8 @@ async function openTunnel(
   client.on("error", () => proxy.destroy());
   proxy.on("error", () => client.destroy());
   proxy.once("close", () => client.destroy());
-  proxy.write(`CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`);
+  const authority = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  proxy.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`);
   let head = Buffer.alloc(0);
   proxy.on("data", function onData(bytes: Buffer) {
     head = Buffer.concat([head, bytes]);
