@@ -30,6 +30,20 @@ const PATIENCE_MS = 50_000;
 /** The part of the caller's own time that is waited: the rest is for the answer. */
 const PART_OF_DEADLINE = 0.8;
 
+/**
+ * Returns when the caller of an operation is told that the runner goes on, however many questions the operation asks.
+ * @param timeoutMs that are left to the caller; undefined without a limit
+ */
+export function endOfPatience(now: number, timeoutMs: number | undefined): number {
+  return now + Math.min(PATIENCE_MS, (timeoutMs ?? PATIENCE_MS) * PART_OF_DEADLINE);
+}
+
+/** The dependencies of questions that may last. */
+export type LastingDependencies = QuestionDependencies & {
+  /** When the caller is told that the runner goes on, in milliseconds since 1970 UTC. */
+  readonly until: number;
+};
+
 /** The answer to a question that may last, or how far its runner is. */
 export type Lasting<Case extends AnswerCase> =
   | { readonly isDone: true; readonly answer: AnswerOf<Case> }
@@ -55,16 +69,15 @@ export interface LastingAsked<Case extends AnswerCase> extends Pick<Asked<Case>,
  * @throws DomainError as askRunner does
  */
 export async function askLasting<Case extends AnswerCase>(
-  deps: QuestionDependencies,
+  deps: LastingDependencies,
   asker: Asker,
   runnerId: string,
   asked: LastingAsked<Case>,
 ): Promise<Lasting<Case> | undefined> {
-  const until = deps.now() + Math.min(PATIENCE_MS, (asker.timeoutMs ?? PATIENCE_MS) * PART_OF_DEADLINE);
   for (;;) {
     const id = (await findAsked(deps, asker, runnerId, asked)) ?? (await ask(asker, asked));
     if (id === undefined) return undefined;
-    const lasting = await waitFor(deps, asker, id, until, asked);
+    const lasting = await waitFor(deps, asker, id, asked);
     // Another call of the asker has taken the answer, or its runner was removed.
     if (lasting) return lasting;
   }
@@ -104,10 +117,9 @@ async function ask<Case extends AnswerCase>(
 
 /** @returns undefined where the question is gone */
 async function waitFor<Case extends AnswerCase>(
-  { store, now, draining }: QuestionDependencies,
+  { store, now, draining, until }: LastingDependencies,
   { scope, signal }: Asker,
   id: string,
-  until: number,
   { answer: expected, isLeft }: LastingAsked<Case>,
 ): Promise<Lasting<Case> | undefined> {
   const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);

@@ -5,15 +5,22 @@ import {
   EnvironmentQuestion_PushBranchSchema as PushBranchSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
 import { EnvironmentWorkService as Contract } from "#gen/runner/v1/environment_work_service_pb.js";
-import { EnvironmentPush_Stage as Stage } from "#gen/service/v1/environment_push_pb.js";
-import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
+import {
+  EnvironmentPush_Stage as Stage,
+  EnvironmentPush_State as State,
+} from "#gen/service/v1/environment_push_pb.js";
+import {
+  EnvironmentService as EnvironmentContract,
+  PushEnvironmentBranchRequestSchema as PushRequestSchema,
+} from "#gen/service/v1/environment_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { LASTING_MS, SILENT_MS, STREAM_LIVES_MS } from "../../../src/domain/runner/runner-questions.ts";
+import { pushEnvironmentBranch } from "../../../src/services/access/push/push-operations.ts";
 import { runsInEnvironment as runs } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { askerOf } from "../../../src/services/environment/environment-question.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
-import { askLasting } from "../../../src/services/environment/lasting-question.ts";
+import { askLasting, endOfPatience } from "../../../src/services/environment/lasting-question.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import {
   contextOf,
@@ -24,9 +31,10 @@ import {
 } from "../../harness/test-store.ts";
 import { until } from "../../harness/until.ts";
 import { type RegisteredRunner, registeredRunner, workDependencies } from "../runner/work-service.ts";
-import { servicesOf } from "../services.ts";
+import { gitSpec, servicesOf } from "../services.ts";
 
 const INSTANCE = "the first";
+const REMOTE = "https://git.example.org/team/hello.git";
 
 let made: TestStore;
 let caller: Caller;
@@ -37,8 +45,9 @@ beforeEach(async () => {
   caller = await made.createOrganization("harbour");
   runner = await registeredRunner(made, caller);
   await runner.beginInstance({ instanceId: INSTANCE });
+  const initializer = { specs: [gitSpec(REMOTE)] };
   const { environment } = await servicesOf(made, caller).environments.createEnvironment({
-    spec: { machine: { class: runner.classId } },
+    spec: { machine: { class: runner.classId }, content: { initializer } },
   });
   environmentId = environment?.id ?? "";
 });
@@ -57,9 +66,9 @@ const listen = () =>
 function ask({ branch = "b", isLeft = true } = {}) {
   const leaving = new AbortController();
   const ctx = contextOf(EnvironmentContract.method.pushEnvironmentBranch, caller, leaving.signal);
-  const deps = workDependencies(made);
+  const deps = { ...workDependencies(made), until: endOfPatience(made.clock.now, MINUTE_MS) };
   const value = create(PushBranchSchema, { branch });
-  const outcome = askLasting(deps, { ...askerOf(deps, ctx), timeoutMs: MINUTE_MS }, runner.runnerId, {
+  const outcome = askLasting(deps, askerOf(deps, ctx), runner.runnerId, {
     environmentId,
     question: { case: "pushBranch", value },
     answer: "branchPushed",
@@ -167,4 +176,21 @@ test("a look ends with the call that waits for it, and a push does not; nobody e
   // What comes late changes nothing.
   await tell(id, 1);
   expect(await ask().outcome).toMatchObject({ isDone: true });
+});
+
+test("a push waits for its look and for what is done no longer than for one question", async () => {
+  await listen();
+  const method = EnvironmentContract.method.pushEnvironmentBranch;
+  const unused = () => Promise.reject(new Error("nothing is opened here"));
+  const deps = { ...workDependencies(made), hosts: { opensPullRequests: unused, open: unused } };
+  const req = create(PushRequestSchema, { environmentId, branch: "b" });
+  const pushing = pushEnvironmentBranch(deps, req, contextOf(method, caller));
+  const [look = ""] = await asked();
+  made.clock.now += endOfPatience(0, undefined) - 1;
+  await listen();
+  const found = { remote: REMOTE, commit: "c".repeat(40), defaultBranch: "main" };
+  await answer(look, { case: "branchPushed", value: found });
+  const [push] = await until(rows, ([row]) => row !== undefined && row.id !== look);
+  await pass(1, push?.id);
+  expect((await pushing).push).toMatchObject({ state: State.GOING_ON, commit: found.commit });
 });

@@ -31,6 +31,7 @@ import { recordPush } from "../../../store/environment/environment-push.ts";
 import { callerOf, requireOwnership, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import type { QuestionDependencies } from "../../environment/environment-question.ts";
+import { endOfPatience } from "../../environment/lasting-question.ts";
 import { type FoundOrigin, findAuthor, findPushOrigin } from "./push-origin.ts";
 import {
   findKnownPullRequest,
@@ -122,13 +123,15 @@ interface Pushed {
  * call has done that was cut short.
  */
 async function pushAs(
-  deps: PushDependencies,
+  given: PushDependencies,
   ctx: HandlerContext,
   environment: Environment,
   origin: FoundOrigin,
   req: PushRequest,
   wanted: WantedPullRequest | undefined,
 ): Promise<Pushed> {
+  // Of the whole operation: each of its questions has what the ones before have left.
+  const deps = { ...given, until: endOfPatience(given.now(), ctx.timeoutMs()) };
   const { store } = deps;
   const caller = callerOf(ctx);
   const branch = req.branch || proposedBranch(origin);

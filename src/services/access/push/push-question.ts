@@ -8,8 +8,8 @@ import {
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentPush_Progress as Progress } from "#gen/service/v1/environment_push_pb.js";
 import { pushRefused } from "../../../domain/environment/environment-push.ts";
-import { askerOf, type QuestionDependencies } from "../../environment/environment-question.ts";
-import { askLasting } from "../../environment/lasting-question.ts";
+import { askerOf } from "../../environment/environment-question.ts";
+import { askLasting, type LastingDependencies } from "../../environment/lasting-question.ts";
 
 /** What a runner has found or done, or how far it is. */
 export type PushAnswer = { readonly pushed: BranchPushed } | PushGoingOn;
@@ -29,7 +29,7 @@ type AskedPush = MessageInitShape<typeof PushBranchSchema>;
  * @throws DomainError PUSH_REFUSED, and what asking a runner throws
  */
 export async function askToPush(
-  deps: QuestionDependencies,
+  deps: LastingDependencies,
   ctx: HandlerContext,
   environment: Environment,
   push: AskedPush,
@@ -57,7 +57,7 @@ export function requireDone({ failure }: BranchPushed): void {
  * @throws DomainError what asking a runner throws
  */
 export async function awaitBegunPush(
-  deps: QuestionDependencies,
+  deps: LastingDependencies,
   ctx: HandlerContext,
   environment: Environment,
   push: AskedPush,
@@ -73,7 +73,7 @@ export async function awaitBegunPush(
 }
 
 async function ask(
-  deps: QuestionDependencies,
+  deps: LastingDependencies,
   ctx: HandlerContext,
   { id: environmentId, metadata }: Environment,
   {
