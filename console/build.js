@@ -3,9 +3,11 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const FOLDER = import.meta.dirname;
+// Not import.meta.dirname, which an older Node does not have.
+const FOLDER = fileURLToPath(new URL(".", import.meta.url));
 const ROOT = join(FOLDER, "..");
 const DIST = join(FOLDER, "dist");
 /** Names the sources of what is built. */
@@ -50,6 +52,22 @@ function pack(folder) {
   return first.reduce((sum, bytes) => sum + bytes, 0);
 }
 
+/** The errors of a folder into which another start has put its own files meanwhile. */
+const FILLED = ["ENOTEMPTY", "EEXIST"];
+
+/** Puts a built folder in the place of the former one, also where another start does the same at the same time. */
+function replaceDist(folder) {
+  for (let isPlaced = false; !isPlaced; ) {
+    try {
+      rmSync(DIST, { recursive: true, force: true });
+      renameSync(folder, DIST);
+      isPlaced = true;
+    } catch (error) {
+      if (!FILLED.includes(error.code)) throw error;
+    }
+  }
+}
+
 async function build(hash) {
   const { build } = await import("vite");
   process.stdout.write("Building the console, which takes a few seconds ...\n");
@@ -59,8 +77,7 @@ async function build(hash) {
     await build({ configFile: join(FOLDER, "vite.config.js"), build: { outDir: folder } });
     const firstBytes = pack(folder);
     writeFileSync(join(folder, HASH), `${hash}\n`);
-    rmSync(DIST, { recursive: true, force: true });
-    renameSync(folder, DIST);
+    replaceDist(folder);
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     const kilobytes = Math.ceil(firstBytes / 1000);
     process.stdout.write(`Built the console in ${seconds} s; a browser first loads ${kilobytes} kB of it.\n`);
