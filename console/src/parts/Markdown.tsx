@@ -1,8 +1,11 @@
 import type { ReactNode } from "react";
 
-/** Links of texts that agents write: only to web pages, and without telling them where they were. */
+/**
+ * Links of texts that agents write: only to web pages, and without telling them where they were. No part goes past
+ * what may begin another one, so that a text takes the time of reading it once, whatever an agent writes.
+ */
 const TOKEN =
-  /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>"')\]]+)/g;
+  /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[([^[\]\n]+)\]\((https?:\/\/[^\s)[\]]+)\)|(https?:\/\/[^\s<>"')\]]+)/g;
 
 /**
  * Shows a text of an agent as prose: paragraphs, lists, headings, code and links. It makes elements and never HTML, so that
