@@ -75,7 +75,8 @@ export function Decision({ approval }: { readonly approval: Approval }) {
             onClick={() => send(ALLOWING.has(kind), id)}
             disabled={decide.isPending}
           >
-            {name || id}
+            {/* The name is the asker's, who could call what allows it "Deny". */}
+            {ALLOWING.has(kind) ? "Always allow it" : "Always refuse it"}: {name || id}
           </Button>
         ))}
       </div>
