@@ -7,6 +7,7 @@ import {
   WatchRequestsRequestSchema,
 } from "#gen/runner/v1/environment_question_pb.js";
 import type { EnvironmentPush_ProgressSchema as ProgressSchema } from "#gen/service/v1/environment_push_pb.js";
+import { SILENT_MS } from "../../domain/runner/runner-questions.ts";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
@@ -110,9 +111,14 @@ async function respondTo(options: QuestionLoopOptions, question: EnvironmentQues
   const over = new AbortController();
   const end = () => over.abort(new Error("nobody waits any more"));
   // Clocks of machines differ: one that is ahead answers all the same.
-  const timer = setTimeout(end, Math.max(CALL_MS, leftMs));
+  let timer = setTimeout(end, Math.max(CALL_MS, leftMs));
+  // The server has put its end off as far; what was left may have been little, for a runner that was started again.
+  const putOff = () => {
+    clearTimeout(timer);
+    timer = setTimeout(end, SILENT_MS);
+  };
   const signal = AbortSignal.any([ending, over.signal]);
-  const { tell, stop } = createTeller(options, question, { signal, putOff: () => timer.refresh(), end });
+  const { tell, stop } = createTeller(options, question, { signal, putOff, end });
   try {
     const given = await answer(question, signal, tell).catch((error: Error): Answer => {
       if (signal.aborted) return { case: undefined };

@@ -1,0 +1,50 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import {
+  AnswerRequestResponseSchema,
+  EnvironmentQuestionSchema,
+  WatchRequestsResponseSchema,
+} from "#gen/runner/v1/environment_question_pb.js";
+import { EnvironmentPush_Stage as Stage } from "#gen/service/v1/environment_push_pb.js";
+import { SILENT_MS } from "../../domain/runner/runner-questions.ts";
+import { runQuestionLoop } from "./question-loop.ts";
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test("an answer of which progress was told has as long again, however little was left when it was begun", async () => {
+  const ending = new AbortController();
+  const question = create(EnvironmentQuestionSchema, {
+    id: "the question",
+    expiresAt: timestampFromMs(Date.now() + 1_000),
+  });
+  let made: AbortSignal | undefined;
+  const loop = runQuestionLoop({
+    client: {
+      async *watchRequests() {
+        yield create(WatchRequestsResponseSchema, { question });
+        await new Promise((resolve) => ending.signal.addEventListener("abort", resolve));
+      },
+      answerRequest: async () => create(AnswerRequestResponseSchema),
+    },
+    instanceId: "the first",
+    answer(_, signal, tell) {
+      made = signal;
+      tell({ stage: Stage.SENDING }, "sending");
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+    log: { warn: () => undefined },
+    signal: ending.signal,
+  });
+  await jest.advanceTimersByTimeAsync(SILENT_MS - 1_000);
+  expect(made?.aborted).toBe(false);
+  await jest.advanceTimersByTimeAsync(SILENT_MS);
+  expect(made?.aborted).toBe(true);
+  ending.abort();
+  await loop;
+});
