@@ -32,7 +32,7 @@ export async function openAgentSite(
   env: Readonly<Record<string, string>> = {},
   agentArgs: readonly string[] = [],
 ): Promise<AgentSite> {
-  const server = await startServer({ args: ["--log-level", logLevel], env });
+  const server = await startServer({ args: ["--log-level", logLevel, "--rate-limits", "off"], env });
   const call = async (operation: string, body: object) => {
     const answer = await post(server, operation, body);
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);

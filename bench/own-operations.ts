@@ -38,7 +38,7 @@ export async function measureOwn(load: Load, options: Options, measures: Measure
 }
 
 async function startWorkflows(load: Load, options: Options, measures: Measures): Promise<void> {
-  const server = await startServer();
+  const server = await startServer({ args: ["--rate-limits", "off"] });
   const { body } = await post(server, "WorkflowService/CreateWorkflow", {
     name: "Bench",
     triggers: [

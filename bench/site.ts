@@ -66,7 +66,7 @@ export async function openSite(
   { databaseUrl, organizations = 1, servers: serverCount = 1 }: SiteOptions = {},
 ): Promise<Site> {
   const dataDir = temporaryFolder();
-  const args = ["--log-level", "warn"];
+  const args = ["--log-level", "warn", "--rate-limits", "off"];
   if (databaseUrl !== undefined) {
     nameDatabase(dataDir, databaseUrl);
     args.push("--database-connections", DATABASE_CONNECTIONS);
