@@ -187,14 +187,14 @@ describe("the lists", () => {
   });
 
   test("make a runner, and show the command that starts it", async () => {
-    const { page, origin } = await openAs(server, "admin@localhost");
+    const { page } = await openAs(server, "admin@localhost");
     await page.getByRole("link", { name: "Runners" }).click();
     await page.getByRole("button", { name: "Create runner" }).click();
     await page.getByLabel("Name").fill("In the attic");
     await page.getByRole("dialog").getByRole("button", { name: "Create runner" }).click();
     const command = await page.locator(".secret").innerText();
     expect(command).toMatch(
-      new RegExp(`^CHARTROOM_EXCHANGE_TOKEN=cr_exc_\\w+ npx chartroom runner --server ${origin}$`),
+      new RegExp(`^CHARTROOM_EXCHANGE_TOKEN=cr_exc_\\w+ npx chartroom runner --server ${server.url}$`),
     );
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("row", { name: /^In the attic/ }).waitFor();

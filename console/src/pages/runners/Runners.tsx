@@ -36,6 +36,9 @@ export function Runners() {
   );
 }
 
+/** The server for programs of this machine: the name by which browsers find it is one that few systems resolve. */
+const SERVER = location.origin.replace(/^http:\/\/chartroom\.localhost\b/, "http://127.0.0.1");
+
 /** Makes a runner and shows the command that starts it. Its token is in no other place of the page. */
 function CreateRunner({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState("");
@@ -43,9 +46,7 @@ function CreateRunner({ onClose }: { readonly onClose: () => void }) {
   const create = useMutation(RunnerService.method.createRunner, {
     gcTime: 0,
     onSuccess({ exchangeToken }) {
-      setCommand(
-        `CHARTROOM_EXCHANGE_TOKEN=${exchangeToken} npx chartroom runner --server ${location.origin}`,
-      );
+      setCommand(`CHARTROOM_EXCHANGE_TOKEN=${exchangeToken} npx chartroom runner --server ${SERVER}`);
       create.reset();
       void queries.invalidateQueries();
     },
