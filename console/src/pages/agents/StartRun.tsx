@@ -23,6 +23,9 @@ export function StartRun() {
   const agents = useQuery(AgentService.method.listAgents, { pagination: { pageSize: 100 } });
   const projects = useQuery(ProjectService.method.listProjects, { pagination: { pageSize: 100 } });
   const [agentId, setAgentId] = useState("");
+  const all = agents.data?.agents ?? [];
+  // Without a default one the list shows the first.
+  const chosenId = agentId || (all.some((agent) => agent.default) ? "" : (all[0]?.id ?? ""));
   const [projectId, setProjectId] = useState("");
   const [url, setUrl] = useState("");
   const [name, setName] = useState("");
@@ -40,7 +43,7 @@ export function StartRun() {
         ? { context: { case: "contextUrl" as const, value: { url } } }
         : undefined;
     start.mutate({
-      agentId,
+      agentId: chosenId,
       name,
       mode: Number(mode) as AgentMode,
       ...(context && { codeContext: context }),
@@ -64,7 +67,7 @@ export function StartRun() {
             <Problem error={start.error} />
             <NativeSelect
               label="Agent"
-              value={agentId}
+              value={chosenId}
               onChange={(event) => setAgentId(event.currentTarget.value)}
               data={[
                 ...(agents.some((agent) => agent.default) ? [{ value: "", label: "The default one" }] : []),
