@@ -160,6 +160,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     keys,
     now: deps.now,
     admission,
+    limits,
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });

@@ -8,6 +8,7 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { type HostedServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
+import { deliver, MANUAL, ONE_COMMAND } from "../harness/webhook.ts";
 
 afterAll(stopAll);
 
@@ -79,6 +80,16 @@ describe("calls past the limit", () => {
       expect([status, header.get("ratelimit")]).toEqual([200, null]);
     }
   });
+});
+
+test("deliveries with a token are calls of that token", async () => {
+  const server = await startHostedServer({ args: ["--calls-per-token", ONE] });
+  const request = { name: "Nightly", triggers: [MANUAL], action: ONE_COMMAND };
+  const { body } = await post(server, "WorkflowService/CreateWorkflow", request, server.token);
+  const headers = { authorization: `Bearer ${await anotherToken(server)}` };
+  const run = () => deliver(server, body.workflow.id, "{}", headers);
+  expect((await run()).status).toBe(202);
+  expectRefusal(await run(), "token");
 });
 
 describe("an address with too many refusals", () => {

@@ -50,6 +50,7 @@ beforeAll(async () => {
       createAuthentication({ store, keys, now, onUpdateFailure: report }),
       readiness,
     ),
+    limits: { admit: () => undefined },
     report,
     onRecordFailure: report,
     maxHeldBytes: MOST_HELD_BYTES,

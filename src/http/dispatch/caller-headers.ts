@@ -23,7 +23,7 @@ export function warnOfTokenEnd(res: HttpResponse, { caller }: CallRecord, now: n
  * @returns the error with which the call must end, which its protocol sends
  */
 export function limitCaller(
-  limits: CallLimits,
+  limits: Pick<CallLimits, "admit">,
   res: HttpResponse,
   { caller }: CallRecord,
 ): ConnectError | undefined {

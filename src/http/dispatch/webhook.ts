@@ -9,6 +9,7 @@ import { equalBytes } from "../../keys.ts";
 import type { Admission } from "../../rpc/access/admission.ts";
 import { authError } from "../../rpc/access/authentication.ts";
 import { authorize } from "../../rpc/access/authorization.ts";
+import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
 import {
@@ -24,8 +25,9 @@ import {
   MAX_DELIVERY_BYTES,
   MAX_HELD_BYTES,
 } from "../body/delivery-body.ts";
-import type { HttpRequest } from "../connection/listener.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeWhole } from "../output/node-response.ts";
+import { limitCaller } from "./caller-headers.ts";
 import { type Dispatch, withErrorResponses, writeError } from "./dispatch.ts";
 
 /** The path of a workflow's webhookUrl, without the /api of operations. */
@@ -36,6 +38,7 @@ const OPERATION = "webhook";
 
 export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "keys" | "now"> {
   readonly admission: Admission;
+  readonly limits: Pick<CallLimits, "admit">;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
   /** Maximum of all deliveries in memory, in bytes; 64 MiB when absent. */
@@ -73,7 +76,7 @@ interface WebhookParts extends WebhookOptions {
 }
 
 async function receiveDelivery(
-  { admission, receive, bodies }: WebhookParts,
+  { admission, limits, receive, bodies }: WebhookParts,
   ...[req, res, record]: Parameters<Dispatch>
 ): Promise<void> {
   record.operation = OPERATION;
@@ -89,7 +92,7 @@ async function receiveDelivery(
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
       headers: req.headers as WebhookDelivery["headers"],
       body,
-      identify: () => callerOf(admission, req, record),
+      identify: () => callerOf({ admission, limits }, req, res, record),
     }),
   );
   if (!events) {
@@ -107,12 +110,17 @@ async function receiveDelivery(
 }
 
 /** Authenticates the sender of a delivery that is not signed: only such a one needs a token. */
-async function callerOf(admission: Admission, req: HttpRequest, record: CallRecord) {
+async function callerOf(
+  { admission, limits }: Pick<WebhookOptions, "admission" | "limits">,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+) {
   const authentication = await admission.identify(req.headers.authorization, record);
   if (authentication.kind === "unknown" || authentication.kind === "expired") return undefined;
   if (authentication.kind === "blocked") throw authError(authentication);
   const { caller } = authentication;
-  const error = authorize(START_WORKFLOW, caller, true);
+  const error = limitCaller(limits, res, record) ?? authorize(START_WORKFLOW, caller, true);
   if (error) throw error;
   return caller;
 }
