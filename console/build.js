@@ -86,20 +86,23 @@ async function build(hash) {
   }
 }
 
+/** Builds what is not built of the present sources. */
+async function buildWhenStale() {
+  const hash = sourcesHash();
+  const built = existsSync(join(DIST, HASH)) ? readFileSync(join(DIST, HASH), "utf8").trim() : "";
+  if (built !== hash) await build(hash);
+}
+
 const isTestServer = process.env.JEST_WORKER_ID !== undefined;
 const hasTools =
   existsSync(join(ROOT, "node_modules/vite")) && Number(process.versions.node.split(".")[0]) >= 24;
 if (!whenStale) {
   await build(sourcesHash());
 } else if (hasTools && !isTestServer) {
-  const hash = sourcesHash();
-  const built = existsSync(join(DIST, HASH)) ? readFileSync(join(DIST, HASH), "utf8").trim() : "";
-  if (built !== hash) {
-    // A console that cannot be built stops no server.
-    await build(hash).catch((error) => {
-      process.stdout.write(
-        `The console could not be built: ${error.message}\nThe server starts without the newest one.\n`,
-      );
-    });
-  }
+  // A console that cannot be built stops no server.
+  await buildWhenStale().catch((error) => {
+    process.stdout.write(
+      `The console could not be built: ${error.message}\nThe server starts without the newest one.\n`,
+    );
+  });
 }
