@@ -7,6 +7,7 @@ import {
   AgentOutputBlock_ToolCall_State as State,
 } from "#gen/service/v1/agent_pb.js";
 import { Who } from "../../../api/person.tsx";
+import { Details } from "../../../parts/Details.tsx";
 import { Icon, type IconName } from "../../../parts/Icon.tsx";
 import { Markdown } from "../../../parts/Markdown.tsx";
 import { State as StateMark, type Tone } from "../../../parts/State.tsx";
@@ -85,15 +86,19 @@ export function Block({ block: { block } }: { readonly block: AgentOutputBlock }
       return <Markdown text={block.value.content} />;
     case "thought":
       return (
-        <details className="step">
-          <summary>
-            <Icon name="think" />
-            <span className="cut">Thought</span>
-          </summary>
+        <Details
+          className="step"
+          summary={
+            <>
+              <Icon name="think" />
+              <span className="cut">Thought</span>
+            </>
+          }
+        >
           <div className="step-body dim">
             <Markdown text={block.value.content} />
           </div>
-        </details>
+        </Details>
       );
     case "error":
       return (
@@ -106,25 +111,33 @@ export function Block({ block: { block } }: { readonly block: AgentOutputBlock }
       );
     case "fileChange":
       return (
-        <details className="step">
-          <summary>
-            <Icon name="edit" />
-            <code className="cut">{block.value.path}</code>
-          </summary>
+        <Details
+          className="step"
+          summary={
+            <>
+              <Icon name="edit" />
+              <code className="cut">{block.value.path}</code>
+            </>
+          }
+        >
           <div className="step-body">
             <Patch text={block.value.diff} />
           </div>
-        </details>
+        </Details>
       );
     case "toolRequest":
       return (
-        <details className="step">
-          <summary>
-            <Icon name="tool" />
-            <span className="cut">{block.value.name}</span>
-          </summary>
+        <Details
+          className="step"
+          summary={
+            <>
+              <Icon name="tool" />
+              <span className="cut">{block.value.name}</span>
+            </>
+          }
+        >
           <pre className="code step-body">{block.value.arguments}</pre>
-        </details>
+        </Details>
       );
     case "toolCall":
       return <ToolCall call={block.value} />;
@@ -145,12 +158,16 @@ export function Block({ block: { block } }: { readonly block: AgentOutputBlock }
 function ToolCall({ call }: { readonly call: AgentOutputBlock_ToolCall }) {
   const [tone, word] = STATES[call.state];
   return (
-    <details className="step">
-      <summary>
-        <Icon name={ICONS[call.kind] ?? "tool"} />
-        <span className="cut">{call.title || "Tool call"}</span>
-        {word !== "" && <StateMark tone={tone} word={word} />}
-      </summary>
+    <Details
+      className="step"
+      summary={
+        <>
+          <Icon name={ICONS[call.kind] ?? "tool"} />
+          <span className="cut">{call.title || "Tool call"}</span>
+          {word !== "" && <StateMark tone={tone} word={word} />}
+        </>
+      }
+    >
       <div className="step-body stack">
         {call.locations.map(({ path, line }) => (
           <code key={`${path}:${line}`} className="block">
@@ -167,6 +184,6 @@ function ToolCall({ call }: { readonly call: AgentOutputBlock_ToolCall }) {
         ))}
         {call.result && <pre className="code">{call.result}</pre>}
       </div>
-    </details>
+    </Details>
   );
 }

@@ -20,8 +20,12 @@ export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
   const [text, setText] = useState(() => sessionStorage.getItem(draftKey(runId)) ?? "");
   useEffect(() => {
-    if (text === "") sessionStorage.removeItem(draftKey(runId));
-    else sessionStorage.setItem(draftKey(runId), text);
+    try {
+      if (text === "") sessionStorage.removeItem(draftKey(runId));
+      else sessionStorage.setItem(draftKey(runId), text);
+    } catch {
+      // Too long for the storage: it stays in the field.
+    }
   }, [runId, text]);
   const send = useMutation(AgentService.method.sendToAgentExecution, {
     onSuccess: () => setText(""),

@@ -11,6 +11,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
+import { Details } from "../../../parts/Details.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Empty } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
@@ -87,15 +88,19 @@ function ItemView({ item }: { readonly item: Item }) {
   if (item.kind === "input") return <Said input={item.input} />;
   if (item.kind === "block") return <Block block={item.block} />;
   return (
-    <details className="steps">
-      <summary>
-        <Icon name="right" />
-        {item.blocks.length} steps
-      </summary>
+    <Details
+      className="steps"
+      summary={
+        <>
+          <Icon name="right" />
+          {item.blocks.length} steps
+        </>
+      }
+    >
       {item.blocks.map((block) => (
         <Block key={String(block.sequence)} block={block} />
       ))}
-    </details>
+    </Details>
   );
 }
 

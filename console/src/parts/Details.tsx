@@ -1,0 +1,19 @@
+import { type ReactNode, useState } from "react";
+
+interface DetailsProps {
+  readonly className: string;
+  /** The line that is always there. */
+  readonly summary: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** Shows a line that opens to what stands behind it, of which nothing is drawn until then: it may be long. */
+export function Details({ className, summary, children }: DetailsProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <details className={className} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen && children}
+    </details>
+  );
+}
