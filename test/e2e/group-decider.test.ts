@@ -40,7 +40,7 @@ const user = (id: string) => ({ id, principal: "PRINCIPAL_USER" });
 const join = async (subject: object): Promise<string> =>
   (await ok("GroupService/CreateMembership", { groupId, subject })).member.id;
 /** Has an agent run ask for something that `required` users of the group must approve. */
-const ask = async (required: number): Promise<{ id: string; digest: string }> => {
+const ask = async (required: number, userIds: string[] = []): Promise<{ id: string; digest: string }> => {
   const { agentExecutionId } = await ok("AgentService/StartAgent", {});
   const { subject } = await ok("IdentityService/GetAuthenticatedIdentity", {});
   return withServerData(server, (store) =>
@@ -52,7 +52,12 @@ const ask = async (required: number): Promise<{ id: string; digest: string }> =>
           asked: ASKED,
           asker: { agentExecutionId, toolCallId: "call", workflowExecutionId: "", workflowActionId: "" },
           creator: create(SubjectSchema, { id: subject.id, principal: Principal.USER }),
-          deciders: create(ApprovalDecidersSchema, { who: Who.USERS, groupIds: [groupId], required }),
+          deciders: create(ApprovalDecidersSchema, {
+            who: Who.USERS,
+            groupIds: [groupId],
+            userIds,
+            required,
+          }),
           policyFieldPath: "agentPolicy.approvals",
           isShared: false,
         },
@@ -89,6 +94,13 @@ describe("an approval that names a group", () => {
     expect(await state(decide(approval, second.token))).toBe("APPROVAL_STATE_PENDING");
     await join(user(third.userId));
     expect(await state(decide(approval, third.token))).toBe("APPROVAL_STATE_APPROVED");
+  });
+
+  test("and the same id as that of a user is asked for", async () => {
+    const { userId, token } = await member();
+    await join(user(userId));
+    const approval = await ask(1, [groupId]);
+    expect((await succeeded(decide(approval, token))).approval.state).toBe("APPROVAL_STATE_APPROVED");
   });
 
   test("is not decided by a service account of the group", async () => {

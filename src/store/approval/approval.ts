@@ -174,7 +174,7 @@ export async function insertApproval(
     })
     .execute();
   const { userIds = [], groupIds = [] } = approval.deciders ?? {};
-  for (const user_id of [...userIds, ...groupIds]) {
+  for (const user_id of new Set([...userIds, ...groupIds])) {
     await builderOf(tx.db)
       .insertInto("approval_decider")
       .values({ approval_id: approval.id, user_id })
