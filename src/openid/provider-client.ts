@@ -1,6 +1,11 @@
 import type { JWTVerifyGetKey, jwtVerify } from "jose";
 import type * as OpenId from "openid-client";
-import { type ProviderClaims, readClaims, SignInRefused } from "../domain/identity/sign-in/provider.ts";
+import {
+  mergeClaims,
+  type ProviderClaims,
+  readClaims,
+  SignInRefused,
+} from "../domain/identity/sign-in/provider.ts";
 import {
   CLOCK_TOLERANCE_SECONDS,
   type ProviderLogoutClaims,
@@ -109,7 +114,7 @@ export function createProviderClient(registration: ProviderRegistration, now: ()
         const more = userinfo
           ? await lib.fetchUserInfo(configuration, tokens.access_token, claims.sub)
           : undefined;
-        return readClaims({ ...more, ...claims });
+        return readClaims(mergeClaims(claims, more));
       }),
     async readLogout(token) {
       const { keys, jwtVerify } = await discovered();
@@ -147,7 +152,10 @@ async function discover(registration: ProviderRegistration, now: () => number): 
       ],
     },
   );
-  const keys = jose.createRemoteJWKSet(new URL(configuration.serverMetadata().jwks_uri ?? ""), {
+  const { issuer: found, jwks_uri: keysUrl = "" } = configuration.serverMetadata();
+  // The library takes some that are alike. Another one would be in every identity, and in no logout that is compared.
+  if (found !== issuer) throw new Error(`the discovery of ${issuer} names the issuer ${found}: set that one`);
+  const keys = jose.createRemoteJWKSet(new URL(keysUrl), {
     timeoutDuration: TIMEOUT_SECONDS * 1000,
   });
   return { lib, configuration, keys, jwtVerify: jose.jwtVerify };
@@ -166,10 +174,13 @@ async function asRefusal<T>(ask: () => Promise<T>): Promise<T> {
 /** Returns what the log says of a failure at a provider: never a token, a code or a claim. */
 export function problemIn(error: unknown): Readonly<Record<string, string>> {
   if (!(error instanceof Error)) return {};
-  const { code, error: answered } = error as { code?: unknown; error?: unknown };
+  const { code, error: answered, cause } = error as { code?: unknown; error?: unknown; cause?: unknown };
+  const beneath = cause instanceof Error ? (cause as { code?: unknown }).code : undefined;
   return {
     reason: error.message,
     ...(typeof code === "string" && { code }),
+    // Such as ECONNREFUSED, or what is wrong with a certificate.
+    ...(typeof beneath === "string" && beneath !== code && { cause: beneath }),
     ...(typeof answered === "string" && /^[a-z_]{1,64}$/.test(answered) && { answered }),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { joinsByDomain } from "./joining.ts";
-import { readClaims, roleOf, type SignInRules } from "./provider.ts";
+import { mergeClaims, readClaims, roleOf, type SignInRules } from "./provider.ts";
 import { requireLogout, startsBefore } from "./provider-session.ts";
 
 const WHO = { iss: "https://id.example.org", sub: "7" };
@@ -38,6 +38,35 @@ describe("claims", () => {
       });
     },
   );
+
+  test.each<[string, object, object | undefined, string, boolean]>([
+    ["the ID token alone", { email: "a@x.org", email_verified: true }, undefined, "a@x.org", true],
+    ["the userinfo endpoint alone", {}, { email: "a@x.org", email_verified: true }, "a@x.org", true],
+    [
+      "both, verified by one",
+      { email: "a@x.org" },
+      { email: "a@x.org", email_verified: true },
+      "a@x.org",
+      true,
+    ],
+    [
+      "both, not the same",
+      { email: "a@x.org" },
+      { email: "b@x.org", email_verified: true },
+      "a@x.org",
+      false,
+    ],
+    [
+      "one, the other calling none verified",
+      { email_verified: true },
+      { email: "b@x.org" },
+      "b@x.org",
+      false,
+    ],
+  ])("have the address of %s", (_, token, userinfo, email, emailVerified) => {
+    const claims = mergeClaims({ ...WHO, ...token }, userinfo && { ...WHO, iss: "else", ...userinfo });
+    expect(readClaims(claims)).toMatchObject({ issuer: WHO.iss, email, emailVerified });
+  });
 
   test("name somebody by an id of at most 255 characters", () => {
     expect(readClaims({ ...WHO, sub: "x".repeat(255) }).subject).toHaveLength(255);

@@ -71,6 +71,19 @@ const SUBJECT = /^[ -~]{1,255}$/;
 const MAX_EMAIL = 254;
 const MAX_NAME = 200;
 
+/**
+ * Returns the claims of an ID token, completed by those of the userinfo endpoint. An address is verified only by what
+ * says so of this address: both may name one, and not the same.
+ */
+export function mergeClaims(
+  token: Readonly<Record<string, unknown>>,
+  userinfo: Readonly<Record<string, unknown>> = {},
+): Readonly<Record<string, unknown>> {
+  const email = token.email ?? userinfo.email;
+  const named = [token, userinfo].find((each) => each.email === email && each.email_verified !== undefined);
+  return { ...userinfo, ...token, email, email_verified: named?.email_verified };
+}
+
 /** Returns what matters of a provider's claims. @throws SignInRefused when they name nobody */
 export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClaims {
   const text = (name: string) => (typeof all[name] === "string" ? (all[name] as string) : "");
