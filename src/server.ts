@@ -183,6 +183,8 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     store,
     revocationMonitor,
     admission,
+    limits,
+    now: deps.now,
     baseUrl: () => baseUrl,
     report,
   });

@@ -65,6 +65,27 @@ describe("calls past the limit", () => {
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   });
 
+  test("of a token that provisions by SCIM are refused in its form, and told when the token ends", async () => {
+    const server = await startHostedServer({ args: ["--calls-per-token", ONE] });
+    const account = { name: "Provider", validUntil: "2999-12-31T00:00:00Z", provisioning: true };
+    const created = await post(server, "ServiceAccountService/CreateServiceAccount", account, server.token);
+    const { token } = (
+      await post(
+        server,
+        "ServiceAccountService/CreateServiceAccountToken",
+        { serviceAccountId: created.body.serviceAccount.id, validFor: "86400s" },
+        await anotherToken(server),
+      )
+    ).body;
+    const users = () =>
+      fetch(`${server.url}/scim/v2/Users`, { headers: { authorization: `Bearer ${token}` } });
+    const first = await users();
+    expect([first.status, first.headers.get("token-expires-at")]).toEqual([200, expect.any(String)]);
+    const second = await users();
+    expect([second.status, (await second.json()).status]).toEqual([429, "429"]);
+    expect(Number(second.headers.get("retry-after"))).toBeGreaterThan(300);
+  });
+
   test("of the default are none that a client meets, nor does it hear of limits", async () => {
     const server = await startHostedServer();
     const answers = await Promise.all(Array.from({ length: 200 }, () => list(server)));

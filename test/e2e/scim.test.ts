@@ -265,6 +265,43 @@ describe("deactivation", () => {
   });
 });
 
+describe("what a request does not say", () => {
+  const status = async (id: string) => (await member(id)).user.status;
+
+  test("suspends nobody who is blocked, and lifts no suspension", async () => {
+    const email = address();
+    const { userId, accountId } = await addMember(server, { organizationId: own.organizationId, email });
+    await ok("AccountService/BlockAccount", { accountId, reason: "lost key" });
+    const renamed = await patch(`/Users/${userId}`, { op: "replace", path: "displayName", value: "Else" });
+    expect([renamed.status, renamed.body.displayName, renamed.body.active]).toEqual([200, "Else", false]);
+    await ok("AccountService/UnblockAccount", { accountId });
+    expect(await status(userId)).toBe("USER_STATUS_ACTIVE");
+    await ok("UserService/SetSuspended", { userId, suspended: true });
+    const replaced = await scim("PUT", `/Users/${userId}`, { userName: email, displayName: "Third" });
+    expect([replaced.status, replaced.body.displayName, replaced.body.active]).toEqual([200, "Third", false]);
+    expect(await status(userId)).toBe("USER_STATUS_SUSPENDED");
+    const active = await scim("PUT", `/Users/${userId}`, { userName: email, active: true });
+    expect([active.status, active.body.active]).toEqual([200, true]);
+  });
+});
+
+describe("an address in another letter case", () => {
+  test("is that of the member who has it already", async () => {
+    const email = `Mixed.${address()}`;
+    const { userId } = await addMember(server, { organizationId: own.organizationId, email });
+    const lower = email.toLowerCase();
+    expect(await failure(scim("POST", "/Users", { userName: lower }))).toEqual([409, "uniqueness"]);
+    const { id } = await createUser();
+    const renamed = patch(`/Users/${id}`, { op: "replace", path: "userName", value: lower });
+    expect(await failure(renamed)).toEqual([409, "uniqueness"]);
+    const off = await patch(`/Users/${userId}`, { op: "replace", value: { userName: lower, active: false } });
+    expect([off.status, off.body.userName, off.body.active]).toEqual([200, email, false]);
+    // Part of an address finds nobody.
+    for (const part of ["", "m", "@", lower.slice(0, -1), lower.slice(1)])
+      expect((await scim("GET", `/Users${filtered(`userName eq "${part}"`)}`)).body.totalResults).toBe(0);
+  });
+});
+
 describe("who provisions", () => {
   test("is a service account that was made for that", async () => {
     const plain = await serviceAccountToken({ name: "Robot" });
@@ -355,9 +392,21 @@ describe("a request", () => {
     ["PUT", "/Users", {}, 405, undefined],
     ["DELETE", "/ServiceProviderConfig", undefined, 405, undefined],
     ["GET", "/Bulk", undefined, 404, undefined],
+    ["GET", "/constructor", undefined, 404, undefined],
     ["GET", "/Users/a/b", undefined, 404, undefined],
   ])("%s %s of %j answers %d %s", async (method, path, body, status, scimType) => {
     expect(await failure(scim(method, path, body))).toEqual([status, scimType]);
+  });
+
+  test("names a user with 255 characters at most, also part by part", async () => {
+    const { id } = await createUser();
+    const part = (value: string) => ({ op: "replace", path: "name.givenName", value });
+    const family = { op: "replace", path: "name.familyName", value: "b".repeat(54) };
+    const named = await patch(`/Users/${id}`, part("a".repeat(200)), family);
+    expect([named.status, named.body.displayName.length]).toEqual([200, 255]);
+    expect(await failure(patch(`/Users/${id}`, part("a".repeat(201))))).toEqual([400, "invalidValue"]);
+    const growing = Array.from({ length: 10 }, () => part("a ".repeat(50)));
+    expect(await failure(patch(`/Users/${id}`, ...growing))).toEqual([400, "invalidValue"]);
   });
 
   test("is answered in pages that count from 1", async () => {

@@ -3,11 +3,13 @@ import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
 import { authError } from "../../rpc/access/authentication.ts";
+import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import type { ScimDependencies } from "../../services/access/scim/provisioner.ts";
 import { answerScim, type ScimAnswer } from "../../services/access/scim/scim-request.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
 
@@ -22,6 +24,9 @@ const ERROR_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error";
 
 export interface ScimOptions extends ScimDependencies {
   readonly admission: Admission;
+  readonly limits: CallLimits;
+  /** Returns milliseconds since 1970 UTC. */
+  readonly now: () => number;
   /** URL under which clients reach the server, without a trailing slash. */
   readonly baseUrl: () => string;
   readonly report: ReportFault;
@@ -37,7 +42,7 @@ export function createScimDispatch(options: ScimOptions): Dispatch {
   return async (req, res, record) => {
     record.operation = "scim";
     try {
-      const { status, body, allowed } = await answer(options, req, record);
+      const { status, body, allowed } = await answer(options, req, res, record);
       if (allowed) await writeWrongMethod(res, record, allowed);
       else await write(res, record, status, body);
     } catch (thrown) {
@@ -49,10 +54,18 @@ export function createScimDispatch(options: ScimOptions): Dispatch {
   };
 }
 
-async function answer(options: ScimOptions, req: HttpRequest, record: CallRecord): Promise<ScimAnswer> {
+async function answer(
+  options: ScimOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<ScimAnswer> {
   const authentication = await options.admission.identify(req.headers.authorization, record);
   const refused = authError(authentication);
   if (refused) throw refused;
+  warnOfTokenEnd(res, record, options.now());
+  const limited = limitCaller(options.limits, res, record);
+  if (limited) throw limited;
   options.admission.requireOpen();
   if (!record.caller) throw new Error("a known caller is missing from the record");
   const [path = "", search = ""] = (req.url ?? "").split("?", 2);

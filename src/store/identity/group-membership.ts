@@ -120,50 +120,100 @@ export async function findGroupIdsOf(db: Reader, scope: Scope, subjectId: string
 /** Adds a member to a group, which has room. @param provider the identity provider that gives it; null for none */
 export async function insertMembership(
   tx: WriteTransaction,
+  scope: Scope,
+  group: FoundGroup,
+  subject: Pick<Subject, "id" | "principal">,
+  provider: string | null,
+): Promise<void> {
+  await insertMemberships(tx, scope, group, [subject], provider);
+}
+
+/** Rows of one statement: a provider may name all members of a large group at once, and other writes wait for it. */
+const ROWS_PER_STATEMENT = 500;
+
+/** Adds members to a group, which has room. @param provider the identity provider that gives them; null for none */
+export async function insertMemberships(
+  tx: WriteTransaction,
   { organizationId }: Scope,
   group: FoundGroup,
-  { id: subjectId, principal }: Pick<Subject, "id" | "principal">,
+  subjects: readonly Pick<Subject, "id" | "principal">[],
   provider: string | null,
-): Promise<GroupMembershipTable> {
-  const row = {
-    id: tx.newId(),
-    organization_id: organizationId,
-    group_id: group.id,
-    subject_id: subjectId,
-    subject_principal: principal,
-    provider,
-  };
-  await builderOf(tx.db).insertInto("group_membership").values(row).execute();
-  await changeCount(tx, { organizationId }, group.id, 1);
-  tx.record({
-    organizationId,
-    type: "group_membership",
-    id: row.id,
-    kind: "created",
-    after: membershipBody(row),
-  });
-  return row;
+): Promise<void> {
+  for (const some of chunks(subjects)) {
+    const rows = some.map(({ id, principal }) => ({
+      id: tx.newId(),
+      organization_id: organizationId,
+      group_id: group.id,
+      subject_id: id,
+      subject_principal: principal,
+      provider,
+    }));
+    await builderOf(tx.db).insertInto("group_membership").values(rows).execute();
+    await changeCount(tx, { organizationId }, group.id, rows.length);
+    for (const row of rows)
+      tx.record({
+        organizationId,
+        type: "group_membership",
+        id: row.id,
+        kind: "created",
+        after: membershipBody(row),
+      });
+  }
+}
+
+/** Removes those memberships of a group permanently whose subjects are not among `kept`. */
+export async function removeOtherMemberships(
+  tx: WriteTransaction,
+  scope: Scope,
+  group: FoundGroup,
+  kept: ReadonlySet<string>,
+): Promise<void> {
+  const rows = await builderOf(tx.db)
+    .selectFrom("group_membership")
+    .selectAll()
+    .where("organization_id", "=", scope.organizationId)
+    .where("group_id", "=", group.id)
+    .orderBy("id")
+    .execute();
+  const others = rows.filter(({ subject_id }) => !kept.has(subject_id));
+  for (const some of chunks(others)) await removeRows(tx, scope, group.id, some);
 }
 
 /** Removes a membership permanently. */
 export async function removeGroupMembership(
   tx: WriteTransaction,
-  { organizationId }: Scope,
+  scope: Scope,
   row: GroupMembershipTable,
 ): Promise<void> {
+  await removeRows(tx, scope, row.group_id, [row]);
+}
+
+async function removeRows(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  groupId: string,
+  rows: readonly GroupMembershipTable[],
+): Promise<void> {
+  const ids = rows.map(({ id }) => id);
   await builderOf(tx.db)
     .deleteFrom("group_membership")
-    .where("id", "=", row.id)
+    .where("id", "in", ids)
     .where("organization_id", "=", organizationId)
     .execute();
-  await changeCount(tx, { organizationId }, row.group_id, -1);
-  tx.record({
-    organizationId,
-    type: "group_membership",
-    id: row.id,
-    kind: "deleted",
-    before: membershipBody(row),
-  });
+  await changeCount(tx, { organizationId }, groupId, -ids.length);
+  for (const row of rows)
+    tx.record({
+      organizationId,
+      type: "group_membership",
+      id: row.id,
+      kind: "deleted",
+      before: membershipBody(row),
+    });
+}
+
+function* chunks<T>(all: readonly T[]): Iterable<readonly T[]> {
+  for (let begin = 0; begin < all.length; begin += ROWS_PER_STATEMENT)
+    yield all.slice(begin, begin + ROWS_PER_STATEMENT);
 }
 
 /** Removes all memberships of a user or service account that goes. */
@@ -180,7 +230,7 @@ async function changeCount(
   tx: WriteTransaction,
   { organizationId }: Scope,
   groupId: string,
-  by: 1 | -1,
+  by: number,
 ): Promise<void> {
   await builderOf(tx.db)
     .updateTable("member_group")

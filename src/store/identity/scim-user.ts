@@ -23,6 +23,7 @@ export async function findScimUserPage(
   count: number,
 ): Promise<{ readonly users: ScimUser[]; readonly total: number }> {
   const { userName } = filter;
+  if (userName === "") return { users: [], total: 0 };
   if (userName !== undefined) {
     const like = await usersOf(db, scope, filter).select(COLUMNS).orderBy("member.id").execute();
     const users = like.map(toScimUser).filter((user) => fold(user.userName) === userName);
@@ -72,8 +73,8 @@ function usersOf(db: Reader, { organizationId }: Scope, { userName, externalId }
     .innerJoin("account", "account.id", "member.account_id")
     .where("member.organization_id", "=", organizationId)
     .where("member.left_at", "is", null);
-  // The text holds name and address; the address is compared exactly afterwards.
-  if (userName !== undefined) query = query.where(contains("account.search_text", userName));
+  // The text has the address on its last line; the whole of it is compared afterwards.
+  if (userName !== undefined) query = query.where(contains("account.search_text", `\n${userName}`));
   if (externalId !== undefined) query = query.where("member.external_id", "=", externalId);
   return query;
 }

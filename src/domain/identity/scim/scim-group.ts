@@ -1,5 +1,5 @@
 import { valueUnusable } from "../../error.ts";
-import { isGroupName } from "../group/group.ts";
+import { isGroupName, MAX_GROUP_MEMBERS } from "../group/group.ts";
 import { attributesOf, type PatchChange, textOf } from "./scim-json.ts";
 
 /** A group as SCIM shows it. */
@@ -76,6 +76,20 @@ function groupNameOf(value: unknown): string {
   const name = textOf("displayName", value);
   if (name !== undefined && isGroupName(name)) return name;
   throw valueUnusable("displayName", "displayName must have 3 to 80 characters");
+}
+
+/**
+ * Returns how many groups of a page are listed with their members: the first, and those after it as long as all of
+ * them have no more members than one group may have.
+ * @param memberCounts of the groups, in the order of the page
+ */
+export function fittingGroups(memberCounts: readonly number[]): number {
+  let members = 0;
+  const end = memberCounts.findIndex((count, index) => {
+    members += count;
+    return index > 0 && members > MAX_GROUP_MEMBERS;
+  });
+  return end === -1 ? memberCounts.length : end;
 }
 
 /** Returns a group in the form of RFC 7643. @param location base URL of the server's SCIM */

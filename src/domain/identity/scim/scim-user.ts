@@ -15,7 +15,10 @@ export interface ScimUser {
 }
 
 /** What a request says of a user. */
-export type ScimUserValues = Pick<ScimUser, "userName" | "name" | "active" | "externalId">;
+export interface ScimUserValues extends Pick<ScimUser, "userName" | "name" | "externalId"> {
+  /** Undefined where the request does not say, and the user stays as it is. */
+  readonly active: boolean | undefined;
+}
 
 export const USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User";
 
@@ -29,7 +32,7 @@ export function scimUserValues(body: unknown): ScimUserValues {
   return {
     userName,
     name: nameIn(attributes) ?? userName,
-    active: attributes.has("active") ? booleanOf("active", attributes.get("active")) : true,
+    active: attributes.has("active") ? booleanOf("active", attributes.get("active")) : undefined,
     externalId: textOf("externalId", attributes.get("externalid")) ?? "",
   };
 }
@@ -38,9 +41,14 @@ export function scimUserValues(body: unknown): ScimUserValues {
  * Returns a user after the changes of a PATCH. Attributes that the server does not keep change nothing.
  * @throws DomainError VALUE_UNUSABLE
  */
-export function patchedUserValues(before: ScimUserValues, changes: readonly PatchChange[]): ScimUserValues {
+export function patchedUserValues(
+  { userName, name, externalId }: Omit<ScimUserValues, "active">,
+  changes: readonly PatchChange[],
+): ScimUserValues {
   // A name that is given as a whole counts before its parts, in whichever order they come.
   const whole = changes.find(({ path, op }) => path === "displayname" && op !== "remove");
+  // A blocked account is shown as not active: to repeat that would suspend the member, too.
+  const before: ScimUserValues = { userName, name, externalId, active: undefined };
   return changes.reduce((values, change) => patched(values, change, whole !== undefined), before);
 }
 
@@ -61,7 +69,9 @@ function patched(values: ScimUserValues, { op, path, value }: PatchChange, hasNa
     case "name":
       return hasName ? values : { ...values, name: nameOfParts(attributesOf(value)) ?? values.name };
     case "name.formatted":
-      return hasName ? values : { ...values, name: textOf("name.formatted", value) || values.name };
+      return hasName
+        ? values
+        : { ...values, name: textOf("name.formatted", value, MAX_NAME_CHARACTERS) || values.name };
     case "name.givenname":
     case "name.familyname":
       return hasName ? values : { ...values, name: withPart(values.name, path, textOf(path, value) ?? "") };
@@ -95,7 +105,7 @@ function nameOfParts(parts: Attributes): string | undefined {
 function withPart(name: string, path: string, part: string): string {
   const [given = "", ...family] = name.split(" ");
   const parts = path === "name.givenname" ? [part, ...family] : [given, part];
-  return parts.join(" ").trim() || name;
+  return textOf(path, parts.join(" ").trim(), MAX_NAME_CHARACTERS) || name;
 }
 
 /** Returns a user in the form of RFC 7643. @param location base URL of the server's SCIM */

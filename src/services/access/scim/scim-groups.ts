@@ -11,6 +11,7 @@ import {
   updatedGroup,
 } from "../../../domain/identity/group/group.ts";
 import {
+  fittingGroups,
   patchedGroupValues,
   requireUserOfOrganization,
   type ScimGroup,
@@ -31,10 +32,9 @@ import {
   updateGroup,
 } from "../../../store/identity/group.ts";
 import {
-  findMembershipById,
   findMembershipsOfGroup,
-  insertMembership,
-  removeGroupMembership,
+  insertMemberships,
+  removeOtherMemberships,
 } from "../../../store/identity/group-membership.ts";
 import { findMember } from "../../../store/identity/member.ts";
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
@@ -58,7 +58,10 @@ export async function listScimGroups(
   };
   const { groups, total } = await findProvisionedGroups(db, caller, condition, offset, count);
   const resources: ScimGroup[] = [];
-  for (const group of groups) resources.push(await scimGroupOf(db, caller, group, withMembers));
+  const listed = withMembers
+    ? groups.slice(0, fittingGroups(groups.map(({ group }) => group.memberCount)))
+    : groups;
+  for (const group of listed) resources.push(await scimGroupOf(db, caller, group, withMembers));
   return { resources, total };
 }
 
@@ -127,17 +130,13 @@ async function setValues(
   }
   if (externalId !== before.externalId) await setGroupExternalId(tx, scope, group, externalId);
   requireRoomForMembers(memberIds.size);
+  await removeOtherMemberships(tx, scope, group, memberIds);
   const held = await findMembershipsOfGroup(tx.db, scope, group);
-  for (const { id, subjectId } of held) {
-    const membership = memberIds.has(subjectId) ? undefined : await findMembershipById(tx.db, scope, id);
-    if (membership) await removeGroupMembership(tx, scope, membership);
-  }
   const known = new Set(held.map(({ subjectId }) => subjectId));
-  for (const id of memberIds) {
-    if (known.has(id)) continue;
-    requireUserOfOrganization(await findMember(tx.db, scope, id));
-    await insertMembership(tx, scope, group, { id, principal: Principal.USER }, SCIM_PROVIDER);
-  }
+  const added = [...memberIds].filter((id) => !known.has(id));
+  for (const id of added) requireUserOfOrganization(await findMember(tx.db, scope, id));
+  const subjects = added.map((id) => ({ id, principal: Principal.USER }));
+  await insertMemberships(tx, scope, group, subjects, SCIM_PROVIDER);
   return scimGroupOf(tx.db, scope, await getProvisioned(tx.db, scope, group.id), true);
 }
 

@@ -56,7 +56,7 @@ export interface ScimAnswer {
 export async function answerScim(request: ScimRequest): Promise<ScimAnswer> {
   // Before the body, which nobody else gets read.
   await requireProvisioner(request.options.store.reader, request.caller);
-  const handle = HANDLERS[request.resource];
+  const handle = Object.hasOwn(HANDLERS, request.resource) ? HANDLERS[request.resource] : undefined;
   if (!handle) throw notFound("path");
   return handle(request);
 }

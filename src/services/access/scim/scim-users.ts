@@ -67,6 +67,7 @@ export function createScimUser(deps: ScimDependencies, caller: Caller, body: unk
     const former = account && (await findMemberOfAccount(tx.db, caller, account.id));
     // Whoever has an account elsewhere joins by an invite: an organization takes in nobody unasked.
     requireAddressFree(former?.left_at == null ? account : undefined);
+    requireAddressFree(await findUserByAddress(tx.db, caller, userName));
     const accountId = account?.id ?? tx.newId();
     if (!account) await insertAccount(tx, { id: accountId, name: values.name, email: userName });
     const member = await joinOrganization(tx, caller, accountId, OrganizationRole.MEMBER);
@@ -118,18 +119,19 @@ async function setValues(
   const member = await findMember(tx.db, scope, id);
   const account = member && (await findAccount(tx.db, member.account_id));
   if (!account) throw notFound("user");
-  await setAccountValues(tx, account, values);
+  await setAccountValues(tx, scope, account, values);
   if (before.externalId !== values.externalId)
     await updateMember(tx, scope, member, { ...member, external_id: values.externalId || null });
   // A blocked account stays blocked: that is between administrators.
-  if (values.active) await liftSuspension(tx, scope, id);
-  else await suspendMember(tx, scope, id);
+  if (values.active === true) await liftSuspension(tx, scope, id);
+  if (values.active === false) await suspendMember(tx, scope, id);
   return getUser(tx.db, scope, id);
 }
 
 /** Sets name and address of an account that is a plain member of this organization alone. */
 async function setAccountValues(
   tx: WriteTransaction,
+  scope: Scope,
   account: StoredAccount,
   values: ScimUserValues,
 ): Promise<void> {
@@ -141,9 +143,16 @@ async function setAccountValues(
   if (email !== account.email) {
     requireOwnAccount(isOwn);
     requireAddressFree(await findAccountByEmail(tx.db, email));
+    requireAddressFree(await findUserByAddress(tx.db, scope, email));
   }
   // Another organization's name of the person is not this provider's to change.
   if (isOwn) await updateAccount(tx, account, { name: values.name, email });
+}
+
+/** Returns the user of the organization that a filter with the address finds: in any letter case, unlike an account. */
+async function findUserByAddress(db: Reader, scope: Scope, address: string): Promise<ScimUser | undefined> {
+  const { users } = await findScimUserPage(db, scope, { userName: fold(address) }, 0, 1);
+  return users[0];
 }
 
 async function getUser(db: Reader, scope: Scope, id: string): Promise<ScimUser> {
