@@ -4,7 +4,7 @@ import { readSecrets } from "./key-file.ts";
 import { type Keys, keysFrom } from "./keys.ts";
 import type { Problem } from "./rpc/health.ts";
 
-/** What a server needs of its machine beside the database, looked at again and again. */
+/** Checks of what a server needs of its machine beside the database, made again and again. */
 export interface MachineChecks {
   /** Looks at the disk and at the key file. Never rejects. */
   look(): Promise<void>;

@@ -72,7 +72,7 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** What `npm run build` makes; a server starts without it. */
+/** The folder that `npm run build` makes; a server starts without it. */
 const CONSOLE_FOLDER = join(import.meta.dirname, "../console/dist");
 
 /** Composes the server from its parts; nothing listens yet. */

@@ -3,7 +3,7 @@ import { setting } from "./settings.ts";
 
 const most = 1_000_000_000;
 
-/** How many calls are answered for whom, and from where; see docs/rate-limits.md. */
+/** Limits of the calls of a token, an account, an address and an organization; see docs/rate-limits.md. */
 export const RATE_SETTINGS = {
   rateLimits: setting({
     flag: "--rate-limits",

@@ -12,7 +12,7 @@ import {
   requireLogout,
 } from "../domain/identity/sign-in/provider-session.ts";
 
-/** How the server is known at a provider. */
+/** The server's registration at a provider. */
 export interface ProviderRegistration {
   readonly issuer: string;
   readonly clientId: string;
@@ -22,7 +22,7 @@ export interface ProviderRegistration {
   readonly scopes: readonly string[];
 }
 
-/** What the browser keeps, sealed, from the beginning of a sign-in to its end. */
+/** The state that the browser keeps, sealed, from the beginning of a sign-in to its end. */
 export interface SignInFlow {
   readonly state: string;
   readonly nonce: string;

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.js";
 
-/** What can keep a server from being ready. */
+/** A check that can keep a server from being ready. */
 export type Check = (typeof CHECKS)[number];
 export const CHECKS = ["draining", "database", "disk", "keys"] as const;
 

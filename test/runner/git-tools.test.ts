@@ -2,7 +2,7 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_configuration_pb.js";
-import { answerPrompts } from "../../src/runner/git/apart/git-channel.ts";
+import { replyToPrompts } from "../../src/runner/git/apart/git-channel.ts";
 import { resolveRemoteAccess } from "../../src/runner/git/git-access.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
@@ -46,7 +46,7 @@ describe("the program that answers git's questions", () => {
       folder: "/",
       environment: {},
       keepBytes: 1_000,
-      channel: (stream) => answerPrompts(stream, answer),
+      channel: (stream) => replyToPrompts(stream, answer),
     });
     return result.exit === 0 ? result.stdout.toString() : undefined;
   };

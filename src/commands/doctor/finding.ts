@@ -1,4 +1,4 @@
-/** What the doctor looks at, in the order of its report. */
+/** Subjects of the doctor, in the order of its report. */
 export type Subject =
   | "settings"
   | "data folder"
@@ -14,9 +14,9 @@ export interface Finding {
   readonly subject: Subject;
   /** "wrong" fails the command; a note is for the person to judge. */
   readonly level: "ok" | "note" | "wrong";
-  /** What is so, without an end of line. */
+  /** The finding, without an end of line. */
   readonly text: string;
-  /** What to do about it. */
+  /** The advice for it. */
   readonly advice?: string;
 }
 

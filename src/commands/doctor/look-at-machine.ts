@@ -50,7 +50,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 };
 const IN_MEMORY = 0x01021994;
 
-/** What the folder holds beside the database, each of which the server writes. */
+/** Files of the folder, each of which the server writes. */
 const OWN_FILES = [DATABASE_FILE, `${DATABASE_FILE}-wal`, `${DATABASE_FILE}-shm`, "server.lock", "key.json"];
 
 /** Looks at the data folder itself, not at what is in its files. */

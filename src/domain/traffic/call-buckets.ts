@@ -2,7 +2,7 @@
 const FORGET_MS = 60_000;
 
 /** Buckets of one generation at most: beyond it the generation ends early, so that memory is bounded. */
-const MOST_BUCKETS = 100_000;
+const MAX_BUCKETS = 100_000;
 
 /** The share of a minute's calls that may come at once; the rest of the minute gives the others. */
 const BURST = 0.1;
@@ -12,7 +12,7 @@ const TOLD_BELOW = 0.8;
 
 const MINUTE_MS = 60_000;
 
-/** What one token, account or address may still do. */
+/** The calls that are left to a token, an account or an address. */
 export interface CallBucket {
   /** Calls that may come at once; below 0 when other servers have let more through than there were. */
   level: number;
@@ -97,7 +97,7 @@ export class CallBuckets {
 
   /** Returns the bucket of a key, filled up to now. */
   bucketOf(key: string, now: number): CallBucket {
-    if (now - this.#turnedAt >= FORGET_MS || this.#young.size >= MOST_BUCKETS) this.#turn(now);
+    if (now - this.#turnedAt >= FORGET_MS || this.#young.size >= MAX_BUCKETS) this.#turn(now);
     let bucket = this.#young.get(key);
     if (!bucket) {
       bucket = this.#old.get(key) ?? { level: this.burst, at: now, untold: 0 };

@@ -31,7 +31,7 @@ export interface ListenerOptions {
    * end of the connection: the client's or a proxy's.
    */
   readonly handle: (req: HttpRequest, res: HttpResponse, peer: string) => void;
-  /** How many connections an address may have open; absent where each may have any number. */
+  /** Most connections that an address may have open; absent for no limit. */
   readonly perAddress?: { readonly most: number; readonly isExempt: (address: string) => boolean };
   /** Limits other than LISTENER_LIMITS. */
   readonly limits?: Partial<ListenerLimits>;

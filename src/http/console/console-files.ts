@@ -9,7 +9,7 @@ export interface ConsoleFile {
   readonly packed?: Uint8Array | undefined;
 }
 
-/** What `npm run build` has made. */
+/** The files that `npm run build` has made. */
 export interface ConsoleFiles {
   /** The page, in which {@link NONCE_PLACE} stands for the nonce of an answer. */
   readonly page: string;

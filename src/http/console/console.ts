@@ -30,7 +30,7 @@ const OPERATION = "console";
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * What the page may load: its own files, and style elements with the nonce of the answer, which Mantine makes for its
+ * Policy of what the page may load: its own files, and style elements with the nonce of the answer, which Mantine makes for its
  * variables. Style attributes are refused: what React sets are properties, which no policy is about.
  */
 const contentPolicy = (nonce: string): string =>

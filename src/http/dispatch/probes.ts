@@ -1,7 +1,7 @@
 import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 
-/** What probes tell. */
+/** The state that probes tell. */
 export interface Probes {
   /** While it has a problem, /readyz responds with 503 and all of them. */
   readonly readiness: Pick<Readiness, "problems">;

@@ -7,7 +7,7 @@ import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import type { ScimDependencies } from "../../services/access/scim/provisioner.ts";
-import { answerScim, type ScimAnswer } from "../../services/access/scim/scim-request.ts";
+import { handleScim, type ScimAnswer } from "../../services/access/scim/scim-request.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
@@ -71,7 +71,7 @@ async function answer(
   const [path = "", search = ""] = (req.url ?? "").split("?", 2);
   const [resource = "", id = "", ...rest] = decode(path.slice(ROOT.length + 1)).split("/");
   if (!path.startsWith(`${ROOT}/`) || rest.length > 0) throw unknownPath();
-  return answerScim({
+  return handleScim({
     options,
     caller: record.caller,
     method: req.method ?? "",

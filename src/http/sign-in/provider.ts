@@ -22,7 +22,7 @@ import { cookieIn, flowCookie, noFlowCookie, sessionCookie } from "./session-coo
 import type { SessionOrigin } from "./session-origin.ts";
 import type { SignInRoute } from "./sign-in.ts";
 
-/** What the browser keeps, sealed, from the beginning of a sign-in to its end. */
+/** The sealed state that the browser keeps from the beginning of a sign-in to its end. */
 interface Flow {
   readonly state: string;
   readonly nonce: string;
@@ -176,7 +176,7 @@ function callbackOf({ base }: SessionOrigin, { rules }: ServedProvider): string 
   return `${base}/sign-in/callback/${rules.id}`;
 }
 
-/** What is sealed for one provider opens for no other, so that their answers cannot be mixed up. */
+/** Seals for one provider: no other opens it, so that their answers cannot be mixed up. */
 function placeOf({ rules, issuer }: ServedProvider) {
   return { table: "sign_in_flow", row: `${rules.id} ${issuer}`, column: "cookie" };
 }

@@ -41,7 +41,7 @@ export interface SignInOptions extends ProviderOptions {
   readonly report: ReportFault;
 }
 
-/** What answers a path: a method, and whether only the server's own page may ask. */
+/** A handler of a path: its method, and whether only the server's own page may ask. */
 export interface SignInRoute {
   readonly method: "GET" | "POST";
   readonly ownPage: boolean;

@@ -6,7 +6,7 @@ import { type CallScope, tooManyCalls } from "../../domain/traffic/too-many-call
 import type { Others } from "../../store/listeners.ts";
 import { fromDomain } from "../error/error.ts";
 
-/** What an answer tells of the limits of its caller. */
+/** The limits of a caller, for the headers of an answer. */
 export interface LimitState {
   readonly scope: CallScope;
   /** Calls in a minute; absent where there is no fixed number. */
@@ -136,7 +136,7 @@ function noLimits(refused: ReadonlyMap<CallScope, number>): CallLimits {
   return { refused, ofAddress: () => undefined, noteRefusal() {}, admit: () => undefined, exchange() {} };
 }
 
-/** Groups of an IPv6 address that name a network: whoever has one has all addresses in it. */
+/** Groups of an IPv6 address that name a network: who has one address has all of them. */
 const NETWORK_GROUPS = 4;
 const GROUPS = 8;
 

@@ -37,7 +37,7 @@ export interface NetworkedWork {
   readonly folder: string;
   /** The sources of its environment. */
   readonly initializer: EnvironmentInitializer | undefined;
-  /** What its organization allows; the default policy when absent. */
+  /** The organization's policy; the default one when absent. */
   readonly policy?: EgressHosts | undefined;
   readonly onConnection?: (connection: EgressConnection) => void;
 }

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { type Command, commandEnvironment, type RunCommand } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { answerPrompts, connectSsh } from "./apart/git-channel.ts";
+import { connectSsh, replyToPrompts } from "./apart/git-channel.ts";
 import type { RemoteAccess } from "./git-access.ts";
 import { GitComplaints } from "./git-complaints.ts";
 import { gitFailure } from "./git-failure.ts";
@@ -148,7 +148,7 @@ function linkOf(
   const beside = { run: programs.run, environment: {}, ended: async () => undefined };
   if (!access || access.remote.scheme === "file" || !REMOTE_COMMANDS.has(command)) return beside;
   const { answer } = access;
-  const prompts = answer && { channel: (stream: Duplex) => answerPrompts(stream, answer) };
+  const prompts = answer && { channel: (stream: Duplex) => replyToPrompts(stream, answer) };
   if (!runApart) return { ...beside, ...prompts };
   const { GIT_OBJECT_DIRECTORY: objects } = environment;
   const writable = [

@@ -13,7 +13,7 @@ export interface CoveredPath {
   /** Its path in the sandbox, without symbolic links. */
   readonly path: string;
   /**
-   * What covers it; `source` is that path of the runner itself, which stays to be read, and also to be changed where it
+   * The cover; `source` is that path of the runner itself, which stays to be read, and also to be changed where it
    * is held in its place alone.
    */
   readonly by: "empty file" | "empty folder" | { readonly source: string; readonly isWritable?: boolean };

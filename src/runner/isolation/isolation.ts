@@ -6,7 +6,7 @@ import type { PathRules } from "./path-rules.ts";
 /** The classes of isolation, the strongest first. */
 export type IsolationName = "bubblewrap" | "none";
 
-/** What holds for the work that enters a workspace. */
+/** Rules for the work that enters a workspace. */
 export interface EntryOptions {
   /** Its way out; none when absent. */
   readonly network?: WorkNetwork | undefined;

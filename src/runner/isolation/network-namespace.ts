@@ -30,7 +30,7 @@ function nodeFile(): string {
 /** Returns the beginning of a command line that enters a network. @throws WorkFailure command_not_started */
 export type EnterNamespace = () => Promise<readonly string[]>;
 
-/** Where the sandbox of the forwarder has the runner's files. */
+/** The folder of the runner's files in the sandbox of the forwarder. */
 const NODE = "/run/node";
 const SOCKET = "/run/egress.sock";
 const STATUS_DESCRIPTOR = 3;

@@ -49,7 +49,7 @@ export function requireSupportedPolicies(
   };
 }
 
-/** What a policy needs of a runner. */
+/** Needs of a policy of a runner. */
 interface Need {
   readonly applies: boolean;
   /** True if it is kept by denying paths. */

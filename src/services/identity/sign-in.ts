@@ -105,7 +105,7 @@ export async function createSignInLink(
   return value;
 }
 
-/** Where a session began: with a personal access token, at a sign-in provider, or with a link. */
+/** The beginning of a session: with a personal access token, at a sign-in provider, or with a link. */
 export interface SessionBeginning {
   readonly token?: FoundToken;
   readonly identityId?: string;

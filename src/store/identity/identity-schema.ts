@@ -129,7 +129,7 @@ export interface TokenTable {
   provider_session_id: string | null;
 }
 
-/** Who an account is at a sign-in provider. */
+/** The identity of an account at a sign-in provider. */
 export interface ProviderIdentityTable {
   id: string;
   account_id: string;

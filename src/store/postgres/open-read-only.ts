@@ -22,7 +22,7 @@ export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<Re
   return { reader: builderOver((query) => client.query(query), true), close: () => client.end() };
 }
 
-/** What a database says of itself. */
+/** The facts that a database tells of itself. */
 export interface DatabaseReport {
   /** Release of the engine, such as `18.1`. */
   readonly release: string;

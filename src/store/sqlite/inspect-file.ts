@@ -2,7 +2,7 @@ import { levelProblem } from "../feature-level.ts";
 import { openConnection } from "./connection.ts";
 import { storageProblem } from "./storage-problem.ts";
 
-/** What the engine finds in a file. */
+/** The findings of the engine in a file. */
 export interface FileReport {
   /** Why it is no whole database, in words for the operator; undefined when it is one. */
   readonly problem?: string;

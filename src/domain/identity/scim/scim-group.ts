@@ -13,7 +13,7 @@ export interface ScimGroup {
   readonly createdAt: number;
 }
 
-/** What a request says of a group; members by their ids. */
+/** The group of a request; members by their ids. */
 export interface ScimGroupValues {
   readonly displayName: string;
   readonly externalId: string;

@@ -14,7 +14,7 @@ export interface ScimUser {
   readonly createdAt: number;
 }
 
-/** What a request says of a user. */
+/** The user of a request. */
 export interface ScimUserValues extends Pick<ScimUser, "userName" | "name" | "externalId"> {
   /** Undefined where the request does not say, and the user stays as it is. */
   readonly active: boolean | undefined;

@@ -1,6 +1,6 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 
-/** A rule that gives whoever has a claim a role; the first that fits decides. */
+/** A rule that gives those who have a claim a role; the first that fits decides. */
 export interface RoleRule {
   readonly claim: string;
   /** Compared whole: with the claim itself, or with the elements of a list. */
@@ -8,7 +8,7 @@ export interface RoleRule {
   readonly role: OrganizationRole;
 }
 
-/** What the settings say of the people of a sign-in provider (docs/sign-in.md). */
+/** The settings for the people of a sign-in provider (docs/sign-in.md). */
 export interface SignInRules {
   /** Stable name in the settings. */
   readonly id: string;
@@ -19,11 +19,11 @@ export interface SignInRules {
   readonly linksByEmail: boolean;
   /** Without any, the provider decides no roles. */
   readonly roles: readonly RoleRule[];
-  /** Whether those whom no rule fits are kept out. */
+  /** True keeps out those whom no rule fits. */
   readonly refusesOthers: boolean;
 }
 
-/** What a provider has said of a person, in tokens that it signed. */
+/** The claims of a provider about a person, in tokens that it signed. */
 export interface ProviderClaims {
   readonly issuer: string;
   /** The id of the person at the issuer, which with it is the identity. */

@@ -8,7 +8,7 @@ import type { GitTools } from "../git-tools.ts";
 const MAX_LINE_BYTES = 16_384;
 
 /** Answers git's prompts as they come by its channel; an empty line where there is no answer. */
-export function answerPrompts(stream: Duplex, answer: NonNullable<RemoteAccess["answer"]>): void {
+export function replyToPrompts(stream: Duplex, answer: NonNullable<RemoteAccess["answer"]>): void {
   let text = "";
   stream.setEncoding("utf8").on("data", (part: string) => {
     text += part;

@@ -11,7 +11,7 @@ import { pushRefused } from "../../../domain/environment/environment-push.ts";
 import { askerOf } from "../../environment/environment-question.ts";
 import { askLasting, type LastingDependencies } from "../../environment/lasting-question.ts";
 
-/** What a runner has found or done, or how far it is. */
+/** The result of a runner's look or push, or its progress. */
 export type PushAnswer = { readonly pushed: BranchPushed } | PushGoingOn;
 
 /** A push that a runner is still at. */

@@ -53,7 +53,7 @@ export interface ScimAnswer {
 }
 
 /** Answers a request of a provisioner. @throws DomainError */
-export async function answerScim(request: ScimRequest): Promise<ScimAnswer> {
+export async function handleScim(request: ScimRequest): Promise<ScimAnswer> {
   // Before the body, which nobody else gets read.
   await requireProvisioner(request.options.store.reader, request.caller);
   const handle = Object.hasOwn(HANDLERS, request.resource) ? HANDLERS[request.resource] : undefined;

@@ -51,7 +51,7 @@ export {
 } from "../../../domain/identity/sign-in/provider.ts";
 export type { ProviderLogoutClaims } from "../../../domain/identity/sign-in/provider-session.ts";
 
-/** What a provider says has ended: all sessions of a person, or those of one session of its own. */
+/** The sessions that a provider has ended: all sessions of a person, or those of one session of its own. */
 export interface ProviderLogout extends ProviderLogoutClaims {
   readonly issuer: string;
 }

@@ -1,4 +1,4 @@
-/** Who accounts are at sign-in providers, and of a session that began there, the identity and the provider's session. */
+/** Adds the identities of accounts at sign-in providers, and of a session that began there, the identity and the provider's session. */
 export const name = "0049-provider-identity";
 
 export const statements = `
