@@ -48,7 +48,7 @@ test("reads a provider with its defaults, and nothing without a file", () => {
         allowedDomains: [],
         createsAccounts: true,
       },
-      ...{ linksByEmail: false, roles: [], refusesOthers: false },
+      ...{ linksByEmail: false, roles: [], refusesOthers: false, groupsClaim: "" },
     },
   ]);
 });
@@ -87,6 +87,7 @@ test.each([
   [{ linkByEmail: 1 }, "linkByEmail must be true or false"],
   [{ others: "deny" }, 'others must be "member" or "refuse"'],
   [{ roles: {} }, "roles must be a list"],
+  [{ groupsClaim: ["groups"] }, "groupsClaim must be the name of a claim"],
   [
     { roles: [{ claim: "g", value: "v", role: "owner" }] },
     'roles[0].role must be "administrator" or "member"',

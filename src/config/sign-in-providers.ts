@@ -54,7 +54,7 @@ function readProvider(value: unknown, place: string, folder: string, env: Enviro
   const fields = new Fields(value, place, [
     ...["id", "name", "issuer", "clientId", "clientSecretFile", "clientSecretVariable"],
     ...["clientAuthentication", "scopes", "organizationId", "allowedDomains", "createAccounts"],
-    ...["linkByEmail", "roles", "others"],
+    ...["linkByEmail", "roles", "others", "groupsClaim"],
   ]);
   const id = fields.text("id", /^[a-z0-9][a-z0-9-]{0,31}$/, "1 to 32 lower-case letters, digits and hyphens");
   const name = fields.text("name", /^[^\p{Cc}]{1,64}$/u, "1 to 64 characters, or left out", id || "provider");
@@ -84,6 +84,7 @@ function readProvider(value: unknown, place: string, folder: string, env: Enviro
     linksByEmail: fields.flag("linkByEmail", false),
     roles: fields.list("roles").flatMap((each, index) => readRule(each, `${place}.roles[${index}]`, fields)),
     refusesOthers: others === "refuse",
+    groupsClaim: fields.text("groupsClaim", /^.{0,100}$/, "the name of a claim, or left out", ""),
   };
   return { provider, problems: fields.problems };
 }

@@ -37,6 +37,7 @@ beforeAll(async () => {
     {
       ...{ id: "other", issuer: other.issuer, organizationId, linkByEmail: true, others: "refuse" },
       allowedDomains: ["Example.org"],
+      groupsClaim: "teams",
       roles: [
         { claim: "groups", value: "chartroom-admins", role: "administrator" },
         { claim: "groups", value: "staff", role: "member" },
@@ -216,6 +217,37 @@ describe("the rules of the settings", () => {
     expect(await isAdministrator("staff", "chartroom-admins")).toBe("ORGANIZATION_ROLE_ADMIN");
     expect(await isAdministrator("staff")).toBe("ORGANIZATION_ROLE_MEMBER");
     expect(await isAdministrator("staff", "chartroom-admins-not")).toBe("ORGANIZATION_ROLE_MEMBER");
+  });
+
+  test("give and take the groups that the claim names, and no others, at each sign-in", async () => {
+    const call = async (operation: string, body: object) =>
+      (await post(server, `GroupService/${operation}`, body, token)).body;
+    const { id, email } = await person(other, { groups: ["staff"] });
+    const browser = new Browser();
+    const groupsWith = async (teams: unknown) => {
+      await other.set(id, { email, email_verified: true, groups: ["staff"], teams });
+      expect(await browser.signIn(server, "other", id)).toBe(home());
+      const userId = (await whoIn(browser)).body.subject.id;
+      const { groups } = await call("ListGroups", {});
+      const names = [];
+      for (const { id: groupId, name } of groups) {
+        const { members } = await call("ListMemberships", { groupId });
+        if (members.some(({ subject }: { subject: { id: string } }) => subject.id === userId))
+          names.push(name);
+      }
+      return { userId, names: names.sort() };
+    };
+    const { userId, names } = await groupsWith(["Payments", "Search", 7, ""]);
+    expect(names).toEqual(["Payments", "Search"]);
+    // By a person, so that the provider does not take it.
+    const { group } = await call("CreateGroup", { organizationId, name: "By hand" });
+    await call("CreateMembership", {
+      groupId: group.id,
+      subject: { id: userId, principal: "PRINCIPAL_USER" },
+    });
+    expect((await groupsWith(["SEARCH"])).names).toEqual(["By hand", "Search"]);
+    expect((await groupsWith("Payments")).names).toEqual(["By hand", "Payments"]);
+    expect((await groupsWith(undefined)).names).toEqual(["By hand"]);
   });
 
   test("keep out whom none fits, and who is of no allowed domain", async () => {

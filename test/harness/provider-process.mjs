@@ -28,7 +28,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     Grant: 3600,
   },
   scopes: ["openid", "email", "profile"],
-  claims: { openid: ["sub", "groups"], email: ["email", "email_verified"], profile: ["name"] },
+  claims: { openid: ["sub", "groups", "teams"], email: ["email", "email_verified"], profile: ["name"] },
   features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
   pkce: { required: () => true },
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { joinsByDomain } from "./joining.ts";
-import { mergeClaims, readClaims, roleOf, type SignInRules } from "./provider.ts";
+import { groupNamesOf, mergeClaims, readClaims, roleOf, type SignInRules } from "./provider.ts";
 import { requireLogout, startsBefore } from "./provider-session.ts";
 
 const WHO = { iss: "https://id.example.org", sub: "7" };
@@ -14,6 +14,7 @@ const rules = (more: Partial<SignInRules>): SignInRules => ({
   linksByEmail: false,
   roles: [],
   refusesOthers: false,
+  groupsClaim: "",
   ...more,
 });
 
@@ -130,4 +131,18 @@ describe("a logout token", () => {
       ...[true, true, true, false],
     ]);
   });
+});
+
+test("names at most 200 groups of a person, and none where the provider decides none", () => {
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `group ${index}`);
+  const given = (teams: unknown, claim = "teams") =>
+    groupNamesOf(rules({ groupsClaim: claim }), readClaims({ ...WHO, teams }));
+  expect([199, 200, 201].map((count) => given(names(count))?.length)).toEqual([199, 200, 200]);
+  expect([given(["a", 7, null]), given("a"), given({ a: 1 }), given(undefined)]).toEqual([
+    ["a"],
+    ["a"],
+    [],
+    [],
+  ]);
+  expect(given(["a"], "")).toBeUndefined();
 });

@@ -21,6 +21,8 @@ export interface SignInRules {
   readonly roles: readonly RoleRule[];
   /** True keeps out those whom no rule fits. */
   readonly refusesOthers: boolean;
+  /** The claim that names the groups of a person; empty where the provider decides none. */
+  readonly groupsClaim: string;
 }
 
 /** The claims of a provider about a person, in tokens that it signed. */
@@ -152,6 +154,18 @@ export function roleOf(rules: SignInRules, { all }: ProviderClaims): Organizatio
   const fitting = rules.roles.find(({ claim, value }) => valuesOf(all, claim).includes(value));
   if (!fitting && rules.refusesOthers) throw new SignInRefused("no_role");
   return fitting?.role ?? OrganizationRole.MEMBER;
+}
+
+/** The most groups that one sign-in gives; a group that is not there yet is made. */
+const MAX_CLAIMED_GROUPS = 200;
+
+/** Returns the names of the groups that the claims give, at most 200; undefined where the provider decides none. */
+export function groupNamesOf(
+  { groupsClaim }: SignInRules,
+  { all }: ProviderClaims,
+): readonly string[] | undefined {
+  if (groupsClaim === "") return undefined;
+  return valuesOf(all, groupsClaim).slice(0, MAX_CLAIMED_GROUPS);
 }
 
 function valuesOf(all: ProviderClaims["all"], claim: string): readonly string[] {

@@ -4,6 +4,7 @@ import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { MAX_SESSIONS, SESSION_VALID_MS } from "../../../domain/identity/session.ts";
 import {
+  groupNamesOf,
   type ProviderClaims,
   requireAllowedDomain,
   requireCreation,
@@ -41,6 +42,7 @@ import { removeToken } from "../../../store/identity/token.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import { type Reader, type Scope, SYSTEM, type WriteTransaction } from "../../../store/store.ts";
 import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
+import { setProviderMemberships } from "../group/provider-groups.ts";
 import { joinOrganization } from "../membership.ts";
 
 export {
@@ -89,6 +91,9 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
         requireMayEnter(account, member);
         requireAgreedSignIn(present !== undefined && present.accountId !== identity.account_id, isAgreed);
         const subject = create(SubjectSchema, { id: member.id, principal: Principal.USER });
+        const groupNames = groupNamesOf(rules, claims);
+        if (groupNames)
+          await setProviderMemberships(tx, { organizationId }, member.id, `oidc:${rules.id}`, groupNames);
         if (present) await removeSignIn(tx, present, present.tokenId);
         await removeOldestSessions(tx, { organizationId }, member.id, MAX_SESSIONS - 1);
         return insertSession(tx, { organizationId, subject, readOnly: false }, keys, {
