@@ -18,7 +18,7 @@ import { addMember } from "../harness/member.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 
 /** What takes a few seconds on a machine that does nothing else. */
-const LONG_MS = 180_000;
+const LONG_MS = 600_000;
 
 let server: ReachableServer;
 let home: AgentFixture;

@@ -50,7 +50,7 @@ beforeAll(async () => {
   await first.stop();
   await fill(first.dataDir, second.organizationId);
   full = await counts(first.dataDir);
-}, 120_000);
+});
 afterAll(stopAll);
 
 function counts(dataDir: string): Promise<Record<string, number>> {

@@ -162,7 +162,7 @@ describe("a secret", () => {
       expect(Date.now()).toBeLessThan(deadline);
     }
     expectRefused(await remove(id), 404, "NOT_FOUND");
-  }, 70_000);
+  });
 });
 
 describe("who may do what", () => {

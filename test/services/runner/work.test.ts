@@ -202,7 +202,7 @@ describe("the queue of work", () => {
       }),
       { ...replay, numRuns: 40 },
     );
-  }, 120_000);
+  });
 
   test("has one open work of a kind for a subject", async () => {
     await queue("a-1");
