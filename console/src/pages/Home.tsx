@@ -9,7 +9,8 @@ import { Loaded } from "../parts/Loaded.tsx";
 import { Empty, Page, Section } from "../parts/Page.tsx";
 import { Ago } from "../parts/Time.tsx";
 import { RunTable } from "./agents/RunTable.tsx";
-import { approvalTitle, KINDS } from "./approvals/approval-state.ts";
+import { ApprovalLink } from "./approvals/ApprovalLink.tsx";
+import { KINDS } from "./approvals/approval-state.ts";
 import { RunnersSection } from "./home/RunnersSection.tsx";
 
 /** Rows of each list; the page of the list has all. */
@@ -56,15 +57,7 @@ function Waiting() {
               columns={[
                 {
                   head: "What",
-                  cell: (approval) => (
-                    <Link
-                      className="row-link"
-                      to="/approvals/$approvalId"
-                      params={{ approvalId: approval.id }}
-                    >
-                      {approvalTitle(approval)}
-                    </Link>
-                  ),
+                  cell: (approval) => <ApprovalLink approval={approval} />,
                 },
                 { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
                 { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },

@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
-import { Button, Checkbox, CopyButton, Modal, NativeSelect, TextInput } from "@mantine/core";
+import { Button, Checkbox, Modal, NativeSelect, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type FormEvent, useState } from "react";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
@@ -9,6 +9,7 @@ import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { Ago } from "../../parts/Time.tsx";
 
 const DAY_SECONDS = 86_400;
@@ -121,18 +122,12 @@ function CreateToken({
   };
   if (token !== "") {
     return (
-      <div className="stack">
-        <p>Copy the token now: it is not shown again.</p>
-        <code className="secret">{token}</code>
-        <div className="row">
-          <CopyButton value={token}>
-            {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy token"}</Button>}
-          </CopyButton>
-          <Button variant="default" onClick={onClose}>
-            Close
-          </Button>
-        </div>
-      </div>
+      <ShownOnce
+        note="Copy the token now: it is not shown again."
+        text={token}
+        what="token"
+        onClose={onClose}
+      />
     );
   }
   return (

@@ -9,6 +9,7 @@ import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { ApprovalCard } from "./ApprovalCard.tsx";
+import { ApprovalLink } from "./ApprovalLink.tsx";
 import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
 
 const PAGE = 50;
@@ -62,15 +63,7 @@ export function Approvals() {
               columns={[
                 {
                   head: "What",
-                  cell: (approval) => (
-                    <Link
-                      className="row-link"
-                      to="/approvals/$approvalId"
-                      params={{ approvalId: approval.id }}
-                    >
-                      {approvalTitle(approval)}
-                    </Link>
-                  ),
+                  cell: (approval) => <ApprovalLink approval={approval} />,
                 },
                 { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
                 {

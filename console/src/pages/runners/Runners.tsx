@@ -1,5 +1,5 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { Button, CopyButton, Modal, TextInput } from "@mantine/core";
+import { Button, Modal, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type FormEvent, useState } from "react";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
@@ -7,6 +7,7 @@ import { queries } from "../../api/server.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { RunnersSection } from "../home/RunnersSection.tsx";
 
 /** The runners of the organization, and the command that starts another one. */
@@ -53,21 +54,12 @@ function CreateRunner({ onClose }: { readonly onClose: () => void }) {
   });
   if (command !== "") {
     return (
-      <div className="stack">
-        <p>
-          Run this on the runner's machine, in a folder of Chartroom. The token in it holds once, for 24
-          hours.
-        </p>
-        <code className="secret">{command}</code>
-        <div className="row">
-          <CopyButton value={command}>
-            {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy command"}</Button>}
-          </CopyButton>
-          <Button variant="default" onClick={onClose}>
-            Close
-          </Button>
-        </div>
-      </div>
+      <ShownOnce
+        note="Run this on the runner's machine, in a folder of Chartroom. The token in it holds once, for 24 hours."
+        text={command}
+        what="command"
+        onClose={onClose}
+      />
     );
   }
   return (
