@@ -4,7 +4,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { SearchTooLong } from "../../src/domain/error.ts";
 import { presentDeadline, withDeadline } from "../../src/rpc/deadline.ts";
 import { openPool } from "../../src/store/postgres/connection.ts";
-import { readFrom } from "../../src/store/postgres/read-pool.ts";
+import { readFrom } from "../../src/store/postgres/pipelines.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Reader, type Store, SYSTEM, within } from "../../src/store/store.ts";
 import {

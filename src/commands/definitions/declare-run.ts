@@ -5,8 +5,7 @@ import { ExitCode } from "../start-error.ts";
 import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
 import { declareRunApprove } from "./declare-approval.ts";
 import { declareRunPush } from "./declare-push.ts";
-import { declareRunReview } from "./declare-review.ts";
-import { declareRunChanges } from "./declare-run-changes.ts";
+import { declareRunChanges, declareRunReview } from "./declare-run-changes.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadRunCommands = () => import("../client/run.ts");

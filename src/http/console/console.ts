@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { extname, join } from "node:path";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
@@ -6,7 +8,6 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
 import { type SessionOrigin, sessionRedirect } from "../sign-in/session-origin.ts";
-import { createConsoleFiles, NONCE_PLACE } from "./console-files.ts";
 
 /** The first parts of the console's addresses; everything else is as unknown as it was without a console. */
 const SECTIONS = [
@@ -117,4 +118,59 @@ function headerOf(type: string, caching: string): Headers {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
   });
+}
+
+/** A built file as browsers get it. */
+interface ConsoleFile {
+  readonly type: string;
+  readonly bytes: Uint8Array;
+  /** The same packed with gzip, where that is shorter. */
+  readonly packed?: Uint8Array | undefined;
+}
+
+/** The files that `npm run build` has made. */
+interface ConsoleFiles {
+  /** The page, in which {@link NONCE_PLACE} stands for the nonce of an answer. */
+  readonly page: string;
+  /** The files under /assets, by their names, each of which holds the hash of its content. */
+  readonly assets: ReadonlyMap<string, ConsoleFile>;
+}
+
+/** Stands in the built page where each answer has its nonce. */
+const NONCE_PLACE = "__NONCE__";
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/**
+ * Creates the reader of the built files, which it reads once and keeps. Until they have been built it looks again
+ * each time, so that a running server shows them without a restart.
+ *
+ * @returns undefined from the reader where nothing was built
+ */
+function createConsoleFiles(folder: string): () => Promise<ConsoleFiles | undefined> {
+  let files: Promise<ConsoleFiles | undefined> | undefined;
+  return async () => {
+    files ??= readFiles(folder);
+    const found = await files.catch(() => undefined);
+    if (!found) files = undefined;
+    return found;
+  };
+}
+
+async function readFiles(folder: string): Promise<ConsoleFiles | undefined> {
+  const page = join(folder, "index.html");
+  if (!(await stat(page).catch(() => undefined))) return undefined;
+  const names = await readdir(join(folder, "assets"));
+  const read = (name: string) => readFile(join(folder, "assets", name));
+  const assets = names
+    .filter((name) => extname(name) in TYPES)
+    .map(async (name): Promise<readonly [string, ConsoleFile]> => {
+      const packed = names.includes(`${name}.gz`) ? await read(`${name}.gz`) : undefined;
+      return [name, { type: TYPES[extname(name)] ?? "", bytes: await read(name), packed }];
+    });
+  return { page: await readFile(page, "utf8"), assets: new Map(await Promise.all(assets)) };
 }

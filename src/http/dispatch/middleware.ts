@@ -2,6 +2,7 @@ import { Code, cors } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
+import type { Readiness } from "../../rpc/health.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
@@ -11,7 +12,6 @@ import { isSignIn } from "../sign-in/sign-in.ts";
 import { LIMIT_HEADERS, TOKEN_END_HEADER, tellLimit } from "./caller-headers.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { type Dispatch, writeError } from "./dispatch.ts";
-import { handleProbe, type Probes } from "./probes.ts";
 import { isWebhook } from "./webhook.ts";
 
 /** One finished call, for the access log. Nothing in it comes from a body or a token. */
@@ -28,6 +28,14 @@ export interface AccessLine {
   readonly organization?: string;
   readonly caller?: string;
   readonly token?: string;
+}
+
+/** The state that probes tell. */
+export interface Probes {
+  /** While it has a problem, /readyz responds with 503 and all of them. */
+  readonly readiness: Pick<Readiness, "problems">;
+  /** The release of the server, such as `0.1.0`. */
+  readonly version: string;
 }
 
 export interface MiddlewareOptions {
@@ -173,5 +181,37 @@ function handleCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<st
   }
   res.statusCode = 204;
   res.end();
+  return true;
+}
+
+/**
+ * Answers probes, none of which needs a token: /healthz says that the process lives, /readyz that it
+ * accepts requests, or all that keeps it from that, and /version what it is.
+ *
+ * @returns whether the request was a probe
+ */
+function handleProbe(req: HttpRequest, res: HttpResponse, { readiness, version }: Probes): boolean {
+  switch (req.url) {
+    case "/healthz":
+      return respond(res, 200, { status: "ok" });
+    case "/readyz": {
+      const problems = readiness.problems();
+      const [first] = problems;
+      if (!first) return respond(res, 200, { status: "ok" });
+      return respond(res, 503, { status: "unavailable", reason: first.reason, problems });
+    }
+    case "/version":
+      if (req.method !== "GET" && req.method !== "HEAD") return false;
+      return respond(res, 200, { name: "chartroom", version });
+    default:
+      return false;
+  }
+}
+
+function respond(res: HttpResponse, status: number, body: object): true {
+  res.statusCode = status;
+  res.setHeader("content-type", "application/json");
+  res.setHeader("cache-control", "no-store");
+  res.end(JSON.stringify(body));
   return true;
 }

@@ -18,7 +18,7 @@ import { runDirectly } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { Pipelines } from "./pipelines.ts";
-import { TYPES } from "./prepared-read.ts";
+import { renameStatements, statementName, TYPES } from "./prepared-read.ts";
 import { requireLockedRows } from "./row-guard.ts";
 import { type ConnectionRole, READ_LIMIT_MS, settingsOf } from "./session-settings.ts";
 import { isStalePlan } from "./storage-problem.ts";
@@ -129,30 +129,6 @@ type SendAhead = (query: pg.QueryConfig) => boolean;
 
 /** A statement that changes rows and returns none. */
 const CHANGE = /^(insert|update|delete)\b(?!.*\breturning\b)/s;
-
-/** Names of statements by their text: a connection parses each once. */
-const statementNames = new Map<string, string>();
-
-/** Counts the times at which statements got new names, since the columns of a table had changed. */
-let namings = 0;
-
-/** Maximum number of statements that a connection keeps prepared; texts past it are parsed each time. */
-const MAX_STATEMENTS = 2_000;
-
-function statementName(text: string): string | undefined {
-  const known = statementNames.get(text);
-  if (known !== undefined || statementNames.size >= MAX_STATEMENTS) return known;
-  const name = `s${namings}_${statementNames.size}`;
-  statementNames.set(text, name);
-  return name;
-}
-
-/** Gives statements new names, so that each connection parses them again. @param stale the name of one that is stale */
-export function renameStatements(stale: string | undefined): void {
-  if (!stale?.startsWith(`s${namings}_`)) return;
-  statementNames.clear();
-  namings += 1;
-}
 
 /**
  * Returns a query builder whose queries are run by `run`, such as on one connection or on any of a pool.

@@ -27,7 +27,7 @@ import {
 import { LevelRaiser } from "./feature-level.ts";
 import { type Presence, PresenceRefused } from "./locks.ts";
 import { type MigrateOptions, migrate } from "./migrate.ts";
-import { readFrom } from "./read-pool.ts";
+import { readFrom } from "./pipelines.ts";
 import { requireUsable } from "./requirements.ts";
 import { findProjects } from "./search/project-search.ts";
 import { Session } from "./session.ts";
