@@ -97,11 +97,11 @@ export type ResourceType =
   /** Of a project; others name their scope. */
   | `${"" | "organization_" | "user_" | "service_account_"}secret`;
 
+/** Rows, and the time in milliseconds since 1970 UTC at which a check looks at them. */
+export type Snapshot = Readonly<{ db: Reader; now: number }>;
+
 /** The context of a write: its own transaction, the one instant at which it happens, and the record. */
-export interface WriteTransaction {
-  readonly db: Reader;
-  /** Milliseconds since 1970 UTC. */
-  readonly now: number;
+export interface WriteTransaction extends Snapshot {
   /** Lowest feature level of the servers that may use the data: see src/store/feature-level.ts. */
   readonly featureLevel: number;
   /**

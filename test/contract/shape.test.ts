@@ -135,6 +135,7 @@ const WORKFLOWS = [
   "WorkflowService/ListWorkflowExecutions",
   "WorkflowService/ListWorkflowTriggerEvents",
   "WorkflowService/ListWorkflows",
+  "WorkflowService/PreviewWorkflow",
   "WorkflowService/RedeliverWorkflowTriggerEvent",
   "WorkflowService/RetryFailedActions",
   "WorkflowService/RotateWorkflowWebhookSecret",
@@ -270,10 +271,10 @@ describe("the operations of the contract", () => {
     },
   );
 
-  test("those without side effects are the ones that get, list, read or stream, and no others", () => {
+  test("those without side effects are the ones that get, list, preview, read or stream, and no others", () => {
     const readers = methods.filter(({ idempotency }) => idempotency === Idempotency.NO_SIDE_EFFECTS);
     const named = methods.filter(
-      ({ name, output }) => /^(Get|List|Read|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
+      ({ name, output }) => /^(Get|List|Preview|Read|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
     // A credential that a runner gets is told in the audit trail, inputs that it gets have been delivered, and the stream
     // of its questions ends the one before.

@@ -9,6 +9,7 @@ import {
   ListPullRequestsRequestSchema as ListPullRequests,
   ListWorkflowsRequestSchema as ListWorkflows,
   StreamActionLogsRequestSchema as Logs,
+  PreviewWorkflowRequestSchema as Preview,
   StartWorkflowRequestSchema as Start,
   GetWorkflowExecutionSummaryRequestSchema as Summary,
   UpdateWorkflowRequestSchema as Update,
@@ -47,6 +48,7 @@ const VALID = new Map<DescMessage, JsonObject>([
   [Create, { name: "x", ...DEFINITION }],
   [Update, { workflowId: ID, ...DEFINITION }],
   [Start, { workflowId: ID }],
+  [Preview, { schedules: [{ cronExpression: "* * * * *" }] }],
   [Summary, { filter: { dateRange: RANGE } }],
   [Logs, { workflowExecutionActionId: ID }],
 ]);
@@ -212,6 +214,18 @@ const LIMITS = new Map<DescMessage, readonly Limit[]>([
     ],
   ],
   [Summary, [ids("filter.workflowIds")]],
+  [
+    Preview,
+    [
+      ["workflowId", ["", ID], ["x"]],
+      [
+        "schedules",
+        lists({ cronExpression: "* * * * *" }, 0, 9, 10),
+        lists({ cronExpression: "* * * * *" }, 11),
+      ],
+      ["schedules[0].cronExpression", texts(1, 99, 100), texts(0, 101)],
+    ],
+  ],
 ]);
 
 const rows = [...LIMITS].flatMap(([request, limits]) => limits.map((limit) => [request, ...limit] as const));

@@ -113,6 +113,15 @@ export const WORKFLOW_OPERATIONS: Readonly<Record<string, Operation>> = {
     }),
     { workflowId: "workflow", ...within("contextOverride", CONTEXT) },
   ),
+  "WorkflowService/PreviewWorkflow": built(
+    (world) => ({
+      workflowId: world.workflow,
+      parameters: { branch: "main" },
+      contextOverride: repositories(world),
+      schedules: [{ cronExpression: "0 0 29 2 *", timeZone: "Europe/Berlin" }],
+    }),
+    { workflowId: "workflow", ...within("contextOverride", CONTEXT) },
+  ),
   "WorkflowService/RetryFailedActions": built((world) => ({ workflowExecutionId: world.workflowExecution }), {
     workflowExecutionId: "workflowExecution",
   }),

@@ -4,10 +4,11 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { DateRange, TriggerVerdict, Workflow, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowParameter, WorkflowTrigger, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
+import type { DateRange, TriggerVerdict, Workflow, Workflow_NextInstants, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowParameter, WorkflowTrigger, WorkflowTrigger_Time, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
-import type { AgentExecution_Status_OutputValue, ExtAgentSettings, PullRequest_State } from "./agent_pb.js";
+import type { AgentCodeContext, AgentExecution_Status_OutputValue, ExtAgentSettings, PullRequest_State } from "./agent_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "./error_reason_pb.js";
 import type { PaginationRequest, PaginationResponse, Sort, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { FollowedPullRequest } from "./pull_request_pb.js";
@@ -360,6 +361,215 @@ export declare type StartWorkflowResponse = Message<"service.v1.StartWorkflowRes
  * Use `create(StartWorkflowResponseSchema)` to create a new message.
  */
 export declare const StartWorkflowResponseSchema: GenMessage<StartWorkflowResponse>;
+
+/**
+ * What to preview: a start by hand, schedules, or both.
+ *
+ * @generated from message service.v1.PreviewWorkflowRequest
+ */
+export declare type PreviewWorkflowRequest = Message<"service.v1.PreviewWorkflowRequest"> & {
+  /**
+   * The workflow that would be started. Empty shows only schedules.
+   *
+   * @generated from field: string workflow_id = 1;
+   */
+  workflowId: string;
+
+  /**
+   * Where the execution would run, as in StartWorkflowRequest. Unset uses the
+   * context of the workflow's manual trigger.
+   *
+   * @generated from field: optional service.v1.WorkflowTriggerContext context_override = 2;
+   */
+  contextOverride?: WorkflowTriggerContext | undefined;
+
+  /**
+   * Values of parameters, as in StartWorkflowRequest; limits too.
+   *
+   * @generated from field: map<string, string> parameters = 3;
+   */
+  parameters: { [key: string]: string };
+
+  /**
+   * Time triggers whose next instants are wanted, such as those of an editor
+   * that has not saved them, at most 10. Empty shows those of the workflow, also
+   * of one that is disabled.
+   *
+   * @generated from field: repeated service.v1.WorkflowTrigger.Time schedules = 4;
+   */
+  schedules: WorkflowTrigger_Time[];
+};
+
+/**
+ * Describes the message service.v1.PreviewWorkflowRequest.
+ * Use `create(PreviewWorkflowRequestSchema)` to create a new message.
+ */
+export declare const PreviewWorkflowRequestSchema: GenMessage<PreviewWorkflowRequest>;
+
+/**
+ * Carries what would happen.
+ *
+ * @generated from message service.v1.PreviewWorkflowResponse
+ */
+export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflowResponse"> & {
+  /**
+   * What the execution would have an action for, in the order of the actions, at
+   * most 1,000. Empty for a search and where nothing can be resolved, such as
+   * without a context.
+   *
+   * @generated from field: repeated service.v1.PreviewWorkflowResponse.Source sources = 1;
+   */
+  sources: PreviewWorkflowResponse_Source[];
+
+  /**
+   * The search that the start would make at a source-control host. Unset for
+   * other contexts. A preview does not make it, since that uses the executor's
+   * token.
+   *
+   * @generated from field: optional service.v1.PreviewWorkflowResponse.Search search = 2;
+   */
+  search?: PreviewWorkflowResponse_Search | undefined;
+
+  /**
+   * How many sources the limit of the workflow's actions would leave out.
+   *
+   * @generated from field: int32 left_out_count = 3;
+   */
+  leftOutCount: number;
+
+  /**
+   * Keys of parameters that the start would need, which the request does not give
+   * and which have no default, ascending.
+   *
+   * @generated from field: repeated string missing_parameters = 4;
+   */
+  missingParameters: string[];
+
+  /**
+   * Keys that the request gives and no expression uses, ascending.
+   *
+   * @generated from field: repeated string unused_parameters = 5;
+   */
+  unusedParameters: string[];
+
+  /**
+   * Why the start would be refused. Unset where it would not be, and without a
+   * workflow.
+   *
+   * @generated from field: optional service.v1.PreviewWorkflowResponse.Refusal refusal = 6;
+   */
+  refusal?: PreviewWorkflowResponse_Refusal | undefined;
+
+  /**
+   * When each schedule comes due next, in the order of the request; without
+   * schedules in it, those of the workflow's time triggers.
+   *
+   * @generated from field: repeated service.v1.Workflow.NextInstants schedules = 7;
+   */
+  schedules: Workflow_NextInstants[];
+};
+
+/**
+ * Describes the message service.v1.PreviewWorkflowResponse.
+ * Use `create(PreviewWorkflowResponseSchema)` to create a new message.
+ */
+export declare const PreviewWorkflowResponseSchema: GenMessage<PreviewWorkflowResponse>;
+
+/**
+ * What one action would work on.
+ *
+ * @generated from message service.v1.PreviewWorkflowResponse.Source
+ */
+export declare type PreviewWorkflowResponse_Source = Message<"service.v1.PreviewWorkflowResponse.Source"> & {
+  /**
+   * The name that the action would have: that of the project, or the last part
+   * of the repository's address; "agent" for an agent's prompt.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The project or the repository. Unset for an agent's prompt.
+   *
+   * @generated from field: service.v1.AgentCodeContext context = 2;
+   */
+  context?: AgentCodeContext | undefined;
+};
+
+/**
+ * Describes the message service.v1.PreviewWorkflowResponse.Source.
+ * Use `create(PreviewWorkflowResponse_SourceSchema)` to create a new message.
+ */
+export declare const PreviewWorkflowResponse_SourceSchema: GenMessage<PreviewWorkflowResponse_Source>;
+
+/**
+ * A search for repositories.
+ *
+ * @generated from message service.v1.PreviewWorkflowResponse.Search
+ */
+export declare type PreviewWorkflowResponse_Search = Message<"service.v1.PreviewWorkflowResponse.Search"> & {
+  /**
+   * The host name in lower case.
+   *
+   * @generated from field: string scm_host = 1;
+   */
+  scmHost: string;
+
+  /**
+   * The search, in the host's own query language.
+   *
+   * @generated from field: string repo_search_string = 2;
+   */
+  repoSearchString: string;
+
+  /**
+   * How many actions the execution may have.
+   *
+   * @generated from field: int32 max_total = 3;
+   */
+  maxTotal: number;
+};
+
+/**
+ * Describes the message service.v1.PreviewWorkflowResponse.Search.
+ * Use `create(PreviewWorkflowResponse_SearchSchema)` to create a new message.
+ */
+export declare const PreviewWorkflowResponse_SearchSchema: GenMessage<PreviewWorkflowResponse_Search>;
+
+/**
+ * What StartWorkflow would answer.
+ *
+ * @generated from message service.v1.PreviewWorkflowResponse.Refusal
+ */
+export declare type PreviewWorkflowResponse_Refusal = Message<"service.v1.PreviewWorkflowResponse.Refusal"> & {
+  /**
+   * The reason as in the error.
+   *
+   * @generated from field: service.v1.ErrorReason reason = 1;
+   */
+  reason: ErrorReason;
+
+  /**
+   * The sentence of the error.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * JSON path of the field that the error names. Empty where it names none.
+   *
+   * @generated from field: string field = 3;
+   */
+  field: string;
+};
+
+/**
+ * Describes the message service.v1.PreviewWorkflowResponse.Refusal.
+ * Use `create(PreviewWorkflowResponse_RefusalSchema)` to create a new message.
+ */
+export declare const PreviewWorkflowResponse_RefusalSchema: GenMessage<PreviewWorkflowResponse_Refusal>;
 
 /**
  * Which workflows to list, and how.
@@ -1688,6 +1898,23 @@ export declare const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof StartWorkflowRequestSchema;
     output: typeof StartWorkflowResponseSchema;
+  },
+  /**
+   * Shows what StartWorkflow would do with the same request, and when time
+   * triggers come due next, and does none of it. What StartWorkflow would refuse
+   * is part of the answer (`refusal`) and no error.
+   *
+   * Every member and service account of the organization may call it. Errors:
+   * not_found when the workflow, or something that the override names, is absent
+   * or in another organization; invalid_argument for a schedule of the request
+   * that does not parse, never comes due, or has an unknown time zone.
+   *
+   * @generated from rpc service.v1.WorkflowService.PreviewWorkflow
+   */
+  previewWorkflow: {
+    methodKind: "unary";
+    input: typeof PreviewWorkflowRequestSchema;
+    output: typeof PreviewWorkflowResponseSchema;
   },
   /**
    * Lists the organization's workflows by id ascending (order of creation)

@@ -31,6 +31,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     condition:
       "what the request's context names can be used by the caller; only administrators give one of their own choice to a workflow that runs as another person",
   },
+  "WorkflowService/PreviewWorkflow": { permission: "preview_workflow", grants: MEMBERS },
   "WorkflowService/ListWorkflowExecutions": { permission: "list_workflow_executions", grants: MEMBERS },
   "WorkflowService/GetWorkflowExecution": { permission: "get_workflow_execution", grants: MEMBERS },
   "WorkflowService/CancelWorkflowExecution": {

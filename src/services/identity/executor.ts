@@ -3,7 +3,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { requireActiveMember, requireActiveServiceAccount } from "../../domain/identity/executor.ts";
 import { findMember, findMemberAtWork } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 
 /**
  * Returns the executor of a workflow or of prebuilds as a caller with its present
@@ -12,11 +12,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
  * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
  *   organization, or its service account is suspended or deleted
  */
-export async function getExecutorAsCaller(
-  tx: WriteTransaction,
-  scope: Scope,
-  subject: Subject,
-): Promise<Caller> {
+export async function getExecutorAsCaller(tx: Snapshot, scope: Scope, subject: Subject): Promise<Caller> {
   const base = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };
   if (subject.principal === Principal.SERVICE_ACCOUNT) {
     requireActiveServiceAccount(subject.id, await findServiceAccount(tx.db, scope, subject.id), tx.now);

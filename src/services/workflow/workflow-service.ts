@@ -17,6 +17,7 @@ import type {
   ListWorkflowExecutionsRequest,
   ListWorkflowsRequest,
   ListWorkflowTriggerEventsRequest,
+  PreviewWorkflowRequest,
   RedeliverWorkflowTriggerEventRequest,
   RetryFailedActionsRequest,
   RotateWorkflowWebhookSecretRequest,
@@ -47,6 +48,7 @@ import {
   listWorkflowExecutionOutputs,
   listWorkflowExecutions,
 } from "./execution/workflow-execution-list.ts";
+import { previewWorkflow } from "./execution/workflow-preview.ts";
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
 import { getOwnedWorkflow } from "./owned-workflow.ts";
 import { listPullRequests } from "./pull-request/pull-request-list.ts";
@@ -85,6 +87,9 @@ export class WorkflowService implements ServiceImpl<typeof Contract> {
     getWorkflowExecutionSummary(this.#deps, callerOf(ctx), req);
 
   startWorkflow = (req: StartWorkflowRequest, ctx: HandlerContext) => startWorkflow(this.#deps, req, ctx);
+
+  previewWorkflow = (req: PreviewWorkflowRequest, ctx: HandlerContext) =>
+    previewWorkflow(this.#deps, callerOf(ctx), req);
 
   retryFailedActions = (req: RetryFailedActionsRequest, ctx: HandlerContext) =>
     retryFailedActions(this.#deps, req, ctx);

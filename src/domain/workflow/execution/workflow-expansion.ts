@@ -33,7 +33,7 @@ const MAX_STEPS = 50;
  * repository, or one for an agent's prompt.
  */
 export function actionSources(
-  { context, trigger }: WorkflowExecutionTrigger,
+  { context, trigger }: Pick<WorkflowExecutionTrigger, "context" | "trigger">,
   { projectNames, cloneUrls }: ContextData,
 ): ActionSource[] {
   const pullRequest = trigger.case === "pullRequest" ? trigger.value : undefined;

@@ -99,6 +99,20 @@ export function renderText({ text, path, field }: MessageText, source: Parameter
 }
 
 /**
+ * Returns the keys that one text of a workflow uses.
+ * @throws DomainError VALUE_UNUSABLE as {@link checkText} does
+ */
+export function keysOfText({ text, path, field }: MessageText): readonly string[] {
+  const position = POSITIONS.get(field);
+  if (!position) {
+    requireNoExpressions(text, path);
+    return [];
+  }
+  if (position.kind === "command") return withReferences(text, path).keys;
+  return parameterExpressions(text, path).map(({ key }) => key);
+}
+
+/**
  * Requires that a text has no expressions.
  * @throws DomainError VALUE_UNUSABLE
  */

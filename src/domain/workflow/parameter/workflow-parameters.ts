@@ -11,7 +11,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
 import { rewriteTexts, type VisitText } from "../../message-texts.ts";
-import { checkText, renderText, requireNoExpressions } from "./parameter-position.ts";
+import { checkText, keysOfText, renderText, requireNoExpressions } from "./parameter-position.ts";
 import { parameterVariable } from "./parameter-reference.ts";
 
 /** The fields of a workflow that a request contains; absent ones are not checked. */
@@ -109,6 +109,27 @@ export function renderWorkflow(
     .filter((key) => !used.has(key))
     .sort();
   return { ...copies, environment, unusedKeys };
+}
+
+/**
+ * Returns the keys, sorted, that expressions use and that have neither a value nor a default.
+ * @throws DomainError VALUE_UNUSABLE for an expression that {@link checkWorkflowParameters} refuses
+ */
+export function missingKeys(
+  { action, report, context, contextPath, declared = [] }: RenderedTemplate,
+  parameters: Readonly<Record<string, string>>,
+): string[] {
+  const known = new Set([...defaultsOf(declared).map(([key]) => key), ...Object.keys(parameters)]);
+  const missing = new Set<string>();
+  const visit: VisitText = (text) => {
+    for (const key of keysOfText(text)) if (!known.has(key)) missing.add(key);
+    return text.text;
+  };
+  if (action) rewriteTexts(WorkflowActionSchema, clone(WorkflowActionSchema, action), "action", visit);
+  if (report) rewriteTexts(WorkflowActionSchema, clone(WorkflowActionSchema, report), "report", visit);
+  const copy = clone(WorkflowTriggerContextSchema, context);
+  rewriteTexts(WorkflowTriggerContextSchema, copy, contextPath, visit);
+  return [...missing].sort();
 }
 
 /**

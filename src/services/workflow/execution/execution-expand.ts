@@ -1,7 +1,7 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
-import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import type { WorkflowExecution, WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../domain/error.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
@@ -16,7 +16,7 @@ import type { Keys } from "../../../keys.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findProjectName } from "../../../store/project/project.ts";
 import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Scope, Snapshot, WriteTransaction } from "../../../store/store.ts";
 import { insertActions } from "../../../store/workflow/workflow-action.ts";
 import {
   findWholeExecution,
@@ -60,8 +60,8 @@ export async function expandExecution(
   found: FoundRepositories = NOTHING_FOUND,
 ): Promise<void> {
   const trigger = before.spec?.trigger;
-  if (!trigger) throw new Error(`the execution ${before.id} has no trigger`);
-  const projectNames = await findProjectNames(tx, scope, before);
+  if (!trigger?.context) throw new Error(`the execution ${before.id} has no trigger`);
+  const projectNames = await findProjectNames(tx, scope, trigger.context);
   const sources = actionSources(trigger, { projectNames, cloneUrls: found.cloneUrls });
   const maxActions = before.spec?.action?.limits?.maxTotal ?? sources.length;
   const actions = sources
@@ -183,14 +183,14 @@ async function findSearchRefusal(
   }
 }
 
-async function findProjectNames(
-  tx: WriteTransaction,
+/** Returns the names of the projects that a context names, by id. */
+export async function findProjectNames(
+  tx: Pick<Snapshot, "db">,
   scope: Scope,
-  { spec }: WorkflowExecution,
+  { context }: WorkflowTriggerContext,
 ): Promise<Map<string, string>> {
   const names = new Map<string, string>();
-  const context = spec?.trigger?.context?.context;
-  if (context?.case !== "projects") return names;
+  if (context.case !== "projects") return names;
   for (const id of context.value.projectIds) {
     const name = await findProjectName(tx.db, scope, id);
     if (name) names.set(id, name);

@@ -21,6 +21,7 @@ import {
 import { requireStepLimit, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
 import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
 import {
+  type RenderedTemplate,
   type RenderedWorkflow,
   renderWorkflow,
 } from "../../../domain/workflow/parameter/workflow-parameters.ts";
@@ -29,7 +30,7 @@ import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
 import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
-import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import type { Scope, Snapshot, WriteTransaction } from "../../../store/store.ts";
 import { findWholeExecution, insertExecution } from "../../../store/workflow/workflow-execution.ts";
 import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
@@ -71,29 +72,7 @@ export async function startExecution(
 ): Promise<WorkflowExecution> {
   const { organizationId, workflow, trigger, triggerIndex, creator } = start;
   const scope = { organizationId };
-  requireStartable(workflow);
-  if (!trigger.context) throw contextMissing();
-  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
-  const rendered = renderWorkflow(
-    {
-      action: workflow.spec?.action,
-      report: workflow.spec?.report,
-      context: trigger.context,
-      contextPath: triggerIndex === null ? "contextOverride" : `triggers[${triggerIndex}].context`,
-      declared: workflow.spec?.parameters ?? [],
-    },
-    start.parameters,
-  );
-  requireStepLimit(rendered.context, rendered.action);
-  requireStepsAllowed(await findPolicies(tx.db, scope), rendered.action);
-  requireWorkflowFits(
-    copiedWorkflow(rendered),
-    copiedWorkflow({
-      action: workflow.spec?.action,
-      report: workflow.spec?.report,
-      context: trigger.context,
-    }),
-  );
+  const { executor, rendered } = await checkStart(tx, start);
   const execution = newExecution({
     ...newExecutionIds(tx, workflow),
     creator,
@@ -113,13 +92,53 @@ export async function startExecution(
 }
 
 /**
+ * Checks a start without starting anything.
+ *
+ * @returns the executor, and the parts that the execution copies
+ * @throws DomainError, PolicyDenied as {@link startExecution}
+ */
+export async function checkStart(
+  tx: Snapshot,
+  { organizationId, workflow, trigger, triggerIndex, parameters }: ExecutionStart,
+): Promise<{ executor: Caller; rendered: RenderedWorkflow }> {
+  const scope = { organizationId };
+  requireStartable(workflow);
+  if (!trigger.context) throw contextMissing();
+  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
+  const template = templateOf(workflow, trigger.context, triggerIndex);
+  const rendered = renderWorkflow(template, parameters);
+  requireStepLimit(rendered.context, rendered.action);
+  requireStepsAllowed(await findPolicies(tx.db, scope), rendered.action);
+  requireWorkflowFits(copiedWorkflow(rendered), copiedWorkflow(template));
+  return { executor, rendered };
+}
+
+/**
+ * Returns what an execution of a workflow copies.
+ * @param triggerIndex as in {@link ExecutionStart}
+ */
+export function templateOf(
+  { spec }: Workflow,
+  context: WorkflowTriggerContext,
+  triggerIndex: number | null,
+): RenderedTemplate {
+  return {
+    action: spec?.action,
+    report: spec?.report,
+    context,
+    contextPath: triggerIndex === null ? "contextOverride" : `triggers[${triggerIndex}].context`,
+    declared: spec?.parameters ?? [],
+  };
+}
+
+/**
  * Returns the executor of a workflow, after checks that it may run over a context:
  * policies, roles and credentials may have changed since the workflow was written.
  *
  * @throws DomainError EXECUTOR_UNFIT, CREDENTIAL_MISSING; PolicyDenied
  */
 export async function getStartableExecutor(
-  tx: WriteTransaction,
+  tx: Snapshot,
   scope: Scope,
   { id, metadata, spec }: Workflow,
   context: WorkflowTriggerContext,
@@ -162,7 +181,7 @@ function copiedWorkflow({
   action,
   report,
   context,
-}: Pick<RenderedWorkflow, "action" | "report" | "context">): Workflow {
+}: Pick<RenderedTemplate, "action" | "report" | "context">): Workflow {
   const spec = { triggers: [{ context }], ...(action && { action }), ...(report && { report }) };
   return create(WorkflowSchema, { spec });
 }

@@ -20,7 +20,7 @@ import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts
 import { checkContext } from "../../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
-import { type Store, type WriteTransaction, within } from "../../../store/store.ts";
+import { type Snapshot, type Store, within } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { callerOf, operationOf, writeAsCaller } from "../../call/call.ts";
@@ -120,7 +120,7 @@ export function retryFailedActions(
  *   NOT_FOUND, PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for the requested one
  */
 export async function resolveManualStart(
-  tx: WriteTransaction,
+  tx: Snapshot,
   caller: Caller,
   workflow: Workflow,
   { contextOverride, parameters }: Pick<StartWorkflowRequest, "contextOverride" | "parameters">,
@@ -142,7 +142,7 @@ export async function resolveManualStart(
  *   PHASE_UNSUITABLE; PolicyDenied
  */
 async function requireUsableContext(
-  tx: WriteTransaction,
+  tx: Snapshot,
   caller: Caller,
   workflow: Workflow,
   context: WorkflowTriggerContext,
