@@ -26,6 +26,11 @@ export class Secrets {
     for (const form of others.#index.forms()) this.#index.add(form);
   }
 
+  /** Masks from now on whatever other secrets mask by now, as it is where letters are made small, such as in names of hosts. */
+  addInLowerCase(others: Secrets): void {
+    for (const form of others.#index.forms()) this.#index.add(Buffer.from(form.toString().toLowerCase()));
+  }
+
   /**
    * Returns the part of a text from `start` to `end` masked, where a secret that reaches beyond the part is masked,
    * too. Those of which the text has only a piece are not recognized: it must begin and end

@@ -11,6 +11,8 @@ import type {
 import type { ApprovalDeciderTable, ApprovalTable } from "./approval/approval-schema.ts";
 import type {
   EnvironmentChangesTable,
+  EnvironmentConnectionTable,
+  EnvironmentEgressTable,
   EnvironmentFileDiffTable,
   EnvironmentQuestionTable,
   EnvironmentTable,
@@ -90,6 +92,8 @@ export interface Schema {
   environment: EnvironmentTable;
   environment_changes: EnvironmentChangesTable;
   environment_file_diff: EnvironmentFileDiffTable;
+  environment_egress: EnvironmentEgressTable;
+  environment_connection: EnvironmentConnectionTable;
   environment_question: EnvironmentQuestionTable;
   service_account: ServiceAccountTable;
   member_group: MemberGroupTable;

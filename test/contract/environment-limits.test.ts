@@ -4,6 +4,7 @@ import {
   AnswerRequestRequestSchema as Answer,
   WatchRequestsRequestSchema as Watch,
 } from "#gen/runner/v1/environment_question_pb.js";
+import { ReportEnvironmentConnectionsRequestSchema as Connections } from "#gen/runner/v1/environment_work_service_pb.js";
 import {
   GetEnvironmentDiffRequestSchema as Diff,
   ListEnvironmentFilesRequestSchema as List,
@@ -12,6 +13,7 @@ import {
 import { brief, bytes, complaint, ID, lists, texts, withValue } from "./limit.ts";
 
 const ASKED = { environmentId: ID };
+const CONNECTION = { id: ID, host: "h", port: 1, endedAt: "2026-01-02T03:04:05Z" };
 const ANSWER = { questionId: ID, instanceId: "i" };
 
 /** A valid request of each kind, into which the values are put. */
@@ -20,6 +22,7 @@ const VALID = new Map<DescMessage, JsonObject>([
   [List, ASKED],
   [Read, { ...ASKED, path: "p" }],
   [Watch, { instanceId: "i" }],
+  [Connections, { ...ASKED, connections: [CONNECTION] }],
 ]);
 const withAnswer = (answer: JsonObject): JsonObject => ({ ...ANSWER, ...answer });
 const part = (filePart: JsonObject) => withAnswer({ filePart: { file: {}, ...filePart } });
@@ -59,6 +62,16 @@ const LIMITS: readonly Limit[] = [
   [Answer, "commitDiff.files", lists({}, 0, 99, 100), lists({}, 101), withAnswer({ commitDiff: {} })],
   [Answer, "commitDiff.digest", texts(0, 63, 64), texts(65), withAnswer({ commitDiff: {} })],
   [Answer, "filePart.data", bytes(0, 1_048_575, 1_048_576), bytes(1_048_577), part({})],
+  [Connections, "environmentId", [ID], ["", "x"]],
+  [Connections, "connections", lists(CONNECTION, 0, 199, 200), lists(CONNECTION, 201)],
+  [Connections, "connections[0].id", texts(1, 63, 64), texts(0, 65)],
+  [Connections, "connections[0].host", texts(1, 299, 300), texts(0, 301)],
+  [Connections, "connections[0].port", [1, 2, 65_534, 65_535], [0, -1, 65_536]],
+  [Connections, "connections[0].rule", texts(0, 99, 100), texts(101)],
+  [Connections, "connections[0].refusal", [0, 1, 3], [4]],
+  [Connections, "connections[0].sentBytes", ["0", "1", "9223372036854775807"], ["-1"]],
+  [Connections, "connections[0].receivedBytes", ["0", "1", "9223372036854775807"], ["-1"]],
+  [Connections, "connections[0].endedAt", ["2026-01-02T03:04:05Z"], [null]],
   [Answer, "filePart.readBytes", [0, 1, 1_048_576], [-1, 1_048_577], part({})],
 ];
 

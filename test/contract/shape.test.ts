@@ -164,6 +164,7 @@ const AGENTS = [
 const ENVIRONMENTS = [
   "EnvironmentService/GetEnvironmentChanges",
   "EnvironmentService/GetEnvironmentDiff",
+  "EnvironmentService/ListEnvironmentConnections",
   "EnvironmentService/ListEnvironmentFiles",
   "EnvironmentService/OpenPullRequest",
   "EnvironmentService/PushEnvironmentBranch",
@@ -189,6 +190,7 @@ const WORK = [
   "EnvironmentWorkService/AnswerRequest",
   "EnvironmentWorkService/GetQuestionCredential",
   "EnvironmentWorkService/ReportEnvironmentChanges",
+  "EnvironmentWorkService/ReportEnvironmentConnections",
   "EnvironmentWorkService/WatchRequests",
   "WorkService/BeginInstance",
   "WorkService/FinishWork",

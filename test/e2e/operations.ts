@@ -102,6 +102,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ environmentId: world.heldEnvironment, ...page }),
     { environmentId: "heldEnvironment" },
   ),
+  "EnvironmentService/ListEnvironmentConnections": built(
+    (world) => ({ environmentId: world.heldEnvironment, ...page }),
+    { environmentId: "heldEnvironment" },
+  ),
   "EnvironmentService/ListEnvironmentFiles": {
     ...built((world) => ({ environmentId: world.heldEnvironment, path: "hello", ...page }), {
       environmentId: "heldEnvironment",

@@ -1,6 +1,6 @@
 import { built, type Ids, type Operation } from "./operation.ts";
 import type { World } from "./world.ts";
-import { changesOf, INSTANCE } from "./world-work.ts";
+import { changesOf, connectionsOf, INSTANCE } from "./world-work.ts";
 
 const leased = (world: World) => ({ leaseId: world.lease, fence: "1" });
 const LEASED: Ids = { leaseId: "lease" };
@@ -62,6 +62,10 @@ export const WORK_OPERATIONS: Readonly<Record<string, Operation>> = {
   "EnvironmentWorkService/ReportEnvironmentChanges": asRunner((world) => changesOf(world.heldEnvironment), {
     environmentId: "heldEnvironment",
   }),
+  "EnvironmentWorkService/ReportEnvironmentConnections": asRunner(
+    (world) => connectionsOf(world.heldEnvironment),
+    { environmentId: "heldEnvironment" },
+  ),
   "EnvironmentWorkService/WatchRequests": asRunner(() => ({ instanceId: INSTANCE })),
   "EnvironmentWorkService/AnswerRequest": asRunner(
     (world) => ({ questionId: world.question, instanceId: INSTANCE, changesRefreshed: {} }),

@@ -34,6 +34,20 @@ export async function environmentAtWork(call: Call, runnerToken: string, spec: o
   return id;
 }
 
+/** A report of three connections, two of them refused, that work in an environment has asked for. */
+export function connectionsOf(environmentId: string) {
+  const endedAt = "2026-01-02T03:04:05Z";
+  const connection = (id: number) => ({ id: `01900000-0000-4000-8000-00000000000${id}`, port: 443, endedAt });
+  return {
+    environmentId,
+    connections: [
+      { ...connection(1), host: "a.example", refusal: "REFUSAL_NOT_ALLOWED" },
+      { ...connection(2), host: "b.example", rule: "hosts[0]", sentBytes: "12", receivedBytes: "345" },
+      { ...connection(3), host: "c.example", rule: "hosts[1]", refusal: "REFUSAL_NO_ADDRESS" },
+    ],
+  };
+}
+
 /** A report of two files that differ in an environment. */
 export function changesOf(environmentId: string) {
   const counts = { changedFiles: 1, addedFiles: 1, addedLines: "2", deletedLines: "1" };

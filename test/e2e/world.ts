@@ -45,6 +45,7 @@ import type { ReachableServer } from "../harness/server.ts";
 import {
   agentAtWork,
   changesOf,
+  connectionsOf,
   environmentAtWork,
   INSTANCE,
   reviewsOf,
@@ -211,6 +212,8 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
   const agentId = agents[0] ?? "";
   const held = await agentAtWork(call, registered.token, { agentId, environmentId });
   await call("EnvironmentWorkService/ReportEnvironmentChanges", changesOf(environmentId), registered.token);
+  const connections = connectionsOf(environmentId);
+  await call("EnvironmentWorkService/ReportEnvironmentConnections", connections, registered.token);
   const reviewDraft = await reviewsOf(call, held.heldAgentExecution, environmentId);
   const { runnerId } = runner;
   await call("WorkService/BeginInstance", { instanceId: INSTANCE }, registered.token);

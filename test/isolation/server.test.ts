@@ -88,6 +88,13 @@ describe("the runner beside a server", () => {
     const line =
       "chartroom: a.example:80 is not reached: the organization's policy `egress` does not allow it\n";
     expect(logs[1]?.split(line)).toHaveLength(2);
+    const environmentId = action.spec.environmentId ?? action.status.environmentId;
+    const { connections } = await succeeded(
+      post(server, "EnvironmentService/ListEnvironmentConnections", { environmentId }),
+    );
+    const told = connections.map(({ host, port: at, refusal }: Answer["body"]) => `${host}:${at} ${refusal}`);
+    // What is on the loopback is in the work's own network, and asks no proxy.
+    expect(told).toEqual(["a.example:80 REFUSAL_NOT_ALLOWED", "a.example:80 REFUSAL_NOT_ALLOWED"]);
   });
 
   test("lets steps reach what the organization's policy allows", async () => {

@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { DiffBase, EnvironmentFileDiff, RepositoryChanges } from "../../service/v1/environment_changes_pb.js";
+import type { EnvironmentConnection } from "../../service/v1/environment_connection_pb.js";
 import type { HostAuthenticationTokenSource } from "../../service/v1/runner_configuration_pb.js";
 import type { AnswerRequestRequestSchema, AnswerRequestResponseSchema, WatchRequestsRequestSchema, WatchRequestsResponseSchema } from "./environment_question_pb.js";
 
@@ -97,6 +98,54 @@ export declare type ReportEnvironmentChangesResponse = Message<"runner.v1.Report
 export declare const ReportEnvironmentChangesResponseSchema: GenMessage<ReportEnvironmentChangesResponse>;
 
 /**
+ * Connections that work has asked for.
+ *
+ * @generated from message runner.v1.ReportEnvironmentConnectionsRequest
+ */
+export declare type ReportEnvironmentConnectionsRequest = Message<"runner.v1.ReportEnvironmentConnectionsRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * The connections, in their order. At most 200.
+   *
+   * @generated from field: repeated service.v1.EnvironmentConnection connections = 2;
+   */
+  connections: EnvironmentConnection[];
+
+  /**
+   * Whether there were more than the runner reports.
+   *
+   * @generated from field: bool left_out = 3;
+   */
+  leftOut: boolean;
+};
+
+/**
+ * Describes the message runner.v1.ReportEnvironmentConnectionsRequest.
+ * Use `create(ReportEnvironmentConnectionsRequestSchema)` to create a new message.
+ */
+export declare const ReportEnvironmentConnectionsRequestSchema: GenMessage<ReportEnvironmentConnectionsRequest>;
+
+/**
+ * Nothing to say: the connections are stored.
+ *
+ * @generated from message runner.v1.ReportEnvironmentConnectionsResponse
+ */
+export declare type ReportEnvironmentConnectionsResponse = Message<"runner.v1.ReportEnvironmentConnectionsResponse"> & {
+};
+
+/**
+ * Describes the message runner.v1.ReportEnvironmentConnectionsResponse.
+ * Use `create(ReportEnvironmentConnectionsResponseSchema)` to create a new message.
+ */
+export declare const ReportEnvironmentConnectionsResponseSchema: GenMessage<ReportEnvironmentConnectionsResponse>;
+
+/**
  * Which credential is needed.
  *
  * @generated from message runner.v1.GetQuestionCredentialRequest
@@ -179,6 +228,21 @@ export declare const EnvironmentWorkService: GenService<{
     methodKind: "unary";
     input: typeof ReportEnvironmentChangesRequestSchema;
     output: typeof ReportEnvironmentChangesResponseSchema;
+  },
+  /**
+   * Reports connections that work in an environment has asked for: those that were
+   * refused, and those that were allowed where the policy `egress.recordAllowed` says
+   * so. Secrets are to be masked. To repeat a report is harmless: connections are
+   * known by their ids. Of more than 1,000 refused and 1,000 allowed ones of an
+   * environment the first are kept. Callable by runners, for the environments on
+   * them. Errors: not_found for an environment that is absent, or on another runner.
+   *
+   * @generated from rpc runner.v1.EnvironmentWorkService.ReportEnvironmentConnections
+   */
+  reportEnvironmentConnections: {
+    methodKind: "unary";
+    input: typeof ReportEnvironmentConnectionsRequestSchema;
+    output: typeof ReportEnvironmentConnectionsResponseSchema;
   },
   /**
    * Streams what people ask about the environments on the runner, beside leases and

@@ -10,6 +10,7 @@ import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { DiffBase, EnvironmentChanges, EnvironmentFile, EnvironmentFileDiff } from "./environment_changes_pb.js";
+import type { EnvironmentConnection } from "./environment_connection_pb.js";
 import type { EnvironmentPush } from "./environment_push_pb.js";
 import type { FollowedPullRequest } from "./pull_request_pb.js";
 
@@ -655,6 +656,67 @@ export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironm
 export declare const GetEnvironmentDiffResponseSchema: GenMessage<GetEnvironmentDiffResponse>;
 
 /**
+ * Whose connections to list.
+ *
+ * @generated from message service.v1.ListEnvironmentConnectionsRequest
+ */
+export declare type ListEnvironmentConnectionsRequest = Message<"service.v1.ListEnvironmentConnectionsRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 2;
+   */
+  pagination?: PaginationRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ListEnvironmentConnectionsRequest.
+ * Use `create(ListEnvironmentConnectionsRequestSchema)` to create a new message.
+ */
+export declare const ListEnvironmentConnectionsRequestSchema: GenMessage<ListEnvironmentConnectionsRequest>;
+
+/**
+ * A page of connections.
+ *
+ * @generated from message service.v1.ListEnvironmentConnectionsResponse
+ */
+export declare type ListEnvironmentConnectionsResponse = Message<"service.v1.ListEnvironmentConnectionsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The connections of this page.
+   *
+   * @generated from field: repeated service.v1.EnvironmentConnection connections = 2;
+   */
+  connections: EnvironmentConnection[];
+
+  /**
+   * True if there were more than are kept, which are on no page.
+   *
+   * @generated from field: bool left_out = 3;
+   */
+  leftOut: boolean;
+};
+
+/**
+ * Describes the message service.v1.ListEnvironmentConnectionsResponse.
+ * Use `create(ListEnvironmentConnectionsResponseSchema)` to create a new message.
+ */
+export declare const ListEnvironmentConnectionsResponseSchema: GenMessage<ListEnvironmentConnectionsResponse>;
+
+/**
  * What to push, and where to.
  *
  * @generated from message service.v1.PushEnvironmentBranchRequest
@@ -1140,6 +1202,22 @@ export declare const EnvironmentService: GenService<{
     methodKind: "unary";
     input: typeof GetEnvironmentDiffRequestSchema;
     output: typeof GetEnvironmentDiffResponseSchema;
+  },
+  /**
+   * Lists the connections that the commands of isolated work in an environment have
+   * asked for, in the order in which its runner has reported them: every one that was
+   * refused, and with the policy `egress.recordAllowed` every one that was allowed.
+   * At most 1,000 of each are kept of an environment, the first ones. They stay
+   * readable after the environment is gone, as long as an agent run or an action of a
+   * workflow belongs to it. Callable as GetEnvironmentChanges. Errors:
+   * permission_denied; not_found; invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.EnvironmentService.ListEnvironmentConnections
+   */
+  listEnvironmentConnections: {
+    methodKind: "unary";
+    input: typeof ListEnvironmentConnectionsRequestSchema;
+    output: typeof ListEnvironmentConnectionsResponseSchema;
   },
   /**
    * Pushes what is in a repository of an environment to a branch of the remote

@@ -461,6 +461,14 @@ export declare type EgressPolicy = Message<"service.v1.EgressPolicy"> & {
    * @generated from field: repeated service.v1.EgressPolicy.Host hosts = 2;
    */
   hosts: EgressPolicy_Host[];
+
+  /**
+   * Whether connections that are allowed are reported, too, and shown by
+   * ListEnvironmentConnections; those that are refused always are. False by default.
+   *
+   * @generated from field: bool record_allowed = 3;
+   */
+  recordAllowed: boolean;
 };
 
 /**

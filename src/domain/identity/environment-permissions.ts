@@ -54,6 +54,11 @@ export const ENVIRONMENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     condition: CONTENT,
   },
+  "EnvironmentService/ListEnvironmentConnections": {
+    permission: "get_environment_changes",
+    grants: MEMBERS,
+    condition: CONTENT,
+  },
   "EnvironmentService/PushEnvironmentBranch": {
     permission: "push_environment_branch",
     grants: CREATORS,

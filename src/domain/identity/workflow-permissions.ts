@@ -121,6 +121,11 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: EVERY_RUNNER,
     own: "environments on the runner",
   },
+  "EnvironmentWorkService/ReportEnvironmentConnections": {
+    permission: "work",
+    grants: EVERY_RUNNER,
+    own: "environments on the runner",
+  },
   "EnvironmentWorkService/WatchRequests": {
     permission: "work",
     grants: EVERY_RUNNER,

@@ -62,10 +62,12 @@ export async function executeAgent(
   const agentEnvironment = await agentEnvironmentOf(assignment, work, { facts, workspace, state });
   const readable = [state.imagesFolder, state.secretsFolder, state.pullRequestFile];
   const network = await openNetwork(assignment, workspace, environment);
-  const runCommand = await tools.isolation.enter(workspace, readable, { network, rules }).catch((error) => {
-    network?.close();
-    throw error;
-  });
+  const runCommand = await tools.isolation
+    .enter(workspace, readable, { network, rules })
+    .catch(async (error) => {
+      await network?.close();
+      throw error;
+    });
   const agent: RunningAgent = {
     assignment,
     program,
@@ -89,7 +91,7 @@ export async function executeAgent(
     // The action's step reads the answer of an execution that waits, and then stops it.
     if (isStep) await untilAborted(lease.signal);
   } finally {
-    network?.close();
+    await network?.close();
     assignment.warnings.push(...(network?.warnings() ?? []));
     // The agent's last output is reported however it ended.
     await report.flush().catch(() => undefined);

@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import {
   createServer,
   type IncomingMessage,
@@ -23,6 +24,8 @@ export interface EgressConnection extends EgressTarget {
 export interface EgressProxyOptions {
   readonly decide: DecideEgress;
   readonly onConnection: (connection: EgressConnection) => void;
+  /** Holds the connections to hosts that are not over. */
+  readonly hosts?: Set<EventEmitter & { destroy(): unknown }>;
 }
 
 /** Connections of one piece of work at the same time, from it and to hosts; more are refused until others end. */
@@ -61,7 +64,7 @@ const HOP_BY_HOP = new Set([
  * addresses of the decision, follows no redirect, and reads nothing of what goes through a tunnel.
  */
 export function createEgressProxy(options: EgressProxyOptions): Server {
-  const passing: Passing = { ...options, hosts: new Set() };
+  const passing: Passing = { hosts: new Set(), ...options };
   const turns = new WeakMap<Socket, Turns>();
   // A transfer may take as long as it takes.
   const server = createServer({ requestTimeout: 0 }, (req, res) => {
@@ -95,10 +98,7 @@ interface Turns {
   last: Promise<unknown>;
 }
 
-interface Passing extends EgressProxyOptions {
-  /** The connections to hosts that are not over. */
-  readonly hosts: Set<{ destroy(): unknown }>;
-}
+type Passing = Required<EgressProxyOptions>;
 
 const TOO_MANY = `the work has ${MAX_CONNECTIONS} connections to hosts already`;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import { chmodSync, closeSync, openSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -7,7 +7,12 @@ import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { EgressHostSet as HostSet } from "#gen/service/v1/organization_pb.js";
 import { type ResolveHost, systemResolve } from "../git/remote-address.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import { createEgressProxy, describeRefusal, type EgressConnection } from "./egress-proxy.ts";
+import {
+  createEgressProxy,
+  describeRefusal,
+  type EgressConnection,
+  type EgressProxyOptions,
+} from "./egress-proxy.ts";
 import {
   type EgressTarget,
   egressDecider,
@@ -39,14 +44,16 @@ export interface NetworkedWork {
   readonly initializer: EnvironmentInitializer | undefined;
   /** The organization's policy; the default one when absent. */
   readonly policy?: EgressHosts | undefined;
+  /** Returns a host as it may be shown; as it is when absent. */
+  readonly maskHost?: (host: string) => string;
   readonly onConnection?: (connection: EgressConnection) => void;
 }
 
 export interface OpenNetwork extends WorkNetwork {
   /** Returns the warning about all that was refused, for work whose output nobody reads; none where nothing was. */
   warnings(): readonly WorkFailure[];
-  /** Ends all connections. */
-  close(): void;
+  /** Ends all connections, and resolves when each has been told of. */
+  close(): Promise<void>;
 }
 
 /** Opens the ways out of isolated work: a proxy for each piece of it. */
@@ -79,9 +86,12 @@ export class Egress {
     });
     const refusals = new Refusals();
     const over = new AbortController();
+    const hosts: EgressProxyOptions["hosts"] = new Set();
     const server = createEgressProxy({
       decide: egressDecider(rules, privateNetworks, resolverForWork(resolve, over.signal)),
-      onConnection(connection) {
+      hosts,
+      onConnection({ host, ...rest }) {
+        const connection = { host: work.maskHost?.(host) ?? host, ...rest };
         refusals.add(connection);
         work.onConnection?.(connection);
       },
@@ -108,15 +118,23 @@ export class Egress {
       ended: over.signal,
       takeRefusals: () => refusals.take(),
       warnings: () => refusals.warnings(),
-      close() {
+      async close() {
         if (over.signal.aborted) return;
         over.abort();
+        const closed = untilClosed(server);
         // The socket's file goes with it.
         server.close(() => closeSync(descriptor));
         for (const socket of sockets) socket.destroy();
+        await closed;
+        for (const host of hosts) await untilClosed(host);
       },
     };
   }
+}
+
+/** Resolves when it has closed, whatever else happens to it. */
+function untilClosed(open: EventEmitter): Promise<void> {
+  return new Promise((resolve) => open.once("close", () => resolve()));
 }
 
 function isLoopback(host: string): boolean {

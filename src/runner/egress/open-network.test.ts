@@ -1,19 +1,140 @@
-import { create } from "@bufbuild/protobuf";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { afterAll, expect, test } from "@jest/globals";
-import { WorkSchema } from "#gen/runner/v1/work_pb.js";
+import {
+  EnvironmentWorkService,
+  type ReportEnvironmentConnectionsRequest as Report,
+} from "#gen/runner/v1/environment_work_service_pb.js";
+import { type PoliciesSchema, WorkSchema } from "#gen/runner/v1/work_pb.js";
+import { EnvironmentConnection_Refusal as Refusal } from "#gen/service/v1/environment_connection_pb.js";
+import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { realTools } from "../../../test/harness/assignment.ts";
-import { stopAll } from "../../../test/harness/server.ts";
+import { realPrograms } from "../../../test/harness/runner-git.ts";
+import { stopAll, temporaryFolder } from "../../../test/harness/server.ts";
+import { Secrets } from "../../domain/secrets.ts";
+import { createWorkClient } from "../protocol/connection.ts";
+import { Egress } from "./egress.ts";
 import { openNetwork } from "./open-network.ts";
 
 afterAll(stopAll);
+
+const ENVIRONMENT = "01900000-0000-7000-8000-00000000000e";
+const lease = { isLost: false };
+
+/** Work that reaches what `policies` allow at a service that takes, or refuses, what it reports. */
+async function working(
+  policies: MessageInitShape<typeof PoliciesSchema>,
+  {
+    secret,
+    take = () => undefined,
+  }: { readonly secret?: string; readonly take?: (count: number) => void } = {},
+) {
+  const reports: Report[] = [];
+  const transport = createRouterTransport(({ service }) =>
+    service(EnvironmentWorkService, {
+      reportEnvironmentConnections(report) {
+        reports.push(report);
+        take(reports.length);
+        return {};
+      },
+    }),
+  );
+  const egress = new Egress({
+    serverUrl: "",
+    named: { registries: [], models: [] },
+    privateNetworks: [{ address: "127.0.0.0", prefix: 8, family: "ipv4" }],
+    machine: { programs: { ...realPrograms, path: "" }, env: {}, home: "/nonexistent" },
+  });
+  const tools = { ...(await realTools()), egress, connections: createWorkClient(transport, "cr_run_x") };
+  const secrets = new Secrets();
+  if (secret) secrets.add(secret);
+  const work = create(WorkSchema, { policies });
+  const place = { folder: temporaryFolder() };
+  const environment = create(EnvironmentSchema, { id: ENVIRONMENT });
+  const network = await openNetwork({ tools, work, lease, secrets }, place, environment);
+  if (!network) throw new Error("there is no network");
+  const get = async (url: string) => {
+    const req = request({ socketPath: network.socketFile, path: url, headers: { host: new URL(url).host } });
+    const [res] = await once(req.end(), "response");
+    res.resume();
+    await once(res, "end");
+    return res.statusCode as number;
+  };
+  return { network, get, reports, connections: () => reports.flatMap((report) => report.connections) };
+}
 
 test("work with a policy is refused where nothing isolates it, and other work has the machine's network", async () => {
   const tools = await realTools();
   const place = { folder: "/nonexistent" };
   const work = create(WorkSchema, { policies: { egress: {} } });
-  await expect(openNetwork({ tools, work }, place, undefined)).rejects.toMatchObject({
+  const secrets = new Secrets();
+  await expect(openNetwork({ tools, work, lease, secrets }, place, undefined)).rejects.toMatchObject({
     reason: "policy_unsupported",
     message: expect.stringContaining("egress"),
   });
-  expect(await openNetwork({ tools, work: create(WorkSchema) }, place, undefined)).toBeUndefined();
+  const free = { tools, work: create(WorkSchema), lease, secrets };
+  expect(await openNetwork(free, place, undefined)).toBeUndefined();
+});
+
+test("what is refused is reported, and what is allowed where the policy says so", async () => {
+  const host = createServer((_, res) => res.end("hello"));
+  host.listen(0, "127.0.0.1");
+  await once(host, "listening");
+  const { port } = host.address() as AddressInfo;
+  const hosts = [{ host: "127.0.0.1", ports: [port] }];
+  for (const recordAllowed of [false, true]) {
+    const work = await working({ egress: { hosts, recordAllowed } });
+    expect(await work.get(`http://127.0.0.1:${port}/`)).toBe(200);
+    expect(await work.get("http://a.example/")).toBe(403);
+    await work.network.close();
+    const [refused, allowed] = work.connections().toSorted((one, other) => other.refusal - one.refusal);
+    expect(refused).toMatchObject({ host: "a.example", port: 80, rule: "", refusal: Refusal.NOT_ALLOWED });
+    if (recordAllowed) {
+      expect(allowed).toMatchObject({ host: "127.0.0.1", port, rule: "hosts[0]", refusal: 0 });
+      expect([allowed?.sentBytes, allowed?.receivedBytes].every((bytes = 0n) => bytes > 10n)).toBe(true);
+    } else expect(allowed).toBeUndefined();
+    expect(work.reports.every(({ environmentId }) => environmentId === ENVIRONMENT)).toBe(true);
+  }
+  host.close();
+});
+
+test("a secret in a name is in no report and no output, also in small letters", async () => {
+  const work = await working({ egress: {} }, { secret: "Zx81Spectrum" });
+  expect(await work.get("http://zx81spectrum.a.example/")).toBe(403);
+  await work.network.close();
+  expect(work.connections().map(({ host }) => host)).toEqual(["***.a.example"]);
+  expect(work.network.takeRefusals().join()).toContain("***.a.example:80");
+});
+
+test("a report is repeated while the service does not answer, and with the same ids", async () => {
+  const take = (count: number) => {
+    if (count === 1) throw new ConnectError("away", Code.Unavailable);
+  };
+  const work = await working({ egress: {} }, { take });
+  await work.get("http://a.example/");
+  await work.network.close();
+  const [first, second] = work.reports;
+  expect(work.reports).toHaveLength(2);
+  expect(second?.connections[0]?.id).toBe(first?.connections[0]?.id);
+});
+
+test("nothing more is reported to a service that does not know it", async () => {
+  const take = () => {
+    throw new ConnectError("unknown", Code.Unimplemented);
+  };
+  const work = await working({ egress: {} }, { take });
+  await work.get("http://a.example/");
+  await work.network.close();
+  expect(work.reports).toHaveLength(1);
+});
+
+test("what the service would not keep is not reported, only that it was", async () => {
+  const work = await working({ egress: {} });
+  for (let count = 0; count < 1_002; count++) await work.get("http://a.example/");
+  await work.network.close();
+  expect(work.connections()).toHaveLength(1_000);
+  expect(work.reports.filter(({ leftOut }) => leftOut)).toHaveLength(1);
 });

@@ -1,16 +1,25 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { Secrets } from "../../domain/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
+import type { Lease } from "../protocol/lease.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Workspace } from "../steps/workspace.ts";
+import { ConnectionReports } from "./connection-reports.ts";
 import type { OpenNetwork } from "./egress.ts";
 
+/** What is needed of an assignment. */
+type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets"> & {
+  readonly lease: Pick<Lease, "isLost">;
+};
+
 /**
- * Opens the way out of the commands of a piece of work; undefined where they have the network of the machine.
+ * Opens the way out of the commands of a piece of work, and reports what they ask for; undefined where they have the
+ * network of the machine.
  *
  * @throws WorkFailure policy_unsupported where they have that and the organization says what they may reach
  */
 export async function openNetwork(
-  { tools, work }: Pick<Assignment, "tools" | "work">,
+  { tools, work, lease, secrets }: NetworkedAssignment,
   { folder }: Pick<Workspace, "folder">,
   environment: Environment | undefined,
 ): Promise<OpenNetwork | undefined> {
@@ -21,5 +30,30 @@ export async function openNetwork(
       "this runner isolates nothing and cannot keep egress: let a runner with isolation do the work, or change the organization's policies",
     );
   }
-  return tools.egress?.open({ folder, initializer: environment?.spec?.content?.initializer, policy });
+  if (!tools.egress) return undefined;
+  const abandoned = new AbortController();
+  const reports =
+    tools.connections &&
+    new ConnectionReports(tools.connections, environment?.id ?? "", tools.log, abandoned.signal);
+  // A name may carry a secret out, and comes in lower case.
+  const masked = new Secrets();
+  masked.addAll(secrets);
+  masked.addInLowerCase(secrets);
+  const network = await tools.egress.open({
+    folder,
+    initializer: environment?.spec?.content?.initializer,
+    policy,
+    maskHost: (host) => masked.maskText(host),
+    onConnection(connection) {
+      if (connection.refusal !== undefined || policy?.recordAllowed) reports?.add(connection);
+    },
+  });
+  return {
+    ...network,
+    async close() {
+      await network.close();
+      if (lease.isLost) abandoned.abort();
+      await reports?.settled();
+    },
+  };
 }

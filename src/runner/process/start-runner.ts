@@ -186,7 +186,8 @@ async function work(
     const cacheOptions = { workDir, runnerId, maxBytes: options.repositoryCacheBytes, log };
     const client = createWorkClient(transport, token);
     const watch = new EnvironmentWatch(client, toolsWithoutCache.git, log);
-    const tools = { ...toolsWithoutCache, watch, repositoryCache: await openRunnerCache(cacheOptions) };
+    const repositoryCache = await openRunnerCache(cacheOptions);
+    const tools = { ...toolsWithoutCache, connections: client, watch, repositoryCache };
     const over = new AbortController();
     const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
     const questions = runQuestionLoop({

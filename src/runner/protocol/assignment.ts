@@ -10,6 +10,7 @@ import type { GitTools } from "../git/git-tools.ts";
 import type { Isolation } from "../isolation/isolation.ts";
 import type { Programs } from "../process/command.ts";
 import type { Limiter } from "../process/limiter.ts";
+import type { WorkClient } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { WorkFailure } from "./work-failure.ts";
 
@@ -26,6 +27,8 @@ export interface RunnerTools {
   readonly repositoryCache?: RepositoryCache | undefined;
   /** Reports what changes in workspaces; absent in tests that have no need of it. */
   readonly watch?: EnvironmentWatch | undefined;
+  /** Reports connections of work; absent in tests that have no need of it. */
+  readonly connections?: Pick<WorkClient, "reportEnvironmentConnections"> | undefined;
   /** The folder of the environments' workspaces. */
   readonly workspaces: string;
   /** The folder of the prepared workspaces. */

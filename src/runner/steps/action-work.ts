@@ -64,7 +64,7 @@ export async function executeAction(
         tools.watch?.enter(watchedOf(run));
         await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
       } finally {
-        network?.close();
+        await network?.close();
       }
       isKept = action.steps.at(-1)?.step.case === "approval";
     });

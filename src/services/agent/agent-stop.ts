@@ -17,6 +17,7 @@ import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-sea
 import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
+import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { requireOwnership, writeAsCaller } from "../call/call.ts";
@@ -53,6 +54,7 @@ export function deleteAgentExecution(
     await removeApprovalsOf(tx, caller, execution.id);
     await removeAgentExecution(tx, caller, execution);
     await removeUnownedChanges(tx, caller, environmentId);
+    await removeUnownedConnections(tx, caller, environmentId);
     await removeUnownedPullRequests(tx, caller, environmentId);
     if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
     return {};

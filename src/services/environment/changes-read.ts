@@ -95,6 +95,7 @@ async function getReadableChanges(
 /**
  * Requires that the caller may read what is in an environment.
  *
+ * @param knownCreator the creator of the environment where that is stored beside it, which may be gone
  * @returns what was reported of it last; undefined when nothing was
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
@@ -102,9 +103,10 @@ export async function requireReadableContent(
   { store, runs }: ReadDependencies,
   caller: Caller,
   environmentId: string,
+  knownCreator?: StoredChanges["creator"],
 ): Promise<StoredChanges | undefined> {
   const stored = await findChanges(store.reader, caller, environmentId);
-  const creator = stored?.creator ?? (await findCreator(store.reader, caller, environmentId));
+  const creator = stored?.creator ?? knownCreator ?? (await findCreator(store.reader, caller, environmentId));
   if (!creator) throw notFound("environment");
   const mayRead = isOpenTo(caller, creator) || (await runs.mayReadAny(store.reader, caller, environmentId));
   requireReadable(mayRead);

@@ -9,6 +9,7 @@ import type {
   GetEnvironmentChangesRequest,
   GetEnvironmentDiffRequest,
   GetEnvironmentRequest,
+  ListEnvironmentConnectionsRequest,
   ListEnvironmentFilesRequest,
   ListEnvironmentsRequest,
   OpenPullRequestRequest,
@@ -56,6 +57,7 @@ import { listPage } from "../call/page.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 import { getEnvironmentChanges, getEnvironmentDiff } from "./changes-read.ts";
+import { listEnvironmentConnections } from "./connections-read.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import type { EnvironmentPushes } from "./environment-pushes.ts";
@@ -156,6 +158,9 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
       ? getEnvironmentDiff(this.#deps, req, ctx)
       : getDiffToCommit(this.#deps, req, ctx);
   }
+
+  listEnvironmentConnections = (req: ListEnvironmentConnectionsRequest, ctx: HandlerContext) =>
+    listEnvironmentConnections(this.#deps, req, ctx);
 
   listEnvironmentFiles = (req: ListEnvironmentFilesRequest, ctx: HandlerContext) =>
     listEnvironmentFiles(this.#deps, req, ctx);

@@ -6,6 +6,7 @@ import {
   type GetQuestionCredentialRequest,
   GetQuestionCredentialResponseSchema,
   type ReportEnvironmentChangesRequest,
+  type ReportEnvironmentConnectionsRequest,
 } from "#gen/runner/v1/environment_work_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { requireHostOfWork } from "../../domain/runner/lease.ts";
@@ -19,6 +20,7 @@ import { getExecutorAsCaller } from "../identity/executor.ts";
 import { readHostCredential } from "../runner/host-token-secret.ts";
 import { createLeaseStreams } from "../runner/lease-streams.ts";
 import { reportEnvironmentChanges } from "./changes-report.ts";
+import { reportEnvironmentConnections } from "./connections-report.ts";
 import { answerRequest } from "./environment-question.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
 import { watchRequests } from "./question-stream.ts";
@@ -39,6 +41,9 @@ export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
 
   reportEnvironmentChanges = (req: ReportEnvironmentChangesRequest, ctx: HandlerContext) =>
     reportEnvironmentChanges(this.#deps, req, ctx);
+
+  reportEnvironmentConnections = (req: ReportEnvironmentConnectionsRequest, ctx: HandlerContext) =>
+    reportEnvironmentConnections(this.#deps, req, ctx);
 
   watchRequests = (req: WatchRequestsRequest, ctx: HandlerContext) =>
     watchRequests(this.#deps, this.#streams, req, ctx);

@@ -76,3 +76,33 @@ export interface EnvironmentQuestionTable {
   /** runner.v1.AnswerRequestRequest in binary; null until it is answered. */
   answer: Uint8Array | null;
 }
+
+/** What is kept of the connections of an environment beside themselves. */
+export interface EnvironmentEgressTable {
+  /** Id of the environment, which may have been removed. */
+  environment_id: string;
+  organization_id: string;
+  /** The creator of the environment. */
+  creator_id: string;
+  creator_principal: number;
+  /** Id of the action that the environment was created for, with which the rows go; null for none. */
+  action_id: string | null;
+  /** Number of refused connections that are kept. */
+  refused: number;
+  /** Number of allowed connections that are kept. */
+  allowed: number;
+  /** 1 if there were more. */
+  left_out: number;
+}
+
+/** A connection that work in an environment has asked for. */
+export interface EnvironmentConnectionTable {
+  environment_id: string;
+  organization_id: string;
+  /** Place among the connections of the environment, from 1. */
+  place: number;
+  /** Id that the runner has given it. */
+  id: string;
+  /** EnvironmentConnection. */
+  body: string;
+}

@@ -8,6 +8,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { storedMessage } from "../stored-message.ts";
 import { removeUnownedChanges } from "./environment-changes.ts";
+import { removeUnownedConnections } from "./environment-connection.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   type EnvironmentWorkOptions,
@@ -252,6 +253,7 @@ export async function removeEnvironment(
   if (!removed) return;
   await removeDependents();
   await removeUnownedChanges(tx, scope, environment.id);
+  await removeUnownedConnections(tx, scope, environment.id);
   if (removed.project_id !== null && removed.counted === 0) {
     await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
   }

@@ -30,6 +30,7 @@ import * as fortyFourth from "./migrations/0044-session.ts";
 import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
+import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -113,6 +114,7 @@ export function migrations(): readonly Migration[] {
     fortyNinth,
     fiftyFirst,
     fiftySecond,
+    fiftySeventh,
   ];
 }
 

@@ -44,6 +44,7 @@ import * as fortyFourth from "./migrations/0044-session.ts";
 import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
+import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -114,6 +115,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fortyNinth,
   fiftyFirst,
   fiftySecond,
+  fiftySeventh,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

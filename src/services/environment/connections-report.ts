@@ -1,0 +1,57 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type ReportEnvironmentConnectionsRequest,
+  ReportEnvironmentConnectionsResponseSchema,
+} from "#gen/runner/v1/environment_work_service_pb.js";
+import {
+  connectionsToKeep,
+  isRefused,
+  requireTimes,
+} from "../../domain/environment/environment-connection.ts";
+import { notFound } from "../../domain/error.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import {
+  addConnections,
+  findConnectionIds,
+  findEgress,
+  recordRefusals,
+} from "../../store/environment/environment-connection.ts";
+import { writeAsCaller } from "../call/call.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { recordHeartbeat } from "../runner/heartbeat.ts";
+
+/**
+ * Stores the connections that work in an environment has asked for, as its runner reports them. Those that were refused
+ * are an event. Connections that are known already change nothing.
+ *
+ * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a time that cannot be told
+ */
+export async function reportEnvironmentConnections(
+  deps: Pick<ServiceDependencies, "store" | "now">,
+  req: ReportEnvironmentConnectionsRequest,
+  ctx: HandlerContext,
+) {
+  requireTimes(req.connections);
+  await recordHeartbeat(deps, ctx);
+  return writeAsCaller(deps.store, ctx, async (tx, caller) => {
+    const { environmentId } = req;
+    const environment = await findEnvironment(tx.db, caller, environmentId);
+    const creator = environment?.metadata?.creator;
+    if (!creator || environment.metadata?.runnerId !== caller.subject.id) throw notFound("environment");
+    const before = await findEgress(tx.db, caller, environmentId);
+    const byId = new Map(req.connections.map((connection) => [connection.id, connection]));
+    for (const id of await findConnectionIds(tx.db, caller, environmentId, [...byId.keys()])) byId.delete(id);
+    const unknown = [...byId.values()];
+    const { connections, counts } = connectionsToKeep(unknown, before ?? { refused: 0, allowed: 0 });
+    const leftOut = before?.leftOut === true || req.leftOut || connections.length < unknown.length;
+    if (connections.length > 0 || leftOut !== (before?.leftOut ?? false)) {
+      const actionId = environment.spec?.workflowActionId || null;
+      const after = { ...counts, creator, actionId, leftOut };
+      await addConnections(tx, caller, environmentId, connections, { before, after });
+      const refused = connections.filter(isRefused);
+      if (refused.length > 0) recordRefusals(tx, caller, environment, refused);
+    }
+    return create(ReportEnvironmentConnectionsResponseSchema);
+  });
+}

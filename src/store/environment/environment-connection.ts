@@ -1,0 +1,207 @@
+import {
+  type EnvironmentConnection,
+  EnvironmentConnection_Refusal,
+  EnvironmentConnectionSchema,
+} from "#gen/service/v1/environment_connection_pb.js";
+import type { Environment } from "#gen/service/v1/environment_pb.js";
+import type { ConnectionCounts } from "../../domain/environment/environment-connection.ts";
+import type { ListedRow } from "../../domain/page.ts";
+import { checkDeadline, unindexed } from "../expressions.ts";
+import { firstOfFew } from "../first-rows.ts";
+import { fromBody, toBody } from "../json.ts";
+import { listedRow, textColumns } from "../listed-row.ts";
+import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { EnvironmentEgressTable } from "./environment-schema.ts";
+
+/** What is kept of the connections of an environment beside themselves. */
+export interface StoredEgress extends ConnectionCounts {
+  /** The creator of the environment. */
+  readonly creator: { readonly id: string; readonly principal: number };
+  /** Id of the action that the environment was created for; null for none. */
+  readonly actionId: string | null;
+  /** True if there were more connections than are kept. */
+  readonly leftOut: boolean;
+}
+
+type Key = { environmentId: string; organizationId: string };
+
+const selectEgress = prepared<Key, EnvironmentEgressTable>((db, { environmentId, organizationId }) =>
+  db
+    .selectFrom("environment_egress")
+    .selectAll()
+    .where("environment_id", "=", environmentId)
+    .where(unindexed("environment_egress.organization_id"), "=", organizationId),
+);
+
+/** Returns what was reported of an environment's connections, which may be gone; undefined when nothing was. */
+export async function findEgress(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<StoredEgress | undefined> {
+  const [row] = await selectEgress(db, { environmentId, organizationId });
+  return (
+    row && {
+      creator: { id: row.creator_id, principal: row.creator_principal },
+      actionId: row.action_id,
+      refused: row.refused,
+      allowed: row.allowed,
+      leftOut: row.left_out !== 0,
+    }
+  );
+}
+
+/** Returns those of the ids that connections of an environment have. */
+export async function findConnectionIds(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await builderOf(db)
+    .selectFrom("environment_connection")
+    .select("id")
+    .where("environment_id", "=", environmentId)
+    .where("id", "in", ids)
+    .where(unindexed("environment_connection.organization_id"), "=", organizationId)
+    .execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Adds connections to those of an environment.
+ * @param before what is stored now
+ * @param after what is to be stored, with the numbers of all connections
+ */
+export async function addConnections(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  environmentId: string,
+  connections: readonly EnvironmentConnection[],
+  { before, after }: { readonly before: StoredEgress | undefined; readonly after: StoredEgress },
+): Promise<void> {
+  const columns = { refused: after.refused, allowed: after.allowed, left_out: Number(after.leftOut) };
+  const db = builderOf(tx.db);
+  await db
+    .insertInto("environment_egress")
+    .values({
+      environment_id: environmentId,
+      organization_id: organizationId,
+      creator_id: after.creator.id,
+      creator_principal: after.creator.principal,
+      action_id: after.actionId,
+      ...columns,
+    })
+    .onConflict((conflict) => conflict.column("environment_id").doUpdateSet(columns))
+    .execute();
+  if (connections.length === 0) return;
+  const last = (before?.refused ?? 0) + (before?.allowed ?? 0);
+  const rows = connections.map((connection, index) => ({
+    environment_id: environmentId,
+    organization_id: organizationId,
+    place: last + index + 1,
+    id: connection.id,
+    body: toBody(EnvironmentConnectionSchema, connection),
+  }));
+  await db.insertInto("environment_connection").values(rows).execute();
+}
+
+/** Records that hosts were refused to the work in an environment. The environment itself stays as it is. */
+export function recordRefusals(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  { id, metadata }: Environment,
+  refused: readonly EnvironmentConnection[],
+): void {
+  const connections = refused.map(({ host, port, rule, refusal }) => ({
+    host,
+    port,
+    rule,
+    refusal: EnvironmentConnection_Refusal[refusal] ?? "",
+  }));
+  tx.record({
+    organizationId,
+    type: "environment",
+    id,
+    kind: "updated",
+    operation: "environment/connections_refused",
+    before: {},
+    after: { connections },
+    facts: { environmentId: id, creatorId: metadata?.creator?.id ?? null },
+  });
+}
+
+/** The position of a page of connections. */
+export interface ConnectionQuery {
+  readonly environmentId: string;
+  /** Place of the last connection on the page before. */
+  readonly after: number | undefined;
+  readonly limit: number;
+}
+
+/** Returns connections of an environment in their order. */
+export async function findConnectionPage(
+  db: Reader,
+  { organizationId }: Scope,
+  { environmentId, after, limit }: ConnectionQuery,
+): Promise<ListedRow<EnvironmentConnection>[]> {
+  const query = builderOf(db)
+    .selectFrom("environment_connection")
+    .select(["place", ...textColumns("environment_connection.body")])
+    .where(checkDeadline())
+    .where("environment_id", "=", environmentId)
+    .where(unindexed("environment_connection.organization_id"), "=", organizationId);
+  const order = {
+    columns: ["environment_connection.place"],
+    direction: "asc",
+    after: after === undefined ? undefined : [after],
+  } as const;
+  const rows = await firstOfFew(query, order, limit);
+  return rows.map((row) =>
+    listedRow(
+      row,
+      { key: row.place, id: environmentId },
+      async () => (await selectConnection(db, { environmentId, place: row.place }))[0]?.body,
+      ({ body }) => fromBody(EnvironmentConnectionSchema, body),
+    ),
+  );
+}
+
+const selectConnection = prepared<{ environmentId: string; place: number }, { body: string }>(
+  (db, { environmentId, place }) =>
+    db
+      .selectFrom("environment_connection")
+      .select("body")
+      .where("environment_id", "=", environmentId)
+      .where("place", "=", place),
+);
+
+const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationId }) =>
+  db
+    .deleteFrom("environment_egress")
+    .where("environment_id", "=", environmentId)
+    .where(unindexed("environment_egress.organization_id"), "=", organizationId)
+    .where("action_id", "is", null)
+    .where((eb) =>
+      eb.not(
+        eb.or([
+          eb.exists(eb.selectFrom("environment").select("id").where("id", "=", environmentId)),
+          eb.exists(
+            eb.selectFrom("agent_execution").select("id").where("environment_id", "=", environmentId),
+          ),
+        ]),
+      ),
+    ),
+);
+
+/** Removes the connections of an environment that is gone, once no agent run and no action belong to it. */
+export async function removeUnownedConnections(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  environmentId: string,
+): Promise<void> {
+  await deleteUnowned(tx.db, { environmentId, organizationId });
+}
