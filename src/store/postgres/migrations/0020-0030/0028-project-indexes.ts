@@ -1,4 +1,4 @@
-import { PROJECT_GRAMS } from "../search/project-grams.ts";
+import { PROJECT_GRAMS } from "../../search/project-grams.ts";
 
 /**
  * Finds texts of any length within an organization, and remotes of a project without a hash that two could share. Both
