@@ -16,6 +16,14 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "A credential or an address that was presented decides the scope.",
     functions: {
+      countDeviceLogins: "logins of devices that wait, before anybody is known",
+      countSignInAttempt: "codes that a person or a network has typed wrong, which belong to no login",
+      findDeviceLogin: "the login of the device that has the code",
+      findSignInAttempts: "how many codes a person or a network has typed wrong",
+      findUndecidedDeviceLogin: "the login that a typed code is for, before anybody has decided it",
+      insertDeviceLogin: "a device asks before anybody is known",
+      removeDeviceLogin: "the login of the device that has the code",
+      updateDevicePoll: "the login of the device that has the code",
       findInviteByHash: "the invite that an account joins with, by its id, which is a secret",
       findWebhookSecrets: "what the signature of such a delivery is verified with",
       findTokenByHash: "authenticates a request",
@@ -52,6 +60,8 @@ export const UNSCOPED: readonly Group[] = [
       findTokensToWarnOf: "tokens of people whose end is to be announced",
       findUncountedEnvironments: "uses of such a project",
       findUnexpandedExecutions: "executions without actions yet",
+      hasEndedDeviceLogins: "logins of devices that have ended, which belong to nobody",
+      removeEndedDeviceLogins: "logins of devices that have ended, which belong to nobody",
       removeResponses:
         "prunes stored responses, also those of an earlier release, which name no organization",
     },

@@ -25,7 +25,15 @@ describe("a minted token", () => {
       exchange: "cr_exc_",
       session: "cr_ses_",
       link: "cr_lnk_",
+      device: "cr_dev_",
     });
+  });
+
+  test("is typed by people in letters that look like no others, 8 of 20", () => {
+    const typed = Array.from({ length: 2_000 }, () => keys.mintTypedCode());
+    for (const code of typed) expect(code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{8}$/);
+    expect(new Set(typed).size).toBe(typed.length);
+    for (let place = 0; place < 8; place++) expect(new Set(typed.map((code) => code[place])).size).toBe(20);
   });
 
   test("is random in 160 bits or more, and every character of the alphabet comes in every place", () => {

@@ -23,6 +23,7 @@ export const TOKEN_PREFIXES = {
   exchange: "cr_exc_",
   session: "cr_ses_",
   link: "cr_lnk_",
+  device: "cr_dev_",
 } as const;
 export type TokenKind = keyof typeof TOKEN_PREFIXES;
 
@@ -30,6 +31,11 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 /** 30 characters of 62 carry 178 bits; the contract asks for 160 or more. */
 const RANDOM_CHARACTERS = 30;
+
+/** Letters of a code that people type: none that looks like another, and no vowels, so that they make no words. */
+const TYPED_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
+/** 8 letters of 20 carry 34 bits. */
+const TYPED_CHARACTERS = 8;
 const CHECKSUM_CHARACTERS = 6;
 const SECRET_BYTES = 32;
 const KINDS = new Map(
@@ -57,6 +63,8 @@ export interface Keys {
   readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
   /** Returns the id of a new invite, a random UUID (version 4), and its SHA-256. */
   mintInvite(): TokenValue;
+  /** Returns a new code that people type: 8 letters, too few for a hash without a key. */
+  mintTypedCode(): string;
   /** Returns the SHA-256 under which a secret of random bits is stored. */
   hashOf(value: string): Uint8Array;
   /** Returns the HMACs under which releases before SHA-256 stored a token, one for each secret, newest first. */
@@ -124,11 +132,7 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
     id: newest.id,
     ids: rings.map(({ id }) => id),
     mintToken(kind) {
-      const random = Array.from(
-        { length: RANDOM_CHARACTERS },
-        () => ALPHABET[randomInt(ALPHABET.length)],
-      ).join("");
-      const unchecked = TOKEN_PREFIXES[kind] + random;
+      const unchecked = TOKEN_PREFIXES[kind] + randomText(ALPHABET, RANDOM_CHARACTERS);
       const value = unchecked + checksum(unchecked);
       return { value, hash: digest("sha256", value, "buffer") };
     },
@@ -142,6 +146,7 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
       const value = randomUUID();
       return { value, hash: digest("sha256", value, "buffer") };
     },
+    mintTypedCode: () => randomText(TYPED_LETTERS, TYPED_CHARACTERS),
     hashOf: (value) => digest("sha256", value, "buffer"),
     tokenMacs: (value) => rings.map(({ token }) => token(value)),
     randomSecret: () => randomBytes(SECRET_BYTES),
@@ -160,6 +165,10 @@ export function keysFrom(...secrets: readonly Uint8Array[]): Keys {
     seal: (value, place) => ({ keyId: newest.id, sealed: sealWith(newest.seal, value, place) }),
     open: (keyId, sealed, place) => openWith(ringOf(keyId).seal, sealed, place),
   };
+}
+
+function randomText(alphabet: string, length: number): string {
+  return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join("");
 }
 
 function deriveRing(secret: Uint8Array): Ring {

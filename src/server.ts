@@ -44,6 +44,7 @@ import { createSourceControl } from "./scm/source-control.ts";
 import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
+import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { asLeader, type Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
@@ -170,6 +171,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       ...{ name: provider.name, issuer: provider.issuer, rules: provider },
       client: createProviderClient(provider, deps.now),
     })),
+    deviceLogin: createDeviceLogin({ store, keys, now: deps.now }),
     providerSignIn: createProviderSignIn({ store, keys, now: deps.now }),
     keys,
     onProviderFailure: (provider, problem, err) =>

@@ -1,6 +1,7 @@
+import { hasEndedDeviceLogins, removeEndedDeviceLogins } from "../store/identity/device-login.ts";
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
 import { findTokensToWarnOf, recordTokenWarning } from "../store/identity/token-end.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, SYSTEM } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 import { writeInEach } from "./job-writes.ts";
 
@@ -44,6 +45,18 @@ export async function announceTokenEnds(store: Store, now: number): Promise<numb
   });
 }
 
+/** Time for which a device still learns that its login has ended, and for which wrong codes are counted. */
+const KEPT_MS = 15 * 60_000;
+
+/** Removes logins of devices that nobody has allowed, and counts of wrong codes, once nobody needs them. */
+export async function removeOldDeviceLogins(store: Store, now: number): Promise<void> {
+  const before = now - KEPT_MS;
+  if (!(await hasEndedDeviceLogins(store.reader, before))) return;
+  await store.write(SYSTEM, "job/token-expiry", (tx) => removeEndedDeviceLogins(tx, before), {
+    locks: [null],
+  });
+}
+
 /** Announces the end of tokens of people and service accounts. */
 export const tokenEndJob: JobFactory = ({ store, settings, now }) => ({
   name: "token-end",
@@ -51,9 +64,12 @@ export const tokenEndJob: JobFactory = ({ store, settings, now }) => ({
   run: () => announceTokenEnds(store, now()),
 });
 
-/** Removes expired tokens of runners and environments. */
+/** Removes expired tokens of runners and environments, and logins of devices that have ended. */
 export const tokenExpiryJob: JobFactory = ({ store, settings, now }) => ({
   name: "token-expiry",
   everyMs: settings.removalInterval * 1000,
-  run: () => removeExpiredTokens(store, now()),
+  run: async () => {
+    await removeOldDeviceLogins(store, now());
+    return removeExpiredTokens(store, now());
+  },
 });

@@ -20,6 +20,7 @@ import type {
 import type {
   AccountTable,
   BlockReceiptTable,
+  DeviceLoginTable,
   GroupMembershipTable,
   MemberGroupTable,
   MemberTable,
@@ -28,6 +29,7 @@ import type {
   OrganizationTable,
   ProviderIdentityTable,
   ServiceAccountTable,
+  SignInAttemptTable,
   SubscriptionTable,
   TokenTable,
 } from "./identity/identity-schema.ts";
@@ -80,6 +82,8 @@ export interface Schema {
   organization_invite: OrganizationInviteTable;
   account: AccountTable;
   provider_identity: ProviderIdentityTable;
+  device_login: DeviceLoginTable;
+  sign_in_attempt: SignInAttemptTable;
   member: MemberTable;
   token: TokenTable;
   runner: RunnerTable;

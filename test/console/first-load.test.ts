@@ -121,6 +121,62 @@ describe("the console", () => {
     expect(faults).toEqual([]);
   });
 
+  test("leads from the sign-in page to no other host, and to no part of that page", async () => {
+    const { page, origin } = await openAs(server, "admin@localhost");
+    const ways = async (next: string) => {
+      await page.goto(`${origin}/sign-in?next=${encodeURIComponent(next)}`);
+      return page.getByRole("link", { name: "Open Chartroom" }).getAttribute("href");
+    };
+    for (const next of [
+      "https://evil.example.org",
+      "//evil.example.org",
+      "/\\evil.example.org",
+      "/\t/evil.example.org",
+      "javascript:alert(1)",
+      "/sign-in?next=/",
+      "/sign-in/device?x",
+      '/sign-in/device#"><b>',
+    ]) {
+      expect([next, await ways(next)]).toEqual([next, "/"]);
+    }
+    for (const next of ["/account?tab=tokens", "/sign-in/device#WDJB-MJHT"])
+      expect(await ways(next)).toBe(next);
+  });
+
+  test("logs a machine in, whose code survives the sign-in", async () => {
+    const res = await fetch(`${server.url}/sign-in/device/authorize`, {
+      method: "POST",
+      body: new URLSearchParams({ machine: "<b>laptop</b>" }),
+    });
+    const asked = (await res.json()) as Record<string, string>;
+    const { page, origin, faults } = await open(server);
+    await page.goto(asked.verification_uri_complete?.replace(origin, server.url) ?? "");
+    await page.getByRole("link", { name: "Sign in" }).click();
+    await page.getByLabel("Access token").fill(server.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: /^Sign in as/ }).click();
+    await page.waitForURL(`${origin}/sign-in/device`);
+    await page.getByText(/You are signed in as Administrator/).waitFor();
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByText("calls itself \u201c<b>laptop</b>\u201d").waitFor();
+    expect(await barriers(page)).toEqual([]);
+    await page.getByRole("button", { name: "Log it in" }).click();
+    await page.getByText("The machine is logged in.").waitFor();
+    const token = await fetch(`${server.url}/sign-in/device/token`, {
+      method: "POST",
+      body: new URLSearchParams({
+        grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+        device_code: asked.device_code ?? "",
+      }),
+    });
+    expect(token.status).toBe(200);
+    await page.goto(`${origin}/sign-in/device`);
+    await page.getByLabel("The code that the machine shows").fill("BBBB-BBBB");
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByText(/No machine waits with this code/).waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("signs out, and everywhere", async () => {
     const { page, origin } = await openAs(server, "admin@localhost");
     const other = await openAs(server, "admin@localhost");

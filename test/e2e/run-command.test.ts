@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { addScriptedAgent, closeConversations, conversationOf } from "../harness/agent-conversation.ts";
@@ -16,6 +17,7 @@ import {
   stopAll,
   temporaryFolder,
 } from "../harness/server.ts";
+import { originOf, page, signIn } from "../harness/session.ts";
 import { until } from "../harness/until.ts";
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$/;
@@ -246,7 +248,7 @@ describe("chartroom login", () => {
   });
 
   testWith("npx", "script")("does not show at a terminal what is pasted", async () => {
-    const command = `npx chartroom login --server ${server.url}`;
+    const command = `npx chartroom login --paste --server ${server.url}`;
     // It gives the command a terminal of its own, and ends with its status.
     const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
       cwd: ROOT,
@@ -266,6 +268,38 @@ describe("chartroom login", () => {
     expect(shown).toContain(`logged in to ${server.url} as user`);
     expect(shown).not.toContain(server.token);
     expect((await list()).code).toBe(0);
+  });
+
+  testWith("npx", "script")("at a terminal has a person allow it in a browser", async () => {
+    const { cookie } = await signIn(server, server.token);
+    const command = `npx chartroom login --server ${server.url}`;
+    const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+      cwd: ROOT,
+      env: { ...terminalEnvironment(), TERM: "xterm", XDG_CONFIG_HOME: home },
+    });
+    let shown = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      shown += text;
+    });
+    const ended = once(child, "close");
+    await until(
+      () => shown,
+      (all) => all.includes("the code holds 15 minutes"),
+    );
+    const [, address, code] =
+      /Open (\S+) in a browser, on any machine, and type the code (\S+)/.exec(shown) ?? [];
+    expect(address).toBe(`${originOf(server)}/sign-in/device`);
+    expect((await page(server, "device/decide", { code, allow: true }, { cookie })).status).toBe(200);
+    expect((await ended)[0]).toBe(0);
+    expect(shown).toContain(`logged in to ${server.url} as user`);
+    expect(shown).not.toContain("cr_pat_");
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect((await list()).code).toBe(0);
+    const { body } = await post(server, "UserService/ListPersonalAccessTokens");
+    const descriptions = body.personalAccessTokens.map(
+      ({ description }: { description: string }) => description,
+    );
+    expect(descriptions).toContain(`chartroom login on ${hostname()}`);
   });
 
   test("is undone by logout", async () => {

@@ -374,6 +374,8 @@ describe("the sign-in page", () => {
   test("runs its own script alone, and nothing keeps or frames it", async () => {
     for (const [path, type] of [
       ["/sign-in", "text/html; charset=utf-8"],
+      ["/sign-in/device", "text/html; charset=utf-8"],
+      ["/sign-in/device.js", "text/javascript; charset=utf-8"],
       ["/sign-in/sign-in.js", "text/javascript; charset=utf-8"],
       ["/sign-in/sign-in.css", "text/css; charset=utf-8"],
     ] as const) {

@@ -15,7 +15,7 @@ export const originOf = ({ url }: Pick<ReachableServer, "url">): string =>
 /** Sends what the sign-in page sends. */
 export async function page(
   server: Pick<ReachableServer, "url">,
-  path: "person" | "session",
+  path: "person" | "session" | "device/request" | "device/decide",
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ) {

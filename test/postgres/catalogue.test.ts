@@ -44,6 +44,9 @@ const BOUNDS: Readonly<Record<string, number>> = {
   // readSignInProviders: 508 characters of ASCII; readClaims: 255.
   "provider_identity.issuer": 508,
   "provider_identity.subject": 255,
+  // The text of an address, and the ids of rows.
+  "device_login.network": 64,
+  "sign_in_attempt.key": 128,
   "migration.name": 64,
   "pending_stop.mode": 16,
   "pending_stop.target": 16,

@@ -6,7 +6,7 @@ import { addMember } from "../harness/member.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase } from "../harness/postgres-store.ts";
 import { stopAll, type TestServer } from "../harness/server.ts";
-import { originOf, page, signInLink } from "../harness/session.ts";
+import { originOf, page, signIn, signInLink } from "../harness/session.ts";
 import { startServers } from "../harness/several-servers.ts";
 import { watch } from "../harness/watch.ts";
 
@@ -65,4 +65,25 @@ test("a person who is signed in at two servers is signed out of both by a block,
     fastest = Math.min(fastest, performance.now() - blockedAt);
   }
   expect(fastest).toBeLessThan(1_000);
+});
+
+test("a device that began at one server is allowed at the other, and gets its token at either, once", async () => {
+  const [one, other] = servers as [TestServer, TestServer];
+  const { organizationId } = await succeeded(post(one, WHOAMI));
+  const { userId, token } = await addMember(one, { organizationId, email: "device@example.org" });
+  const send = async (server: TestServer, path: string, form: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams(form);
+    const res = await fetch(`${server.url}/sign-in/device/${path}`, { method: "POST", body });
+    return { status: res.status, body: (await res.json()) as Record<string, string> };
+  };
+  const { device_code = "", user_code: code } = (await send(one, "authorize", {})).body;
+  const { cookie } = await signIn(other, token);
+  expect((await page(other, "device/decide", { code, allow: true }, { cookie })).status).toBe(200);
+  const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+  const answers = await Promise.all(
+    [one, other, one, other].map((server) => send(server, "token", { grant_type, device_code })),
+  );
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400, 400, 400]);
+  const made = answers.find(({ status }) => status === 200)?.body.access_token;
+  expect((await post(other, WHOAMI, {}, made)).body.subject.id).toBe(userId);
 });

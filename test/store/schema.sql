@@ -279,6 +279,28 @@ CREATE TABLE block_receipt (
   body text not null
 ) strict, without rowid;
 
+CREATE TABLE device_login (
+  id text primary key,
+  device_hash blob not null unique,
+  user_mac blob not null unique,
+  machine text not null,
+  address text not null,
+  network text not null,
+  created_at integer not null,
+  expires_at integer not null,
+  interval_ms integer not null,
+  polled_at integer,
+  organization_id text,
+  user_id text,
+  denied integer not null
+) strict;
+
+CREATE INDEX device_login_by_end on device_login (expires_at);
+
+CREATE INDEX device_login_by_network on device_login (network, expires_at);
+
+CREATE INDEX device_login_by_user on device_login (organization_id, user_id) where organization_id is not null;
+
 CREATE TABLE environment (
   id text primary key,
   organization_id text not null references organization (id),
@@ -926,6 +948,14 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 
 CREATE TRIGGER service_account_is_counted_out after delete on service_account
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
+CREATE TABLE sign_in_attempt (
+  key text primary key,
+  since integer not null,
+  count integer not null
+) strict;
+
+CREATE INDEX sign_in_attempt_by_time on sign_in_attempt (since);
 
 CREATE TABLE step_log (
   action_id text not null references workflow_action (id) on delete cascade,

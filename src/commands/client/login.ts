@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
 import { createClient } from "@connectrpc/connect";
@@ -7,6 +8,7 @@ import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
 import { call } from "./call.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
+import { askForToken } from "./device-login.ts";
 
 export interface LoginOptions {
   readonly server: string;
@@ -15,16 +17,20 @@ export interface LoginOptions {
   /** The input of the token: a terminal, which does not show it, or a pipe. */
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
+  /** True to have a person allow a token in a browser; it is read from the input otherwise. */
+  readonly isDevice: boolean;
 }
 
 /**
- * Reads an access token, asks the server whose it is, and stores it for later commands.
+ * Gets an access token from a person who allows it in a browser, or reads one, asks the server whose it is, and stores it for later commands.
  * @returns a line that says who has logged in
  * @throws StartError when there is no token, or it does not hold
  */
-export async function logIn({ server, file, input, output }: LoginOptions): Promise<string> {
+export async function logIn({ server, file, input, output, isDevice }: LoginOptions): Promise<string> {
   const stored = readCredentials(file);
-  const token = (await readToken(input, output, server)).trim();
+  const token = isDevice
+    ? await askForToken({ server, output, machine: hostname() })
+    : (await readToken(input, output, server)).trim();
   if (token === "") throw new StartError("no token was given: chartroom token create makes one");
   if (!/^[!-~]+$/.test(token)) throw new StartError("that is no token: tokens have no blanks in them");
   const identity = createClient(IdentityService, createHttpTransport(server));

@@ -3,18 +3,29 @@ import { credentialsFile } from "../client/credentials.ts";
 import { CLIENT_SETTINGS, type ClientFlags, serverOf } from "../client/server-access.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
+/** The flags of `chartroom login` that say where the token comes from. */
+interface LoginFlags {
+  readonly paste?: boolean;
+  readonly device?: boolean;
+}
+
 /** Declares `chartroom login` and `chartroom logout`. */
 export function declareLogin(program: Command, terminal: Terminal): void {
   withSettings(
     program
       .command("login")
-      .description("store an access token for later commands; it is pasted, or comes by standard input")
-      .action(async (flags: ClientFlags) => {
+      .description(
+        "store an access token for later commands: a person allows it in a browser, or it comes by standard input",
+      )
+      .option("--paste", "ask for an access token instead, which is not shown")
+      .option("--device", "have a person allow it also where the standard input is no terminal")
+      .action(async ({ paste = false, device = false, ...flags }: ClientFlags & LoginFlags) => {
         const { env, input, output } = terminal;
         const place = { server: serverOf(flags, env), file: credentialsFile(env) };
         // Loaded on demand: a command does not load the modules of others.
         const { logIn } = await import("../client/login.ts");
-        terminal.print(await logIn({ ...place, input, output }));
+        const isDevice = device || (input.isTTY === true && !paste);
+        terminal.print(await logIn({ ...place, input, output, isDevice }));
         input.destroy();
       }),
     CLIENT_SETTINGS,

@@ -83,6 +83,7 @@ export function createMiddleware(
       requestId: options.newId(),
       operation: NO_OPERATION,
       output,
+      client,
       ...(refusal && { refusal }),
     };
     res.setHeader("x-request-id", record.requestId);
@@ -123,7 +124,8 @@ function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
 const TOO_MANY_REQUESTS = 429;
 
 /** Returns whether a request was refused for what it is, and not for what the server is. */
-function isRefused({ code }: CallRecord, { statusCode }: HttpResponse): boolean {
+function isRefused({ code, isNoRefusal }: CallRecord, { statusCode }: HttpResponse): boolean {
+  if (isNoRefusal) return false;
   if (code === Code.Unauthenticated) return true;
   return statusCode >= 400 && statusCode < 500 && statusCode !== TOO_MANY_REQUESTS;
 }

@@ -8,6 +8,7 @@ import type { SignIn } from "../../services/identity/sign-in.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
+import { type DeviceOptions, deviceRoutes } from "./device.ts";
 import {
   pageHeader,
   presentCaller,
@@ -26,13 +27,16 @@ import { type SessionOrigin, sessionRedirect } from "./session-origin.ts";
 
 const PATH = /^\/sign-in(?:\/[^?]*)?(?:\?|$)/;
 
+/** The files of the pages, by their paths. */
 const FILES: Readonly<Record<string, readonly [name: string, type: string]>> = {
   "/sign-in": ["sign-in.html", "text/html; charset=utf-8"],
   "/sign-in/sign-in.js": ["sign-in.js", "text/javascript; charset=utf-8"],
+  "/sign-in/device": ["device.html", "text/html; charset=utf-8"],
+  "/sign-in/device.js": ["device.js", "text/javascript; charset=utf-8"],
   "/sign-in/sign-in.css": ["sign-in.css", "text/css; charset=utf-8"],
 };
 
-export interface SignInOptions extends ProviderOptions {
+export interface SignInOptions extends ProviderOptions, DeviceOptions {
   readonly signIn: SignIn;
   readonly admission: Admission;
   readonly sessionOrigin: () => SessionOrigin;
@@ -55,14 +59,15 @@ export function isSignIn(req: HttpRequest): boolean {
 
 /**
  * Creates the dispatch of the sign-in page: its files, `POST /sign-in/person`, which names whom a secret would sign in,
- * `POST /sign-in/session`, which does it, and the paths of sign-in providers. Failures have the form of Connect's JSON
- * errors, but where a provider's own form is another.
+ * `POST /sign-in/session`, which does it, the paths of sign-in providers, and those of devices. Failures have the form of Connect's JSON
+ * errors, but where a protocol has a form of its own.
  */
 export function createSignInDispatch(options: SignInOptions): Dispatch {
   const own = (act: SignInAct): SignInRoute => ({ method: "POST", ownPage: true, act });
   const routes: Readonly<Record<string, SignInRoute>> = {
     "/sign-in/person": own((req, res, record) => namePerson(options, req, res, record)),
     "/sign-in/session": own((req, res, record) => beginSession(options, req, res, record)),
+    ...deviceRoutes(options),
   };
   const routeOf = (path: string) =>
     Object.hasOwn(routes, path) ? routes[path] : providerRoute(options, path);
@@ -70,7 +75,7 @@ export function createSignInDispatch(options: SignInOptions): Dispatch {
     record.operation = SIGN_IN_OPERATION;
     const path = (req.url ?? "").replace(/\?.*/, "");
     const file = FILES[path];
-    if (file) return servePage(options, file, req, res, record);
+    if (file) return servePage(options, path, file, req, res, record);
     const route = routeOf(path);
     if (!route) {
       const error = writeConnectError(ErrorReason.OPERATION_UNKNOWN, "nothing is served under this path");
@@ -88,6 +93,7 @@ export function createSignInDispatch(options: SignInOptions): Dispatch {
 
 async function servePage(
   { sessionOrigin }: SignInOptions,
+  path: string,
   [name, type]: readonly [string, string],
   req: HttpRequest,
   res: HttpResponse,
@@ -96,7 +102,7 @@ async function servePage(
   if (req.method !== "GET" && req.method !== "HEAD") {
     return writeError(res, record, wrongMethod("GET"), 405, { allow: "GET, HEAD" });
   }
-  const elsewhere = name.endsWith(".html") ? sessionRedirect(req, sessionOrigin(), "/sign-in") : undefined;
+  const elsewhere = name.endsWith(".html") ? sessionRedirect(req, sessionOrigin(), path) : undefined;
   if (elsewhere) {
     return redirect(res, record, elsewhere);
   }

@@ -32,6 +32,10 @@ export interface CallRecord extends CallNames {
   caller?: Caller;
   /** Why nothing of the request is looked at; absent where it is. */
   readonly refusal?: ConnectError;
+  /** The address of the client, or of the last proxy that is trusted to name it; absent without a socket. */
+  readonly client?: string;
+  /** True where a status of 4xx refuses nobody: such is the answer to a device that waits. */
+  isNoRefusal?: boolean;
   /** Counts the response; a call without a socket has none. */
   readonly output?: OutputAccount;
 }

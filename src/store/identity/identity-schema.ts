@@ -143,6 +143,39 @@ export interface ProviderIdentityTable {
   created_at: number;
 }
 
+/** A device that asks for a token, until it has one, its code has ended, or somebody has refused it. */
+export interface DeviceLoginTable {
+  id: string;
+  /** SHA-256 of the code with which the device asks. */
+  device_hash: Uint8Array;
+  /** HMAC-SHA256 of the code that a person types, which is too short for a hash without a key. */
+  user_mac: Uint8Array;
+  /** What the device says that it is called. */
+  machine: string;
+  /** The address from which it asked, and the network of that, by which open ones are limited. */
+  address: string;
+  network: string;
+  created_at: number;
+  expires_at: number;
+  /** The least time between two of its questions. */
+  interval_ms: number;
+  /** Time of its last question; null before the first. */
+  polled_at: number | null;
+  /** The member that has decided; both null before that. */
+  organization_id: string | null;
+  user_id: string | null;
+  /** 1 when that member has refused it. */
+  denied: number;
+}
+
+/** Codes that were typed wrong by a person or from a network, in a time that begins with the first. */
+export interface SignInAttemptTable {
+  /** `account` or `network`, and which. */
+  key: string;
+  since: number;
+  count: number;
+}
+
 export interface ServiceAccountTable {
   id: string;
   organization_id: string;

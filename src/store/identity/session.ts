@@ -7,6 +7,7 @@ import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import { denyDeviceLoginsOf } from "./device-login.ts";
 import type { TokenTable } from "./identity-schema.ts";
 import { findTokens, removeToken } from "./token.ts";
 
@@ -102,11 +103,15 @@ export async function findProviderSessions(
     .execute();
 }
 
-/** Ends the sessions of a member of the scope's organization, and makes its sign-in links useless. */
+/**
+ * Ends the sessions of a member of the scope's organization; its sign-in links, and what it has allowed devices that have not
+ * asked again, are of no use any more.
+ */
 export async function removeSessionsOf(tx: WriteTransaction, scope: Scope, userId: string): Promise<void> {
   for (const kind of ["session", "link"] as const) {
     for (const token of await findTokens(tx.db, scope, kind, userId)) await removeToken(tx, scope, token);
   }
+  await denyDeviceLoginsOf(tx, scope, userId);
 }
 
 function sessionOfRow(row: Pick<TokenTable, "body" | "last_used_at">): Session {

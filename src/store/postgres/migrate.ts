@@ -31,6 +31,7 @@ import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
+import * as sixtySecond from "./migrations/0062-device-login.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -115,6 +116,7 @@ export function migrations(): readonly Migration[] {
     fiftyFirst,
     fiftySecond,
     fiftySeventh,
+    sixtySecond,
   ];
 }
 

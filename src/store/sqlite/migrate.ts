@@ -45,6 +45,7 @@ import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
+import * as sixtySecond from "./migrations/0062-device-login.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -116,6 +117,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fiftyFirst,
   fiftySecond,
   fiftySeventh,
+  sixtySecond,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

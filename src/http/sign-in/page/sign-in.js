@@ -7,7 +7,7 @@ const [submit, other, out, enter, buttons] = ["submit", "other", "out", "enter",
 
 const NO_COOKIE =
   "You are not signed in: this browser keeps no secure cookie for a plain http address of this machine. Use another " +
-  "browser, give the server TLS (--tls-cert), or use the command line: chartroom login.";
+  "browser, give the server TLS (--tls-cert), or use the command line: chartroom login --paste.";
 const NO_TLS =
   "This address is plain http, on which nobody can sign in: the server needs TLS. See docs/sign-in.md.";
 
@@ -33,9 +33,12 @@ const named = new URLSearchParams(location.search).get("problem") ?? "";
 let problem = Object.hasOwn(PROBLEMS, named) ? PROBLEMS[named] : "";
 
 let secret = location.hash.slice(1);
-const asked = new URLSearchParams(location.search).get("next") ?? "";
-// A page of this server: neither another host, nor this page again.
-const next = /^\/(?![/\\]|sign-in)[\x21-\x7e]*$/.test(asked) ? asked : "/";
+const asked = new URLSearchParams(location.search).get("next") ?? sessionStorage.getItem("next") ?? "";
+// Of this tab alone, and once: a provider sends the browser back without it.
+sessionStorage.removeItem("next");
+// A page of this server: neither another host, nor this page again, but the one at which machines are logged in.
+const isPage = /^\/(?![/\\]|sign-in)[\x21-\x7e]*$/.test(asked);
+const next = isPage || /^\/sign-in\/device(?:#[A-Z-]{1,20})?$/.test(asked) ? asked : "/";
 // Out of the address bar and the history, which keep it otherwise.
 history.replaceState(null, "", location.pathname);
 
@@ -106,8 +109,10 @@ function offerProviders(providers, replace) {
       button.textContent = `Sign in with ${name}`;
       button.addEventListener("click", async () => {
         const { ok, body } = await post(`sign-in/begin/${id}`, { replace });
-        if (ok && body.url) location.assign(body.url);
-        else show(message.textContent, PROBLEMS[body.problem] ?? body.message);
+        if (ok && body.url) {
+          sessionStorage.setItem("next", next);
+          location.assign(body.url);
+        } else show(message.textContent, PROBLEMS[body.problem] ?? body.message);
       });
       return button;
     }),

@@ -1,0 +1,142 @@
+import { unauthenticated } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { shownCode } from "../../domain/identity/sign-in/device-login.ts";
+import type { Admission } from "../../rpc/access/admission.ts";
+import { networkOf } from "../../rpc/access/call-limits.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import type { DeviceLogin, Sender } from "../../services/identity/device-login.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { presentCaller, readPageRequest, readText, type SignInAct, writeJson } from "./page-request.ts";
+import type { SessionOrigin } from "./session-origin.ts";
+import type { SignInRoute } from "./sign-in.ts";
+
+export interface DeviceOptions {
+  readonly deviceLogin: DeviceLogin;
+  readonly admission: Admission;
+  readonly sessionOrigin: () => SessionOrigin;
+}
+
+/** The grant of RFC 8628, 3.4. */
+const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
+/** Bytes of a request of a device. */
+const MAX_BYTES = 2_048;
+
+const DESCRIPTIONS = {
+  no_tls: "sessions need TLS, and so do people who allow a device something: log in with a token",
+  too_many: "too many devices wait already: try again in some minutes, or log in with a token",
+} as const;
+
+/**
+ * Returns what answers devices that ask for a token (RFC 8628), `POST /sign-in/device/authorize` and
+ * `POST /sign-in/device/token`, and the page at which a person allows them one, `POST /sign-in/device/request`, which
+ * names the machine, and `POST /sign-in/device/decide`.
+ */
+export function deviceRoutes(options: DeviceOptions): Readonly<Record<string, SignInRoute>> {
+  const route = (ownPage: boolean, answer: typeof authorize): SignInRoute => {
+    const act: SignInAct = (req, res, record) => answer(options, req, res, record);
+    return { method: "POST", ownPage, act };
+  };
+  return {
+    "/sign-in/device/authorize": route(false, authorize),
+    "/sign-in/device/token": route(false, poll),
+    "/sign-in/device/request": route(true, nameMachine),
+    "/sign-in/device/decide": route(true, decide),
+  };
+}
+
+async function authorize(
+  { deviceLogin, sessionOrigin }: DeviceOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const form = await readForm(req);
+  if (!form) return writeJson(res, record, { error: "invalid_request" }, 400);
+  const { base, isSafe } = sessionOrigin();
+  if (!isSafe) {
+    const error_description = DESCRIPTIONS.no_tls;
+    return writeJson(res, record, { error: "invalid_request", error_description }, 400);
+  }
+  const begun = await deviceLogin.begin(form.get("machine") ?? "", senderOf(record));
+  if (!begun) {
+    const error_description = DESCRIPTIONS.too_many;
+    return writeJson(res, record, { error: "temporarily_unavailable", error_description }, 429);
+  }
+  const code = shownCode(begun.userCode);
+  const page = `${base}/sign-in/device`;
+  await writeJson(res, record, {
+    device_code: begun.deviceCode,
+    user_code: code,
+    verification_uri: page,
+    // In the fragment, as the secrets of links: no server and no log sees it.
+    verification_uri_complete: `${page}#${code}`,
+    expires_in: begun.validSeconds,
+    interval: begun.intervalSeconds,
+  });
+}
+
+async function poll(
+  { deviceLogin }: DeviceOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const form = await readForm(req);
+  if (form?.get("grant_type") !== GRANT) {
+    const error = form ? "unsupported_grant_type" : "invalid_request";
+    return writeJson(res, record, { error }, 400);
+  }
+  const answer = await deviceLogin.poll(form.get("device_code") ?? "");
+  if ("problem" in answer) {
+    record.isNoRefusal = answer.problem === "authorization_pending";
+    return writeJson(res, record, { error: answer.problem }, 400);
+  }
+  await writeJson(res, record, {
+    access_token: answer.token,
+    token_type: "Bearer",
+    expires_in: answer.validSeconds,
+  });
+}
+
+async function nameMachine(
+  { deviceLogin, admission }: DeviceOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const { code } = await readPageRequest(req, { code: "" });
+  const caller = await requirePresent(admission, req);
+  const { machine, address, askedAt } = await deviceLogin.find(caller, code, senderOf(record));
+  await writeJson(res, record, { machine, address, askedAt: new Date(askedAt).toISOString() });
+}
+
+async function decide(
+  { deviceLogin, admission }: DeviceOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const { code, allow } = await readPageRequest(req, { code: "", allow: false });
+  const caller = await requirePresent(admission, req);
+  await deviceLogin.decide(caller, code, allow, senderOf(record));
+  await writeJson(res, record, {});
+}
+
+/** Returns who is signed in. @throws DomainError UNAUTHENTICATED */
+async function requirePresent(admission: Admission, req: HttpRequest): Promise<Caller> {
+  const caller = await presentCaller(admission, req);
+  if (!caller) throw unauthenticated();
+  return caller;
+}
+
+/** Reads a form, as OAuth sends it; undefined for anything else. */
+async function readForm(req: HttpRequest): Promise<URLSearchParams | undefined> {
+  const type = req.headers["content-type"] ?? "";
+  if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(type)) return undefined;
+  return new URLSearchParams(await readText(req, MAX_BYTES));
+}
+
+function senderOf({ client = "" }: CallRecord): Sender {
+  return { address: client, network: networkOf(client) };
+}

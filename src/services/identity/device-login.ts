@@ -1,0 +1,213 @@
+import { create } from "@bufbuild/protobuf";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { notFound, permissionDenied } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { TOKEN_VALID_DEFAULT_MS } from "../../domain/identity/personal-token.ts";
+import {
+  ATTEMPTS_MS,
+  attemptWaitMs,
+  DEVICE_LOGIN_VALID_MS,
+  type DevicePollProblem,
+  MAX_ATTEMPTS,
+  MAX_OPEN,
+  MAX_OPEN_IN_NETWORK,
+  machineName,
+  POLL_INTERVAL_MS,
+  pollOutcome,
+  slowerInterval,
+  tooManyWrongCodes,
+  typedCode,
+} from "../../domain/identity/sign-in/device-login.ts";
+import {
+  countDeviceLogins,
+  countSignInAttempt,
+  decideDeviceLogin,
+  findDeviceLogin,
+  findSignInAttempts,
+  findUndecidedDeviceLogin,
+  insertDeviceLogin,
+  removeDeviceLogin,
+  type StoredDeviceLogin,
+  updateDevicePoll,
+} from "../../store/identity/device-login.ts";
+import { findMemberAtWork } from "../../store/identity/member.ts";
+import { type Reader, SYSTEM, type WriteTransaction } from "../../store/store.ts";
+import { revalidate } from "../call/authenticated-caller.ts";
+import { createPersonalToken } from "./personal-token.ts";
+import type { SignInDependencies } from "./sign-in.ts";
+
+const OPERATION = "sign-in/device";
+
+/** Where a request comes from. */
+export interface Sender {
+  readonly address: string;
+  /** The network of the address, by which is counted. */
+  readonly network: string;
+}
+
+/** A login that has begun. The codes are stored nowhere. */
+export interface BegunDeviceLogin {
+  readonly deviceCode: string;
+  readonly userCode: string;
+  readonly validSeconds: number;
+  readonly intervalSeconds: number;
+}
+
+/** A machine that asks, as the page shows it. */
+export interface AskingMachine {
+  readonly machine: string;
+  readonly address: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly askedAt: number;
+}
+
+/** Gives devices tokens that a person allows in a browser (RFC 8628). */
+export interface DeviceLogin {
+  /** @returns undefined while too many are open */
+  begin(machine: string, sender: Sender): Promise<BegunDeviceLogin | undefined>;
+  /** Returns which machine a typed code is for. @throws DomainError NOT_FOUND, TOO_MANY_CALLS or PERMISSION_DENIED */
+  find(caller: Caller, code: string, sender: Sender): Promise<AskingMachine>;
+  /** Allows a machine a token of the caller's, or refuses it. @throws DomainError as find */
+  decide(caller: Caller, code: string, isAllowed: boolean, sender: Sender): Promise<void>;
+  /** Answers a device that asks: the value of the token, this once, and how long it holds. */
+  poll(
+    deviceCode: string,
+  ): Promise<
+    { readonly token: string; readonly validSeconds: number } | { readonly problem: DevicePollProblem }
+  >;
+}
+
+export function createDeviceLogin({ store, keys, now }: SignInDependencies): DeviceLogin {
+  /** Looks a typed code up, and counts one that is wrong; `act` runs with the login in the same transaction. */
+  const withLogin = async <T>(
+    { organizationId, subject, ...rest }: Caller,
+    text: string,
+    { network }: Sender,
+    act: (tx: WriteTransaction, caller: Caller, login: StoredDeviceLogin) => Promise<T>,
+  ): Promise<T> => {
+    const macs = keys.tokenMacs(typedCode(text));
+    const look = async (tx: WriteTransaction) => {
+      const caller = await revalidate(tx.db, { organizationId, subject, ...rest }, tx.now);
+      requireMayMakeTokens(caller);
+      const counts = { account: caller.accountId, network };
+      await requireAttemptLeft(tx, counts);
+      const login = await findUndecidedDeviceLogin(tx.db, macs, tx.now);
+      if (login) return { done: await act(tx, caller, login) };
+      for (const [whose, id] of Object.entries(counts)) {
+        await countSignInAttempt(tx, `${whose} ${id}`, tx.now - ATTEMPTS_MS);
+      }
+      return undefined;
+    };
+    const found = await store.write({ id: subject.id, principal: Principal.USER }, OPERATION, look, {
+      locks: [organizationId, null],
+    });
+    if (!found) throw notFound("code");
+    return found.done;
+  };
+  return {
+    async begin(machine, { address, network }) {
+      const { value: deviceCode, hash } = keys.mintToken("device");
+      const userCode = keys.mintTypedCode();
+      const [user_mac] = keys.tokenMacs(userCode) as readonly [Uint8Array];
+      const begin = async (tx: WriteTransaction) => {
+        const open = await countDeviceLogins(tx.db, network, tx.now);
+        if (open.ofNetwork >= MAX_OPEN_IN_NETWORK || open.all >= MAX_OPEN) return undefined;
+        await insertDeviceLogin(tx, {
+          id: tx.newId(),
+          device_hash: hash,
+          user_mac,
+          machine: machineName(machine),
+          address,
+          network,
+          expires_at: tx.now + DEVICE_LOGIN_VALID_MS,
+          interval_ms: POLL_INTERVAL_MS,
+        });
+        return {
+          deviceCode,
+          userCode,
+          validSeconds: DEVICE_LOGIN_VALID_MS / 1000,
+          intervalSeconds: POLL_INTERVAL_MS / 1000,
+        };
+      };
+      return store.write(SYSTEM, OPERATION, begin, { locks: [null] });
+    },
+    find: (caller, code, sender) =>
+      withLogin(caller, code, sender, async (_tx, _caller, { machine, address, created_at }) => ({
+        machine,
+        address,
+        askedAt: created_at,
+      })),
+    decide: (caller, code, isAllowed, sender) =>
+      withLogin(caller, code, sender, (tx, { organizationId, subject }, { id }) =>
+        decideDeviceLogin(tx, { organizationId }, id, { userId: subject.id, isAllowed }),
+      ),
+    async poll(deviceCode) {
+      const hash = keys.hashOf(deviceCode);
+      const find = (db: Reader) => findDeviceLogin(db, hash);
+      const known = await find(store.reader);
+      if (!known) return { problem: "invalid_grant" };
+      if (pollOutcome(known, now()) === "expired_token") return { problem: "expired_token" };
+      const answer = async (tx: WriteTransaction) => {
+        const login = await find(tx.db);
+        if (!login) return { problem: "invalid_grant" } as const;
+        const outcome = pollOutcome(login, tx.now);
+        if (outcome === "authorization_pending" || outcome === "slow_down") {
+          const isEarly = outcome === "slow_down";
+          await updateDevicePoll(tx, login.id, isEarly ? slowerInterval(login) : login.interval_ms);
+        } else if (outcome === "access_denied") {
+          await removeDeviceLogin(tx, login.id);
+        } else if (outcome === "allowed") {
+          // Decided since the write began: its record would name nobody. The next question is answered.
+          if (login.user_id !== known.user_id) return { problem: "authorization_pending" } as const;
+          await removeDeviceLogin(tx, login.id);
+          const token = await createToken(tx, login);
+          if (token === undefined) return { problem: "access_denied" } as const;
+          return { token, validSeconds: TOKEN_VALID_DEFAULT_MS / 1000 };
+        }
+        return { problem: outcome as Exclude<typeof outcome, "allowed"> };
+      };
+      const actor = known.user_id === null ? SYSTEM : { id: known.user_id, principal: Principal.USER };
+      return store.write(actor, OPERATION, answer, {
+        locks: async (db) => {
+          const organizationId = (await find(db))?.organization_id;
+          return organizationId ? [organizationId, null] : [null];
+        },
+      });
+    },
+  };
+
+  /** Creates the token of a member who has allowed it; undefined for one who may not act any more. */
+  async function createToken(
+    tx: WriteTransaction,
+    { organization_id, user_id, machine }: StoredDeviceLogin,
+  ): Promise<string | undefined> {
+    const scope = { organizationId: organization_id ?? "" };
+    const userId = user_id ?? "";
+    const member = await findMemberAtWork(tx.db, scope, userId);
+    if (!member || member.blocked_at !== null) return undefined;
+    return createPersonalToken(tx, scope, keys, {
+      userId,
+      description: `chartroom login on ${machine}`,
+      validForMs: 0,
+      readOnly: false,
+      creator: create(SubjectSchema, { id: userId, principal: Principal.USER }),
+      creatorAccountId: member.account_id,
+    });
+  }
+}
+
+/** Requires what CreatePersonalAccessToken requires of a session. */
+function requireMayMakeTokens({ readOnly }: Caller): void {
+  if (readOnly) throw permissionDenied("write", "this session is read-only: it can give no machine a token");
+}
+
+async function requireAttemptLeft(
+  tx: WriteTransaction,
+  counts: Readonly<Record<"account" | "network", string>>,
+): Promise<void> {
+  for (const whose of ["account", "network"] as const) {
+    const counted = await findSignInAttempts(tx.db, `${whose} ${counts[whose]}`);
+    const waitMs = attemptWaitMs(counted, MAX_ATTEMPTS[whose], tx.now);
+    if (waitMs > 0) throw tooManyWrongCodes(whose, Math.ceil(waitMs / 1000));
+  }
+}
