@@ -1,6 +1,3 @@
-import { unauthenticated } from "../../domain/error.ts";
-import type { Caller } from "../../domain/identity/caller.ts";
-import { shownCode } from "../../domain/identity/sign-in/device-login.ts";
 import type { Admission } from "../../rpc/access/admission.ts";
 import { networkOf } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
@@ -63,7 +60,7 @@ async function authorize(
     const error_description = DESCRIPTIONS.too_many;
     return writeJson(res, record, { error: "temporarily_unavailable", error_description }, 429);
   }
-  const code = shownCode(begun.userCode);
+  const code = begun.userCode;
   const page = `${base}/sign-in/device`;
   await writeJson(res, record, {
     device_code: begun.deviceCode,
@@ -106,7 +103,7 @@ async function nameMachine(
   record: CallRecord,
 ): Promise<void> {
   const { code } = await readPageRequest(req, { code: "" });
-  const caller = await requirePresent(admission, req);
+  const caller = await presentCaller(admission, req);
   const { machine, address, askedAt } = await deviceLogin.find(caller, code, senderOf(record));
   await writeJson(res, record, { machine, address, askedAt: new Date(askedAt).toISOString() });
 }
@@ -118,16 +115,9 @@ async function decide(
   record: CallRecord,
 ): Promise<void> {
   const { code, allow } = await readPageRequest(req, { code: "", allow: false });
-  const caller = await requirePresent(admission, req);
+  const caller = await presentCaller(admission, req);
   await deviceLogin.decide(caller, code, allow, senderOf(record));
   await writeJson(res, record, {});
-}
-
-/** Returns who is signed in. @throws DomainError UNAUTHENTICATED */
-async function requirePresent(admission: Admission, req: HttpRequest): Promise<Caller> {
-  const caller = await presentCaller(admission, req);
-  if (!caller) throw unauthenticated();
-  return caller;
 }
 
 /** Reads a form, as OAuth sends it; undefined for anything else. */

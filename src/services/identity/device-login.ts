@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import { notFound, permissionDenied } from "../../domain/error.ts";
+import { notFound, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { TOKEN_VALID_DEFAULT_MS } from "../../domain/identity/personal-token.ts";
 import {
@@ -14,6 +14,8 @@ import {
   machineName,
   POLL_INTERVAL_MS,
   pollOutcome,
+  requireMayMakeTokens,
+  shownCode,
   slowerInterval,
   tooManyWrongCodes,
   typedCode,
@@ -65,10 +67,14 @@ export interface AskingMachine {
 export interface DeviceLogin {
   /** @returns undefined while too many are open */
   begin(machine: string, sender: Sender): Promise<BegunDeviceLogin | undefined>;
-  /** Returns which machine a typed code is for. @throws DomainError NOT_FOUND, TOO_MANY_CALLS or PERMISSION_DENIED */
-  find(caller: Caller, code: string, sender: Sender): Promise<AskingMachine>;
+  /**
+   * Returns which machine a typed code is for.
+   * @param caller who is signed in
+   * @throws DomainError UNAUTHENTICATED, NOT_FOUND, TOO_MANY_CALLS or PERMISSION_DENIED
+   */
+  find(caller: Caller | undefined, code: string, sender: Sender): Promise<AskingMachine>;
   /** Allows a machine a token of the caller's, or refuses it. @throws DomainError as find */
-  decide(caller: Caller, code: string, isAllowed: boolean, sender: Sender): Promise<void>;
+  decide(caller: Caller | undefined, code: string, isAllowed: boolean, sender: Sender): Promise<void>;
   /** Answers a device that asks: the value of the token, this once, and how long it holds. */
   poll(
     deviceCode: string,
@@ -80,14 +86,16 @@ export interface DeviceLogin {
 export function createDeviceLogin({ store, keys, now }: SignInDependencies): DeviceLogin {
   /** Looks a typed code up, and counts one that is wrong; `act` runs with the login in the same transaction. */
   const withLogin = async <T>(
-    { organizationId, subject, ...rest }: Caller,
+    present: Caller | undefined,
     text: string,
     { network }: Sender,
     act: (tx: WriteTransaction, caller: Caller, login: StoredDeviceLogin) => Promise<T>,
   ): Promise<T> => {
+    if (!present) throw unauthenticated();
+    const { organizationId, subject } = present;
     const macs = keys.tokenMacs(typedCode(text));
     const look = async (tx: WriteTransaction) => {
-      const caller = await revalidate(tx.db, { organizationId, subject, ...rest }, tx.now);
+      const caller = await revalidate(tx.db, present, tx.now);
       requireMayMakeTokens(caller);
       const counts = { account: caller.accountId, network };
       await requireAttemptLeft(tx, counts);
@@ -124,7 +132,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
         });
         return {
           deviceCode,
-          userCode,
+          userCode: shownCode(userCode),
           validSeconds: DEVICE_LOGIN_VALID_MS / 1000,
           intervalSeconds: POLL_INTERVAL_MS / 1000,
         };
@@ -194,11 +202,6 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
       creatorAccountId: member.account_id,
     });
   }
-}
-
-/** Requires what CreatePersonalAccessToken requires of a session. */
-function requireMayMakeTokens({ readOnly }: Caller): void {
-  if (readOnly) throw permissionDenied("write", "this session is read-only: it can give no machine a token");
 }
 
 async function requireAttemptLeft(

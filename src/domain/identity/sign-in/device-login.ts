@@ -1,5 +1,6 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "../../error.ts";
+import { DomainError, permissionDenied } from "../../error.ts";
+import type { Caller } from "../caller.ts";
 
 /** Time from the beginning of a device's login to its end (RFC 8628, expires_in): 15 minutes. */
 export const DEVICE_LOGIN_VALID_MS = 15 * 60_000;
@@ -96,4 +97,9 @@ export function tooManyWrongCodes(whose: "account" | "network", retryAfterSecond
     scope: whose === "account" ? "account" : "address",
     retry_after_seconds: String(retryAfterSeconds),
   });
+}
+
+/** Requires what CreatePersonalAccessToken requires of a session. @throws DomainError PERMISSION_DENIED */
+export function requireMayMakeTokens({ readOnly }: Pick<Caller, "readOnly">): void {
+  if (readOnly) throw permissionDenied("write", "this session is read-only: it can give no machine a token");
 }
