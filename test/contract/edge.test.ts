@@ -40,6 +40,8 @@ const texts: Text[] = methods.flatMap((method) =>
 
 /** Texts that may be ids of another form, and are treated as ids where they are UUIDs. */
 const FREE = [
+  "PreviewOrganizationPoliciesRequest.change.agentPolicy.allowedAgentIds",
+  "PreviewOrganizationPoliciesRequest.change.agentPolicy.scmToolsAllowedGroupId",
   "UpdateOrganizationPoliciesRequest.agentPolicy.allowedAgentIds",
   "UpdateOrganizationPoliciesRequest.agentPolicy.scmToolsAllowedGroupId",
 ];

@@ -89,6 +89,7 @@ const GOVERNING = [
   "OrganizationService/UpdateOrganization",
   "OrganizationService/GetOrganization",
   "OrganizationService/ListMembers",
+  "OrganizationService/PreviewOrganizationPolicies",
   "OrganizationService/RemoveMember",
   "OrganizationService/SetRole",
   "RunnerConfigurationService/DeleteHostAuthenticationToken",

@@ -5,6 +5,40 @@ import { WORK_OPERATIONS } from "./work-operations.ts";
 import { WORKFLOW_OPERATIONS } from "./workflow-operations.ts";
 import type { World } from "./world.ts";
 
+const POLICY_IDS: Ids = {
+  organizationId: "organization",
+  "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
+  "agentPolicy.approvals.rules[].deciders.groupIds[]": "group",
+  "agentPolicy.approvals.steps.deciders.userIds[]": "user",
+  "agentPolicy.approvals.steps.deciders.groupIds[]": "group",
+  "agentPolicy.pushRules.rules[].deciders.userIds[]": "user",
+  "agentPolicy.pushRules.rules[].deciders.groupIds[]": "group",
+  securityPolicyId: "securityPolicy",
+  "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
+};
+
+const policies = (world: World) => ({
+  organizationId: world.organization,
+  maximumEnvironmentTimeout: "3600s",
+  securityPolicyId: world.securityPolicy,
+  agentPolicy: {
+    commandDenyList: [],
+    approvals: {
+      rules: [{ effect: "EFFECT_ASK", deciders: { who: "WHO_USERS", userIds: [world.user] } }],
+      steps: { deciders: { who: "WHO_USERS", userIds: [world.user] } },
+    },
+    pushRules: {
+      rules: [
+        {
+          branches: ["main"],
+          effect: "EFFECT_ASK",
+          deciders: { who: "WHO_USERS", userIds: [world.user, world.member] },
+        },
+      ],
+    },
+  },
+});
+
 const prebuilds = (world: World) => ({
   prebuildConfiguration: {
     enabled: true,
@@ -242,40 +276,11 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "OrganizationService/GetOrganizationPolicies": built((world) => ({ organizationId: world.organization }), {
     organizationId: "organization",
   }),
-  "OrganizationService/UpdateOrganizationPolicies": built(
-    (world) => ({
-      organizationId: world.organization,
-      maximumEnvironmentTimeout: "3600s",
-      securityPolicyId: world.securityPolicy,
-      agentPolicy: {
-        commandDenyList: [],
-        approvals: {
-          rules: [{ effect: "EFFECT_ASK", deciders: { who: "WHO_USERS", userIds: [world.user] } }],
-          steps: { deciders: { who: "WHO_USERS", userIds: [world.user] } },
-        },
-        pushRules: {
-          rules: [
-            {
-              branches: ["main"],
-              effect: "EFFECT_ASK",
-              deciders: { who: "WHO_USERS", userIds: [world.user, world.member] },
-            },
-          ],
-        },
-      },
-    }),
-    {
-      organizationId: "organization",
-      "agentPolicy.approvals.rules[].deciders.userIds[]": "user",
-      "agentPolicy.approvals.rules[].deciders.groupIds[]": "group",
-      "agentPolicy.approvals.steps.deciders.userIds[]": "user",
-      "agentPolicy.approvals.steps.deciders.groupIds[]": "group",
-      "agentPolicy.pushRules.rules[].deciders.userIds[]": "user",
-      "agentPolicy.pushRules.rules[].deciders.groupIds[]": "group",
-      securityPolicyId: "securityPolicy",
-      "securityAgentPolicy.endpointSecurity.customerSecretId": "secret",
-    },
+  "OrganizationService/PreviewOrganizationPolicies": built(
+    (world) => ({ change: policies(world) }),
+    within("change", POLICY_IDS),
   ),
+  "OrganizationService/UpdateOrganizationPolicies": built(policies, POLICY_IDS),
 
   "ProjectService/CreateProject": built(newProject, PREBUILDS),
   "ProjectService/CreateProjects": built(

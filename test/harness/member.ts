@@ -45,7 +45,10 @@ export function addMember(server: Pick<ReachableServer, "dataDir">, member: NewM
   return withServerData(server, (store, keys) => insertTestMember(store, keys, member));
 }
 
-/** Works on the data folder of a server while the server runs. */
+/**
+ * Works on the data folder of a server while the server runs. The reads of one turn of the event loop see one state of
+ * the database: a hosted server, which has the loop of this process, sees what was written from its next turn on.
+ */
 export async function withServerData<T>(
   { dataDir }: Pick<ReachableServer, "dataDir">,
   fn: (store: Store, keys: Keys) => Promise<T>,
@@ -55,5 +58,6 @@ export async function withServerData<T>(
     return await fn(store, keys);
   } finally {
     await store.close();
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -1195,6 +1195,191 @@ export declare type UpdateOrganizationPoliciesResponse = Message<"service.v1.Upd
 export declare const UpdateOrganizationPoliciesResponseSchema: GenMessage<UpdateOrganizationPoliciesResponse>;
 
 /**
+ * The change to preview.
+ *
+ * @generated from message service.v1.PreviewOrganizationPoliciesRequest
+ */
+export declare type PreviewOrganizationPoliciesRequest = Message<"service.v1.PreviewOrganizationPoliciesRequest"> & {
+  /**
+   * The change as UpdateOrganizationPolicies takes it. A list or map is emptied by
+   * its name in update_mask alone, in JSON too.
+   *
+   * @generated from field: service.v1.UpdateOrganizationPoliciesRequest change = 1;
+   */
+  change?: UpdateOrganizationPoliciesRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.PreviewOrganizationPoliciesRequest.
+ * Use `create(PreviewOrganizationPoliciesRequestSchema)` to create a new message.
+ */
+export declare const PreviewOrganizationPoliciesRequestSchema: GenMessage<PreviewOrganizationPoliciesRequest>;
+
+/**
+ * Carries what the change would do.
+ *
+ * @generated from message service.v1.PreviewOrganizationPoliciesResponse
+ */
+export declare type PreviewOrganizationPoliciesResponse = Message<"service.v1.PreviewOrganizationPoliciesResponse"> & {
+  /**
+   * What would be refused, archived or deleted, one entry for each field, operation
+   * and kind of resource; at most 100. Empty where the change does nothing to what
+   * is there.
+   *
+   * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Effect effects = 1;
+   */
+  effects: PreviewOrganizationPoliciesResponse_Effect[];
+
+  /**
+   * Whether everything was looked at. False where the organization has more than
+   * 1,000 workflows, environments, open agent runs, runners or projects, or more
+   * than 8 MiB of one kind: the first of each kind are looked at.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message service.v1.PreviewOrganizationPoliciesResponse.
+ * Use `create(PreviewOrganizationPoliciesResponseSchema)` to create a new message.
+ */
+export declare const PreviewOrganizationPoliciesResponseSchema: GenMessage<PreviewOrganizationPoliciesResponse>;
+
+/**
+ * What one field does to resources of one kind.
+ *
+ * @generated from message service.v1.PreviewOrganizationPoliciesResponse.Effect
+ */
+export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"service.v1.PreviewOrganizationPoliciesResponse.Effect"> & {
+  /**
+   * Path of the field of OrganizationPolicies that decides, in JSON names, such
+   * as `agentPolicy.allowedAgentIds`.
+   *
+   * @generated from field: string field_path = 1;
+   */
+  fieldPath: string;
+
+  /**
+   * What would be done.
+   *
+   * @generated from field: service.v1.PreviewOrganizationPoliciesResponse.Outcome outcome = 2;
+   */
+  outcome: PreviewOrganizationPoliciesResponse_Outcome;
+
+  /**
+   * The operation that would be refused, such as
+   * `WorkflowService/StartWorkflow`. Empty for what is done in the background.
+   *
+   * @generated from field: string operation = 3;
+   */
+  operation: string;
+
+  /**
+   * The kind of the resources: `workflow`, `environment`, `agent_execution`,
+   * `runner` or `project`.
+   *
+   * @generated from field: string resource_type = 4;
+   */
+  resourceType: string;
+
+  /**
+   * How many resources are concerned, of those that were looked at.
+   *
+   * @generated from field: int32 count = 5;
+   */
+  count: number;
+
+  /**
+   * The first 10 of them.
+   *
+   * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Resource resources = 6;
+   */
+  resources: PreviewOrganizationPoliciesResponse_Resource[];
+
+  /**
+   * What the field would allow, to be read by people. Empty for what is done in
+   * the background.
+   *
+   * @generated from field: string allowed = 7;
+   */
+  allowed: string;
+};
+
+/**
+ * Describes the message service.v1.PreviewOrganizationPoliciesResponse.Effect.
+ * Use `create(PreviewOrganizationPoliciesResponse_EffectSchema)` to create a new message.
+ */
+export declare const PreviewOrganizationPoliciesResponse_EffectSchema: GenMessage<PreviewOrganizationPoliciesResponse_Effect>;
+
+/**
+ * A resource that is concerned.
+ *
+ * @generated from message service.v1.PreviewOrganizationPoliciesResponse.Resource
+ */
+export declare type PreviewOrganizationPoliciesResponse_Resource = Message<"service.v1.PreviewOrganizationPoliciesResponse.Resource"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Its name; empty where it has none.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message service.v1.PreviewOrganizationPoliciesResponse.Resource.
+ * Use `create(PreviewOrganizationPoliciesResponse_ResourceSchema)` to create a new message.
+ */
+export declare const PreviewOrganizationPoliciesResponse_ResourceSchema: GenMessage<PreviewOrganizationPoliciesResponse_Resource>;
+
+/**
+ * What a change does.
+ *
+ * @generated from enum service.v1.PreviewOrganizationPoliciesResponse.Outcome
+ */
+export enum PreviewOrganizationPoliciesResponse_Outcome {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The next call of the operation would be refused.
+   *
+   * @generated from enum value: OUTCOME_REFUSED = 1;
+   */
+  REFUSED = 1,
+
+  /**
+   * It would be archived within a minute.
+   *
+   * @generated from enum value: OUTCOME_ARCHIVED = 2;
+   */
+  ARCHIVED = 2,
+
+  /**
+   * It would be deleted within a minute.
+   *
+   * @generated from enum value: OUTCOME_DELETED = 3;
+   */
+  DELETED = 3,
+}
+
+/**
+ * Describes the enum service.v1.PreviewOrganizationPoliciesResponse.Outcome.
+ */
+export declare const PreviewOrganizationPoliciesResponse_OutcomeSchema: GenEnum<PreviewOrganizationPoliciesResponse_Outcome>;
+
+/**
  * Manages organizations, their members and their policies. Every operation also
  * answers unauthenticated without a valid token, permission_denied to a blocked
  * account or to a read-only token that asks for a change, and invalid_argument
@@ -1411,6 +1596,23 @@ export declare const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof UpdateOrganizationPoliciesRequestSchema;
     output: typeof UpdateOrganizationPoliciesResponseSchema;
+  },
+  /**
+   * Shows what a change of policies would do to what is there now, and makes no
+   * change: what would be archived or deleted in the background, and what of the
+   * organization's workflows, environments, agent runs, runners and projects would
+   * be refused that is not refused now. It is looked at by the functions that
+   * enforce the policies.
+   *
+   * Only administrators of the organization may call it. Errors: those of
+   * UpdateOrganizationPolicies with the same change.
+   *
+   * @generated from rpc service.v1.OrganizationService.PreviewOrganizationPolicies
+   */
+  previewOrganizationPolicies: {
+    methodKind: "unary";
+    input: typeof PreviewOrganizationPoliciesRequestSchema;
+    output: typeof PreviewOrganizationPoliciesResponseSchema;
   },
 }>;
 

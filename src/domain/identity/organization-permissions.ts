@@ -43,6 +43,10 @@ export const ORGANIZATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "get_organization_policies",
     grants: MEMBERS,
   },
+  "OrganizationService/PreviewOrganizationPolicies": {
+    permission: "update_organization_policies",
+    grants: ADMINISTRATORS,
+  },
   "OrganizationService/UpdateOrganizationPolicies": {
     permission: "update_organization_policies",
     grants: ADMINISTRATORS,

@@ -1,5 +1,6 @@
-import type { WorkflowAction, WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
+import type { Workflow, WorkflowAction, WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import type { Role } from "../identity/caller.ts";
+import { requireAgentAllowed, requireAgentSettingsAllowed } from "../policy/agent-policy.ts";
 import type { Policies } from "../policy/policies.ts";
 import { policyDenied } from "../policy/policy-decision.ts";
 
@@ -29,4 +30,20 @@ export function requireStepsAllowed(policies: Policies, action: WorkflowAction |
   if (pullRequest < 0 || cases.slice(0, pullRequest).includes("approval")) return;
   const fieldPath = "agentPolicy.approvals.steps.requiredBeforePullRequests";
   throw policyDenied(policies, { fieldPath, allowed: "pullRequest steps after an approval step only" });
+}
+
+/**
+ * Requires that the organization's policies allow a workflow to start over a context.
+ * @param role of the executor
+ * @throws PolicyDenied
+ */
+export function requireWorkflowAllowed(
+  policies: Policies,
+  { spec }: Workflow,
+  context: WorkflowTriggerContext,
+  role: Role,
+): void {
+  requireContextAllowed(policies, context, role);
+  requireAgentAllowed(policies, spec?.agentId ?? "");
+  if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
 }

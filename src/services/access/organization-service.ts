@@ -10,6 +10,7 @@ import type {
   JoinOrganizationRequest,
   LeaveOrganizationRequest,
   ListMembersRequest,
+  PreviewOrganizationPoliciesRequest,
   RemoveMemberRequest,
   SetRoleRequest,
   UpdateOrganizationPoliciesRequest,
@@ -35,6 +36,7 @@ import { setPolicies } from "../policy/organization-policies.ts";
 import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
 import { createInvite, getInvite, getInviteSummary, joinOrganizationAs } from "./organization-invite.ts";
+import { previewPolicies } from "./policy-preview.ts";
 
 /** The service of organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
@@ -131,6 +133,13 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
     const caller = callerOf(ctx);
     requireOwnOrganization(caller, organizationId);
     return { policies: (await findPolicies(this.#deps.store.reader, caller)).effective };
+  }
+
+  async previewOrganizationPolicies({ change }: PreviewOrganizationPoliciesRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    if (!change) throw new Error("a request without a change passed its constraints");
+    requireOwnOrganization(caller, change.organizationId);
+    return previewPolicies(this.#deps, caller, change);
   }
 
   updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {

@@ -4,6 +4,7 @@ import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEgressKnown, requireMeaningfulEgress } from "../../domain/policy/egress-policy.ts";
+import type { ConfiguredPolicies } from "../../domain/policy/policies.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
 import {
   decidersOfPushes,
@@ -16,20 +17,37 @@ import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
+
+/** What a change of policies is checked with. */
+export type PolicySnapshot = Snapshot & Pick<WriteTransaction, "featureLevel">;
 
 /**
  * Sets policies of the caller's organization.
  *
- * @throws DomainError FIELD_MASK_INVALID, VALUE_UNUSABLE, NOT_FOUND, NOT_ENTERPRISE or
- *   SECURITY_POLICY_UNASSIGNABLE
+ * @throws DomainError as {@link changedPolicies}
  */
 export async function setPolicies(
   tx: WriteTransaction,
   caller: Caller,
   req: UpdateOrganizationPoliciesRequest,
 ): Promise<void> {
+  const { before, after } = await changedPolicies(tx, caller, req);
+  await updatePolicies(tx, caller, before, after);
+}
+
+/**
+ * Returns the policies of the caller's organization before and after a change, and changes nothing.
+ *
+ * @throws DomainError FIELD_MASK_INVALID, VALUE_UNUSABLE, NOT_FOUND, NOT_ENTERPRISE or
+ *   SECURITY_POLICY_UNASSIGNABLE
+ */
+export async function changedPolicies(
+  tx: PolicySnapshot,
+  caller: Caller,
+  req: UpdateOrganizationPoliciesRequest,
+): Promise<{ before: ConfiguredPolicies; after: ConfiguredPolicies }> {
   const before = await findSetPolicies(tx.db, caller);
   const { id, principal } = caller.subject;
   const after = updatedPolicies(before, req, { id, principal, at: tx.now });
@@ -50,12 +68,12 @@ export async function setPolicies(
   }
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
-  await updatePolicies(tx, caller, before, after);
+  return { before, after };
 }
 
 /** @throws DomainError VALUE_UNUSABLE for rules without an effect, and for deciders that the members could not satisfy */
 async function requireApprovalsPossible(
-  tx: WriteTransaction,
+  tx: PolicySnapshot,
   scope: Scope,
   policy: AgentApprovalPolicy | undefined,
 ): Promise<void> {
@@ -66,7 +84,7 @@ async function requireApprovalsPossible(
 
 /** @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible; the one who asks for a push is no decider of it */
 async function requirePushesPossible(
-  tx: WriteTransaction,
+  tx: PolicySnapshot,
   scope: Scope,
   policy: PushRules | undefined,
 ): Promise<void> {
@@ -78,7 +96,7 @@ async function requirePushesPossible(
 
 /** @throws DomainError NOT_FOUND for a group that does not exist: nobody would get the tools */
 async function requireGroupExists(
-  tx: WriteTransaction,
+  tx: PolicySnapshot,
   scope: Scope,
   groupId: string | undefined,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { notFound } from "../../domain/error.ts";
 import { requireSatisfiable } from "../../domain/policy/approval-deciders.ts";
 import { findGroup } from "../../store/identity/group.ts";
 import { findDeciders } from "../../store/policy/decider.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Scope, Snapshot } from "../../store/store.ts";
 
 /** Deciders that a request writes, with their path in it. */
 export interface NamedDeciders {
@@ -17,7 +17,7 @@ export interface NamedDeciders {
  * @throws DomainError VALUE_UNUSABLE; NOT_FOUND for a group that does not exist
  */
 export async function requireAllSatisfiable(
-  tx: WriteTransaction,
+  tx: Pick<Snapshot, "db">,
   scope: Scope,
   named: readonly NamedDeciders[],
 ): Promise<void> {

@@ -3,10 +3,15 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  PreviewOrganizationPoliciesResponse_Outcome as Outcome,
+  UpdateOrganizationPoliciesRequestSchema,
+} from "#gen/service/v1/organization_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { archiveEnvironments } from "../../../src/jobs/environment-archiving.ts";
 import { deleteArchivedEnvironments } from "../../../src/jobs/environment-deletion.ts";
 import { stopExpiredEnvironments } from "../../../src/jobs/environment-lifetime.ts";
+import { previewPolicies } from "../../../src/services/access/policy-preview.ts";
 import { setEnterprise } from "../../../src/services/policy/enterprise.ts";
 import { findEnvironment, updateEnvironment } from "../../../src/store/environment/environment.ts";
 import { updateEnterprise } from "../../../src/store/policy/enterprise.ts";
@@ -285,5 +290,59 @@ describe("the end of a lifetime", () => {
     pass(DAY_MS);
     expect(await stopOutlived()).toBe(1);
     expect(await desired(later)).toBe(EnvironmentPhase.STOPPED);
+  });
+});
+
+describe("a preview of policies", () => {
+  const preview = async (change: MessageInitShape<typeof UpdateOrganizationPoliciesRequestSchema>) => {
+    const { organizationId } = caller;
+    const request = create(UpdateOrganizationPoliciesRequestSchema, { organizationId, ...change });
+    const { effects, complete } = await previewPolicies(testStore.deps, caller, request);
+    expect(complete).toBe(true);
+    return effects.map(({ fieldPath, outcome, resources }) => [
+      fieldPath,
+      outcome,
+      resources.map(({ id }) => id),
+    ]);
+  };
+
+  test("names what would be archived, less what is archived anyway", async () => {
+    await markEnterprise();
+    const old = await createEnvironment();
+    pass(2 * DAY_MS);
+    const young = await createEnvironment();
+    pass(2 * DAY_MS - 1);
+    const archived = "archiveEnvironmentsAfter";
+    expect(await preview({ [archived]: days(2) })).toEqual([[archived, Outcome.ARCHIVED, [old]]]);
+    pass(1);
+    expect(await preview({ [archived]: days(2) })).toEqual([[archived, Outcome.ARCHIVED, [old, young]]]);
+    await setPolicies({ [archived]: days(4) });
+    expect(await preview({ [archived]: days(2) })).toEqual([[archived, Outcome.ARCHIVED, [young]]]);
+    expect(await preview({ [archived]: days(5) })).toEqual([]);
+    expect(await archivedAt(old)).toBeUndefined();
+  });
+
+  test("names what would be deleted, as the job then does it", async () => {
+    await markEnterprise();
+    await setPolicies({ archiveEnvironmentsAfter: days(2) });
+    const id = await createEnvironment();
+    pass(2 * DAY_MS);
+    await archive();
+    pass(DAY_MS);
+    const deletion = { deleteArchivedEnvironmentsAfter: days(1) };
+    expect(await preview(deletion)).toEqual([["deleteArchivedEnvironmentsAfter", Outcome.DELETED, [id]]]);
+    expect(await remove()).toBe(0);
+    await setPolicies(deletion);
+    expect(await remove()).toBe(1);
+  });
+
+  test("names at most ten of what it counts", async () => {
+    await markEnterprise();
+    for (let index = 0; index < 11; index += 1) await createEnvironment();
+    pass(2 * DAY_MS);
+    const change = { organizationId: caller.organizationId, archiveEnvironmentsAfter: days(1) };
+    const request = create(UpdateOrganizationPoliciesRequestSchema, change);
+    const { effects } = await previewPolicies(testStore.deps, caller, request);
+    expect(effects.map(({ count, resources }) => [count, resources.length])).toEqual([[11, 10]]);
   });
 });

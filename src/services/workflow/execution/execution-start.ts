@@ -10,7 +10,6 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { contextMissing, credentialMissing } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import {
@@ -25,7 +24,7 @@ import {
   type RenderedWorkflow,
   renderWorkflow,
 } from "../../../domain/workflow/parameter/workflow-parameters.ts";
-import { requireContextAllowed, requireStepsAllowed } from "../../../domain/workflow/workflow-policy.ts";
+import { requireStepsAllowed, requireWorkflowAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
 import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
@@ -140,15 +139,13 @@ export function templateOf(
 export async function getStartableExecutor(
   tx: Snapshot,
   scope: Scope,
-  { id, metadata, spec }: Workflow,
+  workflow: Workflow,
   context: WorkflowTriggerContext,
 ): Promise<Caller> {
+  const { id, metadata } = workflow;
   if (!metadata?.executor) throw new Error(`the workflow ${id} has no executor`);
   const executor = await getExecutorAsCaller(tx, scope, metadata.executor);
-  const policies = await findPolicies(tx.db, scope);
-  requireContextAllowed(policies, context, executor.role);
-  requireAgentAllowed(policies, spec?.agentId ?? "");
-  if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
+  requireWorkflowAllowed(await findPolicies(tx.db, scope), workflow, context, executor.role);
   const host = searchOf(context)?.host;
   if (host !== undefined) {
     const use = { host, subject: executor.subject };

@@ -1,0 +1,81 @@
+import { PreviewOrganizationPoliciesResponse_Outcome as Outcome } from "#gen/service/v1/organization_service_pb.js";
+import type { Policies } from "./policies.ts";
+import { PolicyDenied } from "./policy-decision.ts";
+
+/** A resource that a change of policies concerns. */
+export interface ConcernedResource {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What one field of a change does to resources of one kind. */
+export interface PolicyEffect {
+  readonly fieldPath: string;
+  readonly outcome: Outcome;
+  readonly operation: string;
+  readonly resourceType: string;
+  count: number;
+  readonly resources: ConcernedResource[];
+  readonly allowed: string;
+}
+
+/** Number of resources that an effect names; the others are only counted. */
+const MAX_NAMED = 10;
+
+/** Collects what a change of policies does. */
+export class PolicyEffects {
+  readonly #effects = new Map<string, PolicyEffect>();
+  readonly #before: Policies;
+  readonly #after: Policies;
+
+  constructor(before: Policies, after: Policies) {
+    this.#before = before;
+    this.#after = after;
+  }
+
+  /** The effects, in the order in which they were found. */
+  get all(): PolicyEffect[] {
+    return [...this.#effects.values()];
+  }
+
+  /**
+   * Adds a resource that an operation would be refused for, and is not now.
+   * @param enforce the check of the operation: throws PolicyDenied
+   */
+  check(
+    resource: ConcernedResource,
+    what: Pick<PolicyEffect, "operation" | "resourceType">,
+    enforce: (policies: Policies) => void,
+  ): void {
+    const denied = denialOf(this.#after, enforce);
+    if (!denied || denialOf(this.#before, enforce)) return;
+    const { fieldPath, allowed } = denied.decision;
+    this.#add(resource, { ...what, fieldPath, allowed, outcome: Outcome.REFUSED });
+  }
+
+  /** Adds a resource that a job would archive or delete. */
+  addBackground(
+    resource: ConcernedResource,
+    what: Pick<PolicyEffect, "fieldPath" | "outcome" | "resourceType">,
+  ): void {
+    this.#add(resource, { ...what, operation: "", allowed: "" });
+  }
+
+  #add(resource: ConcernedResource, what: Omit<PolicyEffect, "count" | "resources">): void {
+    const key = [what.fieldPath, what.outcome, what.operation, what.resourceType].join(" ");
+    const effect = this.#effects.get(key) ?? { ...what, count: 0, resources: [] };
+    this.#effects.set(key, effect);
+    effect.count += 1;
+    if (effect.resources.length < MAX_NAMED) effect.resources.push(resource);
+  }
+}
+
+function denialOf(policies: Policies, enforce: (policies: Policies) => void): PolicyDenied | undefined {
+  try {
+    enforce(policies);
+    return undefined;
+  } catch (error) {
+    if (error instanceof PolicyDenied) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,253 @@
+import { AgentExecution_Phase as AgentPhase } from "#gen/service/v1/agent_pb.js";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import {
+  PreviewOrganizationPoliciesResponse_Outcome as Outcome,
+  type UpdateOrganizationPoliciesRequest,
+} from "#gen/service/v1/organization_service_pb.js";
+import { type EnvironmentCounts, requireRunningQuota } from "../../domain/environment/environment-limit.ts";
+import { requireLifetimeAllowsStart } from "../../domain/environment/environment-policy.ts";
+import { DomainError } from "../../domain/error.ts";
+import type { Caller, Role } from "../../domain/identity/caller.ts";
+import type { ListedRow } from "../../domain/page.ts";
+import { requireAgentAllowed, requireLocalRunnersAllowed } from "../../domain/policy/agent-policy.ts";
+import { effectivePolicies, type Policies } from "../../domain/policy/policies.ts";
+import { PolicyEffects } from "../../domain/policy/policy-effects.ts";
+import { limitMs } from "../../domain/policy/policy-limit.ts";
+import { requireEditorsAllowed } from "../../domain/project/project-policy.ts";
+import { requireStepsAllowed, requireWorkflowAllowed } from "../../domain/workflow/workflow-policy.ts";
+import { findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
+import { findArchivable, findDeletable } from "../../store/environment/environment-age.ts";
+import { findEnvironmentPage } from "../../store/environment/environment-list.ts";
+import { FEATURE_LEVEL } from "../../store/feature-level.ts";
+import { isEnterprise } from "../../store/policy/enterprise.ts";
+import { findProjectPage } from "../../store/project/project-list.ts";
+import { findStoredRunner, isLocal } from "../../store/runner/runner-life.ts";
+import { findRunnerPage } from "../../store/runner/runner-list.ts";
+import type { Snapshot, Store } from "../../store/store.ts";
+import { findWorkflowPage } from "../../store/workflow/workflow-list.ts";
+import type { ServiceDependencies } from "../call/dependencies.ts";
+import { yieldToEventLoop } from "../call/yield-to-event-loop.ts";
+import { getExecutorAsCaller } from "../identity/executor.ts";
+import { changedPolicies } from "../policy/organization-policies.ts";
+
+/** Number of resources of each kind that are looked at (contract, PreviewOrganizationPoliciesResponse.complete). */
+const MAX_RESOURCES = 1_000;
+
+/** Bytes of the resources of each kind that are looked at. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const EVERY_PROJECT = {
+  projectIds: [],
+  search: "",
+  runnerIds: [],
+  runnerKinds: [],
+  remoteUris: [],
+  creatorIds: [],
+  annotations: {},
+};
+
+/** A change that is looked at. */
+interface Preview extends Snapshot {
+  readonly store: Pick<Store, "reader" | "projectSearch">;
+  readonly caller: Caller;
+  readonly before: Policies;
+  readonly after: Policies;
+  readonly effects: PolicyEffects;
+}
+
+/** Shows what a change of policies would do, by the functions that enforce it. @throws DomainError as changedPolicies */
+export async function previewPolicies(
+  { store, now }: Pick<ServiceDependencies, "store" | "now">,
+  caller: Caller,
+  change: UpdateOrganizationPoliciesRequest,
+) {
+  const snapshot = { db: store.reader, now: now() };
+  const changed = await changedPolicies({ ...snapshot, featureLevel: FEATURE_LEVEL }, caller, change);
+  const [before, after] = [changed.before, changed.after].map((each) =>
+    effectivePolicies(caller.organizationId, each),
+  ) as [Policies, Policies];
+  const effects = new PolicyEffects(before, after);
+  const preview = { ...snapshot, store, caller, before, after, effects };
+  let complete = true;
+  for (const look of [
+    lookAtAges,
+    lookAtEnvironments,
+    lookAtWorkflows,
+    lookAtRuns,
+    lookAtRunners,
+    lookAtProjects,
+  ]) {
+    if (!(await look(preview))) complete = false;
+  }
+  return { effects: effects.all, complete };
+}
+
+/** @returns whether all were looked at, as the others do */
+async function lookAtAges({ db, now, caller, before, after, effects }: Preview): Promise<boolean> {
+  const jobs = [
+    {
+      fieldPath: "archiveEnvironmentsAfter",
+      outcome: Outcome.ARCHIVED,
+      find: findArchivable,
+      isOn: await isEnterprise(db, caller),
+    },
+    {
+      fieldPath: "deleteArchivedEnvironmentsAfter",
+      outcome: Outcome.DELETED,
+      find: findDeletable,
+      isOn: true,
+    },
+  ] as const;
+  let complete = true;
+  for (const { fieldPath, outcome, find, isOn } of jobs) {
+    const [old, limit] = [before, after].map(({ effective }) => limitMs(effective[fieldPath]));
+    if (!isOn || limit === undefined || (old !== undefined && old <= limit)) continue;
+    const due = await find(db, caller, now - limit, MAX_RESOURCES + 1);
+    const isDueAnyway = await idsOf(old === undefined ? [] : find(db, caller, now - old, MAX_RESOURCES + 1));
+    for (const each of due.slice(0, MAX_RESOURCES)) {
+      if (isDueAnyway.has(each.id)) continue;
+      effects.addBackground(namedEnvironment(each), { fieldPath, outcome, resourceType: "environment" });
+    }
+    complete &&= due.length <= MAX_RESOURCES;
+  }
+  return complete;
+}
+
+async function lookAtEnvironments({ db, now, caller, effects }: Preview): Promise<boolean> {
+  const none = { runnerIds: [], phases: [], creatorIds: [], projectIds: [], runnerKinds: [], sessionIds: [] };
+  const filter = { ...none, createdBefore: undefined, search: "" };
+  const order = { field: "id", direction: "asc" } as const;
+  const rows = await findEnvironmentPage(db, caller, filter, order, undefined, MAX_RESOURCES + 1);
+  const all: Environment[] = [];
+  const complete = await lookAtEach(rows, (environment) => void all.push(environment));
+  const counts = new Map<string, EnvironmentCounts>();
+  for (const { metadata, spec } of all) {
+    const creatorId = metadata?.creator?.id ?? "";
+    const { all: total, running } = counts.get(creatorId) ?? { all: 0, running: 0 };
+    const runs = spec?.desiredPhase === EnvironmentPhase.RUNNING;
+    counts.set(creatorId, { all: total + 1, running: running + (runs ? 1 : 0) });
+  }
+  const what = { operation: "EnvironmentService/StartEnvironment", resourceType: "environment" };
+  for (const each of all) {
+    const wanted = each.spec?.desiredPhase;
+    if (wanted === EnvironmentPhase.RUNNING || wanted === EnvironmentPhase.DELETED) continue;
+    const count = counts.get(each.metadata?.creator?.id ?? "") ?? { all: 0, running: 0 };
+    effects.check(namedEnvironment(each), what, (policies) => {
+      requireLifetimeAllowsStart(policies, each, now);
+      requireRunningQuota(policies, count);
+    });
+  }
+  return complete;
+}
+
+async function lookAtWorkflows(preview: Preview): Promise<boolean> {
+  const { db, caller, effects } = preview;
+  const lists = { workflowIds: [], creatorIds: [], phases: [] };
+  const filter = { ...lists, search: "", failedSince: undefined, disabled: false };
+  const order = { field: "id", direction: "asc" } as const;
+  const rows = await findWorkflowPage(db, caller, filter, order, undefined, MAX_RESOURCES + 1);
+  const what = { operation: "WorkflowService/StartWorkflow", resourceType: "workflow" };
+  const roles = new Map<string, Role | undefined>();
+  return lookAtEach(rows, async (workflow) => {
+    const { metadata, spec } = workflow;
+    const executor = metadata?.executor;
+    if (spec?.deleting || !executor) return;
+    if (!roles.has(executor.id)) roles.set(executor.id, await roleOf(preview, executor));
+    const role = roles.get(executor.id);
+    // Its executor may not act: a start is refused anyway.
+    if (!role) return;
+    effects.check({ id: workflow.id, name: metadata.name }, what, (policies) => {
+      for (const { context } of spec?.triggers ?? [])
+        if (context) requireWorkflowAllowed(policies, workflow, context, role);
+      requireAgentAllowed(policies, spec?.agentId ?? "");
+      requireStepsAllowed(policies, spec?.action);
+    });
+  });
+}
+
+/** Returns the role of an executor; undefined for one that may not act. */
+async function roleOf(
+  { db, now, caller }: Preview,
+  executor: Parameters<typeof getExecutorAsCaller>[2],
+): Promise<Role | undefined> {
+  try {
+    return (await getExecutorAsCaller({ db, now }, caller, executor)).role;
+  } catch (error) {
+    if (error instanceof DomainError) return undefined;
+    throw error;
+  }
+}
+
+async function lookAtRuns({ db, caller, effects }: Preview): Promise<boolean> {
+  const none = { ids: [], agentIds: [], projectIds: [], environmentIds: [], creatorIds: [], sessionIds: [] };
+  const phases = [AgentPhase.PENDING, AgentPhase.RUNNING, AgentPhase.WAITING_FOR_INPUT];
+  const filter = { ...none, phases, roles: [], annotations: {}, reader: undefined };
+  const rows = await findAgentExecutionPage(db, caller, filter, undefined, MAX_RESOURCES + 1);
+  // Resuming a run starts its agent again.
+  const what = { operation: "AgentService/StartAgent", resourceType: "agent_execution" };
+  return lookAtEach(rows, ({ execution }) => {
+    const name = execution.metadata?.name ?? "";
+    effects.check({ id: execution.id, name }, what, (policies) =>
+      requireAgentAllowed(policies, execution.spec?.agentId ?? ""),
+    );
+  });
+}
+
+async function lookAtRunners({ db, caller, effects, after }: Preview): Promise<boolean> {
+  if (after.effective.allowLocalRunners) return true;
+  const filter = { creatorIds: [], kinds: [] };
+  const rows = await findRunnerPage(db, caller, filter, undefined, MAX_RESOURCES + 1);
+  const what = { operation: "AgentService/StartAgent", resourceType: "runner" };
+  return lookAtEach(rows, async ({ runnerId, name }) => {
+    const known = await findStoredRunner(db, caller, runnerId);
+    if (known && isLocal(known)) effects.check({ id: runnerId, name }, what, requireLocalRunnersAllowed);
+  });
+}
+
+async function lookAtProjects({ store, caller, effects, after }: Preview): Promise<boolean> {
+  const { allowedEditorIds, editorVersionRestrictions } = after.effective;
+  if (allowedEditorIds.length === 0 && Object.keys(editorVersionRestrictions).length === 0) return true;
+  const order = { field: "id", direction: "asc" } as const;
+  const page = {
+    filter: EVERY_PROJECT,
+    order,
+    after: undefined,
+    limit: MAX_RESOURCES + 1,
+    countLimit: undefined,
+  };
+  const { projects } = await findProjectPage(store, caller, page, () => new AbortController().signal);
+  const what = { operation: "ProjectService/UpdateProject", resourceType: "project" };
+  return lookAtEach(projects, ({ id, metadata, recommendedEditors }) => {
+    if (!recommendedEditors) return;
+    effects.check({ id, name: metadata?.name ?? "" }, what, (policies) =>
+      requireEditorsAllowed(policies, recommendedEditors),
+    );
+  });
+}
+
+/**
+ * Looks at the resources of rows, as many as fit, and lets others run in between: each may be megabytes large.
+ *
+ * @returns whether all were looked at
+ */
+async function lookAtEach<T>(
+  rows: readonly ListedRow<T>[],
+  look: (resource: T) => void | Promise<void>,
+): Promise<boolean> {
+  let bytes = 0;
+  for (const row of rows.slice(0, MAX_RESOURCES)) {
+    bytes += row.bytes;
+    if (bytes > MAX_BYTES) return false;
+    const resource = await row.read();
+    if (resource !== undefined) await look(resource);
+    await yieldToEventLoop();
+  }
+  return rows.length <= MAX_RESOURCES;
+}
+async function idsOf(environments: Promise<Environment[]> | Environment[]): Promise<Set<string>> {
+  return new Set((await environments).map(({ id }) => id));
+}
+
+function namedEnvironment({ id, metadata }: Environment) {
+  return { id, name: metadata?.name ?? "" };
+}
