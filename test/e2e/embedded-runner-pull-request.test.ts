@@ -3,7 +3,6 @@ import { readLog } from "../harness/action-log.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
-import { addMember, type TestMember } from "../harness/member.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
@@ -173,85 +172,6 @@ describe("a pull-request step", () => {
     const { status } = await ran(repository.cloneUrl, { steps: [steps[0] ?? {}, pullRequest({ branch })] });
     expect(reasons(status.failures)).toEqual([reason]);
     expect(repository.git("for-each-ref")).toBe(heads);
-  });
-});
-
-describe("the organization's rules about pushes", () => {
-  const setRules = async (rules: readonly object[]) => {
-    const identity = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
-    const request = { organizationId: identity.organizationId, agentPolicy: { pushRules: { rules } } };
-    await succeeded(post(server, "OrganizationService/UpdateOrganizationPolicies", request));
-  };
-  afterAll(() => setRules([]));
-
-  test.each([
-    ["denies", [{ branches: ["add-*"], effect: "EFFECT_DENY" }], ["push_denied"]],
-    [
-      "allows before it denies",
-      [
-        { branches: ["add-b"], effect: "EFFECT_ALLOW" },
-        { branches: ["**"], effect: "EFFECT_DENY" },
-      ],
-      [],
-    ],
-    ["is about other branches", [{ branches: ["add-*/**", "main"], effect: "EFFECT_DENY" }], []],
-  ])("a step whose branch one %s", async (_, rules, expected) => {
-    await setRules(rules);
-    const repository = repositoryAt(hosts.github);
-    const { status } = await ran(repository.cloneUrl);
-    expect(reasons(status.failures)).toEqual(expected);
-    expect(repository.find("add-b") === undefined).toBe(expected.length > 0);
-  });
-});
-
-describe("a rule that asks people before pushes to the branch of a step", () => {
-  const ask = { branches: ["add-*"], effect: "EFFECT_ASK", deciders: { who: "WHO_ADMINISTRATORS" } };
-  let decider: TestMember;
-  beforeAll(async () => {
-    const { organizationId } = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
-    decider = await addMember(server, { organizationId, email: "decider@example.org", administrator: true });
-    const request = { organizationId, agentPolicy: { pushRules: { rules: [ask] } } };
-    await succeeded(post(server, "OrganizationService/UpdateOrganizationPolicies", request));
-  });
-  afterAll(async () => {
-    const { organizationId } = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity", {}));
-    const request = { organizationId, agentPolicy: { pushRules: { rules: [] } } };
-    await succeeded(post(server, "OrganizationService/UpdateOrganizationPolicies", request));
-  });
-  const approval = { approval: { message: "Push it?", deciders: { excludesStarter: true } } };
-  const ASKING = [steps[0] ?? {}, approval, pullRequest()];
-
-  test("has the step fail that no approval step is before", async () => {
-    const repository = repositoryAt(hosts.gitea);
-    const { status } = await ran(repository.cloneUrl, { steps: [...steps, approval] });
-    expect(reasons(status.failures)).toEqual(["push_denied"]);
-    expect(status.failures[0].message).toContain("agentPolicy.pushRules.rules[0]");
-    expect(repository.find("add-b")).toBeUndefined();
-  });
-
-  test.each([
-    ["approved", "DECISION_APPROVE", []],
-    ["denied", "DECISION_DENY", ["approval_denied"]],
-  ])("pushes nothing before the step before it is %s", async (_, decision, expected) => {
-    const repository = repositoryAt(hosts.gitea);
-    const run = await startExecution(server, { repository: () => repository.cloneUrl, steps: ASKING });
-    const filter = { workflowExecutionIds: [run.executionId] };
-    const { approvals } = await until(
-      () => succeeded(post(server, "ApprovalService/ListApprovals", { filter })),
-      (body) => body.approvals.length === 1,
-    );
-    expect(repository.find("add-b")).toBeUndefined();
-    const [{ id: approvalId, digest }] = approvals;
-    const own = await post(server, "ApprovalService/DecideApproval", { approvalId, digest, decision });
-    expect(own.status).toBe(403);
-    const decided = { approvalId, digest, decision };
-    await succeeded(post(server, "ApprovalService/DecideApproval", decided, decider.token));
-    await until(run.execution, ({ status }) => status.phase === "WORKFLOW_EXECUTION_PHASE_COMPLETED");
-    const [{ status }] = await run.actions();
-    expect(reasons(status.failures)).toEqual(expected);
-    const opened = hosts.gitea.pullRequests().filter((each) => each.repository === repository.path);
-    const isPushed = expected.length === 0;
-    expect([repository.find("add-b") !== undefined, opened.length]).toEqual([isPushed, isPushed ? 1 : 0]);
   });
 });
 

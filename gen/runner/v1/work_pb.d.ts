@@ -398,6 +398,16 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
    * @generated from field: bool has_workspace = 13;
    */
   hasWorkspace: boolean;
+
+  /**
+   * The digest of the push that people have approved for first_step, a pullRequest
+   * step: the SHA-256 of the canonical JSON of its service.v1.ApprovalPush. Push
+   * exactly that; where the push would be another, finish with OUTCOME_WAITING and
+   * have people asked for it. Empty where nothing was approved.
+   *
+   * @generated from field: string approved_push_digest = 14;
+   */
+  approvedPushDigest: string;
 };
 
 /**

@@ -529,6 +529,15 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
    * @generated from field: google.protobuf.Duration ago = 6;
    */
   ago?: Duration | undefined;
+
+  /**
+   * For a pullRequest step that is done: the digest of the approval whose push it
+   * carried out (ActionWork.approved_push_digest), 64 hexadecimal digits. Empty
+   * where none was needed.
+   *
+   * @generated from field: string approved_push_digest = 7;
+   */
+  approvedPushDigest: string;
 };
 
 /**
@@ -680,6 +689,14 @@ export declare type FinishWorkRequest = Message<"runner.v1.FinishWorkRequest"> &
    * @generated from field: repeated runner.v1.Failure warnings = 5;
    */
   warnings: Failure[];
+
+  /**
+   * What a pullRequest step is to push, which the organization's rules ask people
+   * about. Only with OUTCOME_WAITING.
+   *
+   * @generated from field: runner.v1.FinishWorkRequest.StepPush push = 6;
+   */
+  push?: FinishWorkRequest_StepPush | undefined;
 };
 
 /**
@@ -687,6 +704,41 @@ export declare type FinishWorkRequest = Message<"runner.v1.FinishWorkRequest"> &
  * Use `create(FinishWorkRequestSchema)` to create a new message.
  */
 export declare const FinishWorkRequestSchema: GenMessage<FinishWorkRequest>;
+
+/**
+ * The push of a pullRequest step.
+ *
+ * @generated from message runner.v1.FinishWorkRequest.StepPush
+ */
+export declare type FinishWorkRequest_StepPush = Message<"runner.v1.FinishWorkRequest.StepPush"> & {
+  /**
+   * The remote, as the environment's initializer names it. 1 to 2,048 characters.
+   *
+   * @generated from field: string remote = 1;
+   */
+  remote: string;
+
+  /**
+   * The commit that the branch is to have, in hexadecimal digits.
+   *
+   * @generated from field: string commit = 2;
+   */
+  commit: string;
+
+  /**
+   * The branch that the pull request is meant for. Empty where the remote knows no
+   * pull requests. At most 255 characters.
+   *
+   * @generated from field: string base = 3;
+   */
+  base: string;
+};
+
+/**
+ * Describes the message runner.v1.FinishWorkRequest.StepPush.
+ * Use `create(FinishWorkRequest_StepPushSchema)` to create a new message.
+ */
+export declare const FinishWorkRequest_StepPushSchema: GenMessage<FinishWorkRequest_StepPush>;
 
 /**
  * How work ended.
@@ -734,10 +786,11 @@ export enum FinishWorkRequest_Outcome {
   RELEASED = 4,
 
   /**
-   * The steps before an approval step of the action are done. Keep the
-   * environment as it is: the steps after it come with another lease once it is
-   * approved, and otherwise the environment is wanted deleted. Refused
-   * (failed_precondition) when the next step is no approval step.
+   * The steps before an approval step of the action are done, or a pullRequest
+   * step needs an approval of its push (`push`). Keep the environment as it is:
+   * the steps after it, or the pullRequest step itself, come with another lease
+   * once it is approved, and otherwise the environment is wanted deleted. Refused
+   * (failed_precondition) when the next step is neither.
    *
    * @generated from enum value: OUTCOME_WAITING = 5;
    */

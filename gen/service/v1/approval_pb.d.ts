@@ -75,7 +75,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
 
   /**
    * Who started the agent run or, of a step, the workflow's execution. Of a push
-   * whoever asked for it.
+   * outside of workflows whoever asked for it.
    *
    * @generated from field: service.v1.Subject creator = 8;
    */
@@ -218,7 +218,8 @@ export declare type Approval_Asker = Message<"service.v1.Approval.Asker"> & {
   stepIndex?: number | undefined;
 
   /**
-   * The environment whose branch is to be pushed. Empty for everything but a push.
+   * The environment whose branch is to be pushed. Empty for everything but a push,
+   * and where a step of a workflow pushes.
    *
    * @generated from field: string environment_id = 6;
    */

@@ -93,9 +93,14 @@ async function findRemoteTip(
 ): Promise<string | undefined> {
   const lines = (await git(tools, ["ls-remote", "--symref", "--", address, "HEAD", ref], call)).split("\n");
   if (lines.includes(`ref: ${ref}\tHEAD`)) {
-    throw new WorkFailure("branch_is_default", "the branch is the remote's default branch: name another one");
+    throw branchIsDefault();
   }
   return lines.find((line) => line.endsWith(`\t${ref}`))?.split("\t")[0];
+}
+
+/** Returns the failure of a push to the remote's default branch. */
+export function branchIsDefault(): WorkFailure {
+  return new WorkFailure("branch_is_default", "the branch is the remote's default branch: name another one");
 }
 
 /** Returns the failure of a push. */

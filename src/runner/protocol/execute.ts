@@ -74,8 +74,8 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
 async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
   const { lease, secrets, tools } = assignment;
   try {
-    const outcome = (await executeWork(assignment)) ?? Outcome.DONE;
-    return { outcome, warnings: warningsOf(assignment) };
+    const end = (await executeWork(assignment)) ?? { outcome: Outcome.DONE };
+    return { ...end, warnings: warningsOf(assignment) };
   } catch (error) {
     if (lease.isLost) return undefined;
     // Work that failed by itself has failed, also when it was stopped because of that.
@@ -100,7 +100,7 @@ function warningsOf({ secrets, warnings }: Assignment): NonNullable<WorkEnd["war
   return warnings.slice(0, MAX_WARNINGS).map((warning) => failureReportOf(warning, secrets));
 }
 
-async function executeWork(assignment: Assignment): Promise<Outcome | undefined> {
+async function executeWork(assignment: Assignment): Promise<WorkEnd | undefined> {
   if (assignment.work.work.case === "action") {
     return executeAction(assignment, assignment.work.work.value);
   }

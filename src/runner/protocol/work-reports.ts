@@ -4,6 +4,7 @@ import type { Work } from "#gen/runner/v1/work_pb.js";
 import type {
   FailureSchema,
   FinishWorkRequest_Outcome,
+  FinishWorkRequest_StepPushSchema,
   LeaseWorkRequestSchema,
   ReportProgressRequest_EnvironmentProgressSchema,
   ReportProgressRequest_LogChunkSchema,
@@ -36,6 +37,8 @@ export interface WorkEnd {
   readonly outcome: FinishWorkRequest_Outcome;
   readonly failure?: MessageInitShape<typeof FailureSchema>;
   readonly warnings?: MessageInitShape<typeof FailureSchema>[];
+  /** The push that people must approve before the work goes on. */
+  readonly push?: MessageInitShape<typeof FinishWorkRequest_StepPushSchema>;
 }
 
 /** Progress or an end that waits to be sent. */

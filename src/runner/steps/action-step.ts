@@ -1,4 +1,5 @@
 import type { ActionWork } from "#gen/runner/v1/work_pb.js";
+import type { FinishWorkRequest_StepPush as Push } from "#gen/runner/v1/work_service_pb.js";
 import type { WorkflowStep, WorkflowStep_Report, WorkflowStep_Task } from "#gen/service/v1/workflow_pb.js";
 import { askAgent, runAgent } from "../agent/step-agent.ts";
 import type { Checkout } from "../git/git-checkout.ts";
@@ -8,6 +9,9 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
 import type { Workspace } from "./workspace.ts";
+
+/** What a runner tells of a push that people must approve. */
+export type StepPush = Pick<Push, "remote" | "commit" | "base">;
 
 /** A step in progress. */
 export interface StepRun {
@@ -30,7 +34,7 @@ export interface StepRun {
   readonly signal: AbortSignal;
 }
 
-/** The results of a step that is done. */
+/** The results of a step that is done, or has to wait for people. */
 export interface StepResult {
   readonly pullRequestUrl?: string;
   /** The printed value of each output, by its key. */
@@ -39,6 +43,10 @@ export interface StepResult {
   readonly agentExecutionIds?: readonly string[];
   /** Warnings for people although it is done. */
   readonly warnings?: readonly WorkFailure[];
+  /** The push that people must approve before the step goes on: it is not done. */
+  readonly asksToPush?: StepPush;
+  /** The digest of the approval whose push it carried out; empty where none was needed. */
+  readonly approvedPushDigest?: string;
 }
 
 /**

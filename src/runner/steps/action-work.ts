@@ -23,8 +23,8 @@ import { failureReportOf } from "../protocol/failure-report.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { requireSupportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
-import type { Progress } from "../protocol/work-reports.ts";
-import { runStep, type StepResult, type StepRun } from "./action-step.ts";
+import type { Progress, WorkEnd } from "../protocol/work-reports.ts";
+import { runStep, type StepPush, type StepResult, type StepRun } from "./action-step.ts";
 import { namedFilesOf } from "./environment-work.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { StepLog } from "./step-log.ts";
@@ -34,7 +34,7 @@ import { readCheckouts, removeWorkspace, type Workspace } from "./workspace.ts";
 /**
  * Executes an action: prepares its environment unless it is kept from before an
  * approval, and runs the steps in their order. The environment is removed in any
- * case but one: a step is reached that people must approve.
+ * case but one: a step is reached that people must approve, or its push.
  *
  * @returns how it ended
  * @throws WorkFailure the failure; the step that it occurred in has been reported
@@ -43,13 +43,14 @@ import { readCheckouts, removeWorkspace, type Workspace } from "./workspace.ts";
 export async function executeAction(
   assignment: Assignment,
   action: ActionWork,
-): Promise<Outcome.DONE | Outcome.WAITING> {
+): Promise<Pick<WorkEnd, "outcome" | "push">> {
   const { tools, lease } = assignment;
   const rules = requireSupportedPolicies(assignment.work.policies, tools.isolation);
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
   let isKept = false;
+  let push: StepPush | undefined;
   try {
     await withTimeLimit(timeMs, lease.signal, timeoutError, async (signal) => {
       const checkouts = await checkoutsOf(assignment, action, workspace, signal);
@@ -62,13 +63,13 @@ export async function executeAction(
         const runCommand = await tools.isolation.enter(workspace, readable, { network, rules });
         const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
         tools.watch?.enter(watchedOf(run));
-        await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
+        push = await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));
       } finally {
         await network?.close();
       }
-      isKept = action.steps.at(-1)?.step.case === "approval";
+      isKept = push !== undefined || action.steps.at(-1)?.step.case === "approval";
     });
-    return isKept ? Outcome.WAITING : Outcome.DONE;
+    return { outcome: isKept ? Outcome.WAITING : Outcome.DONE, ...(push && { push }) };
   } finally {
     const environmentId = action.environment?.id ?? "";
     await (lease.isLost ? tools.watch?.abandon(environmentId) : tools.watch?.settled(environmentId));
@@ -112,7 +113,8 @@ async function checkoutsOf(
 
 type StepProgress = NonNullable<Progress["steps"]>[number];
 
-async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> {
+/** Runs the steps up to one that people must approve. @returns the push that they must approve, if it is that */
+async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPush | undefined> {
   const { assignment, action } = run;
   const { lease } = assignment;
   const reports = new StepReports(lease, run.signal);
@@ -140,6 +142,10 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
       );
       await log.close();
       assignment.warnings.push(...(result.warnings ?? []));
+      if (result.asksToPush) {
+        lease.signal.throwIfAborted();
+        return result.asksToPush;
+      }
       agents = result.agentExecutionIds ?? [];
       const ended = { steps: [toStepProgress(stepIndex, result)] };
       // Whether the values of a report are accepted decides whether the next step may begin.
@@ -158,6 +164,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<void> 
     await untilAgentsStopped(run, agents);
   }
   lease.signal.throwIfAborted();
+  return undefined;
 }
 
 function watchedOf({ action, assignment, workspace, checkouts }: Omit<StepRun, "log" | "stepIndex">) {
@@ -192,10 +199,14 @@ class StepReports {
   }
 }
 
-function toStepProgress(stepIndex: number, { pullRequestUrl, outputs }: StepResult): StepProgress {
+function toStepProgress(
+  stepIndex: number,
+  { pullRequestUrl, outputs, approvedPushDigest }: StepResult,
+): StepProgress {
   return {
     stepIndex,
     state: State.DONE,
+    ...(approvedPushDigest !== undefined && { approvedPushDigest }),
     ...(pullRequestUrl !== undefined && { pullRequestUrl }),
     ...(outputs && { outputs: { ...outputs } }),
   };

@@ -1,17 +1,23 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { ActionWork } from "#gen/runner/v1/work_pb.js";
 import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
 import { decidePush, pushRulesOf } from "../../domain/approval/push-rules.ts";
+import { withoutDeceptiveText } from "../../domain/deceptive-text.ts";
 import { pathOfPushRule } from "../../domain/policy/push-policy.ts";
+import { stepPushRequest } from "../../domain/workflow/execution/step-push.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { resolveRemoteAccess } from "../git/git-access.ts";
 import { switchToBranch } from "../git/git-branch.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commitAll, hasChanges } from "../git/git-commit.ts";
 import { gitFolderOf } from "../git/git-folder.ts";
-import { pushBranch } from "../git/git-push.ts";
+import { branchIsDefault, pushBranch } from "../git/git-push.ts";
 import type { GitCall, GitRepository } from "../git/git-run.ts";
 import { type RepositorySnapshot, withSnapshot } from "../git/git-snapshot.ts";
+import type { CommitTrailers } from "../git/git-trailers.ts";
+import { parseRemote } from "../git/remote-address.ts";
 import { listRemoteRefs, type Refs, readFetchedRefs, refNameOf } from "../git/remote-refs.ts";
 import { requireInPlace } from "../git/tree-path.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
@@ -20,9 +26,10 @@ import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-re
 
 /**
  * Commits the changes in the first repository, pushes them to the branch and
- * opens a pull request. An attempt after a lost one updates the branch and the
- * pull request of that one. No changes, or a remote without pull requests, is a
- * warning.
+ * opens a pull request. Where the organization's rules ask people about the
+ * push, it asks for exactly that, and pushes once it is approved. An attempt
+ * after a lost one updates the branch and the pull request of that one. No
+ * changes, or a remote without pull requests, is a warning.
  *
  * @throws WorkFailure
  */
@@ -57,58 +64,87 @@ async function proposeChanges(
       "the branch is the one that the changes are meant for: name another",
     );
   }
-  requirePushAllowed(run, request, checkout);
-  await push(run, request, checkout, snapshot);
-  return host ? openAt(host, run, request, checkout, base) : { warnings: [pullRequestsUnsupported(request)] };
+  if (host && base === undefined) {
+    throw new WorkFailure("base_unknown", "the remote has no default branch to open a pull request against");
+  }
+  const mustAsk = rulePush(run, request, checkout);
+  const commit = await commitChanges(run, request, snapshot);
+  const place = parseRemote(checkout.remoteUri, assignment.tools.git.remotes);
+  const asked = { remote: place.address, commit, base: (host && base) ?? "" };
+  const digest = mustAsk ? digestOf(stepPushRequest(request, asked).requestJson) : "";
+  // Compared at this moment: what was committed since is another push.
+  if (digest !== "" && digest !== run.action.approvedPushDigest) return { asksToPush: asked };
+  await push(run, request, checkout, snapshot, commit);
+  const opened = host
+    ? await openAt(host, run, request, checkout, asked.base)
+    : { warnings: [pullRequestsUnsupported(request)] };
+  return { ...opened, approvedPushDigest: digest };
 }
 
 /**
- * Requires that the organization's rules allow a push to the branch: where they ask, people have approved a step before
- * this one.
+ * Returns whether the organization's rules ask people about a push to the branch.
  *
- * @throws WorkFailure push_denied
+ * @throws WorkFailure push_denied, branch_is_default
  */
-function requirePushAllowed(
-  { assignment, action, stepIndex }: StepRun,
-  { branch }: WorkflowStep_PullRequest,
+function rulePush(
+  { assignment }: StepRun,
+  { title, description, branch }: WorkflowStep_PullRequest,
   { defaultBranch }: Checkout,
-): void {
+): boolean {
   const rules = pushRulesOf(assignment.work.policies?.agentPolicy);
   // What it may replace are commits of its own workflow, so that nobody loses any.
   const { decision, rule } = decidePush(rules, { branch, defaultBranch, isForced: false });
-  if (rule === undefined || decision === "allow") return;
-  const isApproved = action.steps.slice(0, stepIndex).some(({ step }) => step.case === "approval");
-  if (decision === "ask" && isApproved) return;
-  const path = pathOfPushRule(rule);
-  const name = JSON.stringify(branch);
+  if (rule === undefined || decision === "allow") return false;
+  if (decision === "deny") {
+    throw new WorkFailure(
+      "push_denied",
+      `the organization's policy (${pathOfPushRule(rule)}) denies pushes to ${JSON.stringify(branch)}: name another branch`,
+    );
+  }
+  // Nobody is asked for what cannot be pushed, or reads differently from how it is written.
+  if (branch === defaultBranch) throw branchIsDefault();
+  const text = [title, description, branch].join("\n");
+  if (withoutDeceptiveText(text) === text) return true;
   throw new WorkFailure(
-    "push_denied",
-    decision === "ask"
-      ? `the organization's policy (${path}) asks before pushes to ${name}: put an approval step before this one`
-      : `the organization's policy (${path}) denies pushes to ${name}: name another branch`,
+    "text_deceptive",
+    "title, description or branch have characters that hide or reorder what people read, who must approve the push: leave out U+202D, U+202E and tag characters",
   );
 }
 
-async function push(
-  { assignment, action, workspace, folder, signal }: StepRun,
+function digestOf(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
+}
+
+/** Commits all changes on the branch, of which later steps continue. @returns the commit */
+async function commitChanges(
+  { assignment: { tools }, action, workspace, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
-  { remoteUri, commit: base }: Checkout,
-  { repository, borrowed: links, writeBack: handBack }: RepositorySnapshot,
-): Promise<void> {
-  const { tools, credentialFor } = assignment;
-  const { workflowId, workflowExecutionId: executionId, actionId } = action;
-  const trailers = { workflowId, executionId, actionId };
+  { repository, writeBack: handBack }: RepositorySnapshot,
+): Promise<string> {
   const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
   const call: GitCall = { repository, signal };
   await switchToBranch(tools.git, call, branch);
   const author = resolveCommitAuthor(action.environment, tools.serverUrl);
-  const commit = await commitAll(tools.git, call, { message, author, trailers });
-  // Later steps continue from the commit.
+  const commit = await commitAll(tools.git, call, { message, author, trailers: trailersOf(action) });
   await handBack();
   await tools.isolation.handOver([workspace.tree]);
+  return commit;
+}
+
+async function push(
+  { assignment: { tools, credentialFor }, action, folder, signal }: StepRun,
+  { branch }: WorkflowStep_PullRequest,
+  { remoteUri, commit: base }: Checkout,
+  { repository, borrowed: links }: RepositorySnapshot,
+  commit: string,
+): Promise<void> {
   const borrowed = [links, join(gitFolderOf(folder), "objects")];
   const target = { remoteUri, branch, credentialFor, signal, borrowed };
-  await pushBranch(tools.git, { repository, commit, base, trailers, ...target });
+  await pushBranch(tools.git, { repository, commit, base, trailers: trailersOf(action), ...target });
+}
+
+function trailersOf({ workflowId, workflowExecutionId: executionId, actionId }: ActionWork): CommitTrailers {
+  return { workflowId, executionId, actionId };
 }
 
 async function openAt(
@@ -116,11 +152,8 @@ async function openAt(
   { assignment, signal }: StepRun,
   { title, description, branch, draft }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
-  base: string | undefined,
+  base: string,
 ): Promise<StepResult> {
-  if (base === undefined) {
-    throw new WorkFailure("base_unknown", "the remote has no default branch to open a pull request against");
-  }
   const proposal = { remote: remoteUri, branch, base, title, description, draft };
   const { url } = await openAtHost(assignment.tools.scm, host, proposal, signal);
   return { pullRequestUrl: url };

@@ -16,10 +16,9 @@ environmentChanged.set(async (tx, scope, before, after) => {
   await removeUnownedPullRequests(tx, scope, before.id);
 });
 approvalEnded.set(async (tx, scope, approval) => {
+  const isOfStep = approval.asker?.stepIndex !== undefined;
   // Whoever asked for a push carries it out by another call.
-  if (approval.kind === ApprovalKind.PUSH) return;
-  await (approval.kind === ApprovalKind.STEP
-    ? applyStepApproval(tx, scope, approval)
-    : deliverApproval(tx, scope, approval));
+  if (approval.kind === ApprovalKind.PUSH && !isOfStep) return;
+  await (isOfStep ? applyStepApproval(tx, scope, approval) : deliverApproval(tx, scope, approval));
 });
 actionChanged.set(haltStepAgents);

@@ -12,10 +12,11 @@ export interface ApprovalTable {
   digest: string;
   /** Id of the workflow execution that it is asked in; null outside of workflows. */
   workflow_execution_id: string | null;
-  /** Id of the action whose step asks by itself, and its place; null for an agent execution. */
+  /** Id of the action whose step asks by itself; null for everything else. */
   action_id: string | null;
+  /** Place of the approval step, which asks once; null also for a push, which a step may ask for anew. */
   step_index: number | null;
-  /** Id of the environment whose branch is to be pushed; null for everything but a push. */
+  /** Id of the environment whose branch is to be pushed by a person; null for everything else. */
   environment_id: string | null;
   /** The subject that started the agent execution or is the executor of the workflow, or that asks for a push. */
   creator_id: string;

@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
 import { clone } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Approval, ApprovalSchema, ApprovalState as State } from "#gen/service/v1/approval_pb.js";
+import {
+  type Approval,
+  ApprovalSchema,
+  ApprovalKind as Kind,
+  ApprovalState as State,
+} from "#gen/service/v1/approval_pb.js";
 import type { EventFacts } from "../../domain/event-facts.ts";
 import { unindexed } from "../expressions.ts";
 import { fromBody, toBody } from "../json.ts";
@@ -113,7 +118,7 @@ const selectOfStep = prepared<{ organizationId: string; actionId: string; stepIn
       .where(unindexed("approval.organization_id"), "=", organizationId),
 );
 
-/** Returns what a step of an action has asked for, in whichever attempt. */
+/** Returns what an approval step of an action has asked for, in whichever attempt. */
 export async function findApprovalOfStep(
   db: Reader,
   { organizationId }: Scope,
@@ -153,6 +158,8 @@ export async function insertApproval(
 ): Promise<FoundApproval> {
   const { asker, creator } = approval;
   const stepIndex = asker?.stepIndex;
+  // A step may ask for another push, when what it pushes has changed.
+  const mayAskAgain = approval.kind === Kind.PUSH;
   await builderOf(tx.db)
     .insertInto("approval")
     .values({
@@ -164,7 +171,7 @@ export async function insertApproval(
       digest: approval.digest,
       workflow_execution_id: asker?.workflowExecutionId || null,
       action_id: stepIndex === undefined ? null : asker?.workflowActionId || null,
-      step_index: stepIndex ?? null,
+      step_index: mayAskAgain ? null : (stepIndex ?? null),
       environment_id: asker?.environmentId || null,
       creator_id: creator?.id ?? "",
       creator_principal: creator?.principal ?? 0,

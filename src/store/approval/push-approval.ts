@@ -26,6 +26,28 @@ export async function findApprovalsOfPushes(
   return (await selectPushes(db, { organizationId, environmentId })).map(approvalOfRow);
 }
 
+const selectPushesOfAction = prepared<{ organizationId: string; actionId: string }, ApprovalTable>(
+  (db, { organizationId, actionId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("action_id", "=", actionId)
+      .where("step_index", "is", null)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id", "desc"),
+);
+
+/** Returns the approvals of pushes that a step of an action has asked for, in whichever attempts, the newest first. */
+export async function findPushApprovalsOfStep(
+  db: Reader,
+  { organizationId }: Scope,
+  actionId: string,
+  stepIndex: number,
+): Promise<FoundApproval[]> {
+  const rows = await selectPushesOfAction(db, { organizationId, actionId });
+  return rows.map(approvalOfRow).filter(({ asker }) => asker?.stepIndex === stepIndex);
+}
+
 /** Records that what was approved is carried out. */
 export async function updateCarriedOut(
   tx: WriteTransaction,

@@ -1,8 +1,10 @@
-import { create, fromJson, type JsonObject } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import {
   FinishWorkRequest_Outcome as Outcome,
   ReportProgressRequest_StepProgress_State as State,
+  type ReportProgressRequest_StepProgressSchema as StepProgressSchema,
+  type FinishWorkRequest_StepPushSchema as StepPushSchema,
   WorkService as WorkContract,
 } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
@@ -120,10 +122,8 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
   });
   const operations = operationsOf(WorkContract, service, caller);
   const named = ({ leaseId, fence }: Pick<Work, "leaseId" | "fence">) => ({ leaseId, fence });
-  const report = (
-    work: Work,
-    ...steps: { stepIndex: number; state: State; outputs?: Record<string, Uint8Array> }[]
-  ) => operations.reportProgress({ ...named(work), steps });
+  const report = (work: Work, ...steps: MessageInitShape<typeof StepProgressSchema>[]) =>
+    operations.reportProgress({ ...named(work), steps });
   return {
     runnerId,
     classId,
@@ -154,7 +154,8 @@ export async function runnerOf(testStore: TestStore, administrator: Caller, name
       await report(work, { stepIndex: 0, state: State.RUNNING }, { stepIndex: 0, state: State.FAILED });
       await operations.finishWork({ ...named(work), outcome: Outcome.FAILED });
     },
-    finish: (work: Work, outcome: Outcome) => operations.finishWork({ ...named(work), outcome }),
+    finish: (work: Work, outcome: Outcome, push?: MessageInitShape<typeof StepPushSchema>) =>
+      operations.finishWork({ ...named(work), outcome, ...(push && { push }) }),
     renew: (work: Work) => operations.renewLease(named(work)),
     /** Falls silent until its leases have run out, which ends them. */
     async fallSilent(): Promise<void> {

@@ -20,6 +20,7 @@ import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
 import { STEP_DECIDERS } from "../../policy/approval-policy.ts";
 import type { Policies } from "../../policy/policies.ts";
+import { pullRequestAt } from "./step-push.ts";
 import { phaseOf } from "./workflow-action.ts";
 import { transitionedAction } from "./workflow-action-transitions.ts";
 import { addWarnings, workflowError } from "./workflow-error.ts";
@@ -57,14 +58,18 @@ export function stepsToHandOut(steps: readonly WorkflowStep[], first: number): W
   return next < 0 ? [...steps] : steps.slice(0, next + 1);
 }
 
-/** Returns whether a runner has carried out steps that are done: what they left is in the action's environment. */
+/**
+ * Returns whether a runner has carried out steps of a pending action, or had come to a pullRequest step: what they left
+ * is in the action's environment.
+ */
 export function hasWorkspace({ status }: Action, steps: readonly WorkflowStep[]): boolean {
   return (status?.stepStatuses ?? []).some(
-    ({ phase, stepIndex }) => phase === StepPhase.DONE && !approvalAt(steps, stepIndex),
+    ({ phase, stepIndex }) =>
+      (phase === StepPhase.DONE || phase === StepPhase.RUNNING) && !approvalAt(steps, stepIndex),
   );
 }
 
-/** Returns whether an action waits for people. */
+/** Returns whether an action waits for people, or has not gone on yet after they have approved a push. */
 export function isAsking(action: Action): boolean {
   const statuses = action.status?.stepStatuses ?? [];
   return phaseOf(action) === Phase.PENDING && statuses.some(({ phase }) => phase === StepPhase.RUNNING);
@@ -99,18 +104,25 @@ export function decidersOfStep({ effective }: Policies, { deciders }: WorkflowSt
 }
 
 /**
- * Returns the action after its runner has let go of it, since people must approve the next step.
- * @throws DomainError PHASE_UNSUITABLE when the next step is no approval step
+ * Returns the action after its runner has let go of it, since people must approve the next step, or its push.
+ * @param asksToPush true when a pullRequest step asks for its push
+ * @throws DomainError PHASE_UNSUITABLE when the next step is another one
  */
 export function pausedAction(
   present: Action,
   steps: readonly WorkflowStep[],
   warnings: readonly WorkflowError[],
+  asksToPush = false,
 ): Action {
   const index = nextStepOf(present);
-  if (!approvalAt(steps, index)) {
-    const phase = StepPhase[present.status?.stepStatuses[index]?.phase ?? 0] ?? "";
-    throw phaseUnsuitable("step", phase, `the action need not wait: step ${index} is no approval`);
+  const phase = present.status?.stepStatuses[index]?.phase ?? StepPhase.UNSPECIFIED;
+  const mayWait = asksToPush
+    ? pullRequestAt(steps, index) && phase === StepPhase.RUNNING
+    : approvalAt(steps, index);
+  if (!mayWait) {
+    const wanted = asksToPush ? "pullRequest step that runs" : "approval";
+    const message = `the action need not wait: step ${index} is no ${wanted}`;
+    throw phaseUnsuitable("step", StepPhase[phase] ?? "", message);
   }
   return transitionedAction(present, "wait", (_, status) => addWarnings(status, ...warnings));
 }
@@ -134,27 +146,46 @@ export function decidedAction(present: Action, approval: Approval, digest: strin
   return withStatus(present, (status, action) => {
     const step = status.stepStatuses[nextStepOf(present)];
     if (!step) return;
-    const error = refusal(approval, digest);
+    const error = refusal(approval, digest, "the step");
     if (error) return failStep(step, error, now);
     step.phase = transitionStep(step.phase, "finish");
     step.finishedAt = timestampFromMs(now);
-    if (!action.metadata?.startedAt || !step.startedAt) return;
-    const before = status.waited ? durationMs(status.waited) : 0;
-    status.waited = durationFromMs(before + Math.max(0, now - timestampMs(step.startedAt)));
+    if (action.metadata?.startedAt && step.startedAt) addWait(status, timestampMs(step.startedAt), now);
   });
+}
+
+/**
+ * Returns the action after people have decided the push of its next step, or nobody has in time: its step goes on, or
+ * has failed.
+ */
+export function decidedPush(present: Action, approval: Approval, now: number): Action {
+  return withStatus(present, (status) => {
+    const step = status.stepStatuses[nextStepOf(present)];
+    if (!step) return;
+    const error = refusal(approval, approval.digest, "the push");
+    if (error) return failStep(step, error, now);
+    if (approval.createdAt) addWait(status, timestampMs(approval.createdAt), now);
+  });
+}
+
+/** Leaves a wait out of the action's time. */
+function addWait(status: NonNullable<Action["status"]>, since: number, now: number): void {
+  const before = status.waited ? durationMs(status.waited) : 0;
+  status.waited = durationFromMs(before + Math.max(0, now - since));
 }
 
 function refusal(
   { id, state, reason, digest: decided }: Approval,
   digest: string,
+  what: string,
 ): WorkflowError | undefined {
   const meta = { approval_id: id };
   if (state === State.APPROVED && decided === digest) return undefined;
   if (state === State.APPROVED)
     return workflowError("approval_changed", "what was approved is not what the step asks for", meta);
   if (state === State.EXPIRED)
-    return workflowError("approval_expired", "nobody approved the step in time", meta);
-  return workflowError("approval_denied", `the step was not approved${reason && `: ${reason}`}`, meta);
+    return workflowError("approval_expired", `nobody approved ${what} in time`, meta);
+  return workflowError("approval_denied", `${what} was not approved${reason && `: ${reason}`}`, meta);
 }
 
 /** Returns the action done by the approval of its last step. */

@@ -1,5 +1,6 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import type { Approval } from "#gen/service/v1/approval_pb.js";
+import type { FinishWorkRequest_StepPush as StepPush } from "#gen/runner/v1/work_service_pb.js";
+import { type Approval, ApprovalKind } from "#gen/service/v1/approval_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
@@ -9,6 +10,7 @@ import {
   resumedEnvironment,
 } from "../../../domain/environment/environment-phase.ts";
 import {
+  decidedPush,
   hasWorkspace,
   isAsking,
   nextStepOf,
@@ -32,18 +34,22 @@ import { advanceExecution } from "../execution/execution-advance.ts";
 import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
 import { resolveActionPlacement } from "./action-placement.ts";
 import { findActionOfExecution, finishAction } from "./action-progress.ts";
+import { askStepPush } from "./step-push.ts";
 
 /**
- * Ends the lease of an action that has come to an approval step. The environment stays with its runner, stopped:
- * agents in it end, and nothing may act as it meanwhile. An action that was told to stop ends instead.
+ * Ends the lease of an action that has come to an approval step, or to a pullRequest step whose push people must
+ * approve. The environment stays with its runner, stopped: agents in it end, and nothing may act as it meanwhile. An
+ * action that was told to stop ends instead.
  *
- * @throws DomainError PHASE_UNSUITABLE when the next step is no approval step
+ * @param push of a pullRequest step
+ * @throws DomainError PHASE_UNSUITABLE when the next step is another one; VALUE_UNUSABLE for another repository's push
  */
 export async function pauseAction(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,
   warnings: readonly WorkflowError[],
+  push?: StepPush,
 ): Promise<void> {
   const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
   const environmentId = found?.action.status?.environmentId ?? "";
@@ -53,27 +59,32 @@ export async function pauseAction(
     return removeWork(tx, lease.id);
   }
   const { action, execution } = found;
-  const paused = pausedAction(action, stepsOf(execution, action), warnings);
+  const paused = pausedAction(action, stepsOf(execution, action), warnings, push !== undefined);
   await removeWork(tx, lease.id);
   await updateAction(tx, scope, action, paused);
   const environment = await findEnvironment(tx.db, scope, environmentId);
+  if (push) await askStepPush(tx, scope, { execution, action, environment, push });
   if (environment) await changeEnvironment(tx, scope, environment, pausedEnvironment(environment));
   await removeEnvironmentTokens(tx, scope, environmentId);
   await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
 }
 
-/** Goes on with an action after people have decided the step that it waits for, or nobody has in time. */
+/** Goes on with an action after people have decided the step or the push that it waits for, or nobody has in time. */
 export async function applyStepApproval(
   tx: WriteTransaction,
   scope: Scope,
-  { asker }: Approval,
+  approval: Approval,
 ): Promise<void> {
+  const { asker } = approval;
   const { workflowActionId = "", workflowExecutionId = "", stepIndex } = asker ?? {};
   const found = await findActionOfExecution(tx, scope, workflowActionId, workflowExecutionId);
   if (!found || !isAsking(found.action) || nextStepOf(found.action) !== stepIndex) return;
   // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
   if (isCancelled(found.execution)) return;
-  await goOn(tx, scope, found.execution, found.action);
+  if (approval.kind !== ApprovalKind.PUSH) return goOn(tx, scope, found.execution, found.action);
+  const decided = Object.assign(decidedPush(found.action, approval, tx.now), { id: found.action.id });
+  await updateAction(tx, scope, found.action, decided);
+  await goOn(tx, scope, found.execution, decided);
 }
 
 async function goOn(

@@ -28,6 +28,7 @@ import { reportEnvironment } from "../../environment/environment-work.ts";
 import type { WorkProgress } from "../../runner/work-handler.ts";
 import { recordPullRequests } from "../pull-request/pull-request-record.ts";
 import { advanceSteps } from "./action-progress.ts";
+import { carryOutStepPushes } from "./step-push.ts";
 
 /** An action and its environment after a report. */
 export interface ReportedAction {
@@ -67,6 +68,7 @@ export async function reportAction(
   const { action, stop } = await advanceSteps(tx, scope, { before, steps }, transitions, options);
   if (stored) {
     await recordPullRequests(tx, scope, { action, execution: stored.execution }, steps, transitions);
+    await carryOutStepPushes(tx, scope, action, req.steps);
   }
   await appendLogs(tx, lease, action, req.logs);
   return { stop, reported: { action, environment, mayHaveAgents } };

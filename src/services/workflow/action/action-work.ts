@@ -62,6 +62,7 @@ import {
   warnAction,
 } from "./action-progress.ts";
 import { type ReportedAction, reportAction } from "./action-report.ts";
+import { findApprovedPushDigest } from "./step-push.ts";
 
 /** The delay before an action whose executor has reached a quota of environments is offered again. */
 const QUOTA_RETRY_MS = 5_000;
@@ -95,7 +96,7 @@ export const actionWork: WorkHandler<ReportedAction> = {
     const warnings =
       end.kind === "finished" ? end.outcome.warnings.map((warning) => reportedError(warning)) : [];
     if (end.kind === "finished" && end.outcome.outcome === Outcome.WAITING)
-      return pauseAction(tx, scope, lease, warnings);
+      return pauseAction(tx, scope, lease, warnings, end.outcome.push);
     const action = reported?.action ?? (await findAction(tx.db, scope, lease.subject_id));
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
@@ -247,6 +248,7 @@ async function toActionWork(
     steps: stepsToHandOut(stepsOf(execution, action), firstStep),
     firstStep,
     hasWorkspace: isKept,
+    ...(isKept && { approvedPushDigest: await findApprovedPushDigest(tx, scope, action) }),
     variables: { ...variables },
     ...(deadline !== undefined && { maxTime: durationFromMs(Math.max(0, deadline - tx.now)) }),
     report,

@@ -10,12 +10,14 @@ import {
   askingAction,
   decidedAction,
   decidersOfStep,
+  isAsking,
   nextStepOf,
   stepRequest,
 } from "../../../domain/workflow/execution/approval-step.ts";
 import { stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { stepErrors } from "../../../domain/workflow/execution/workflow-step.ts";
 import { digestOf, type FoundApproval, findApprovalOfStep } from "../../../store/approval/approval.ts";
+import { findPushApprovalsOfStep } from "../../../store/approval/push-approval.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { updateAction } from "../../../store/workflow/workflow-action.ts";
@@ -53,7 +55,7 @@ export async function enterNextStep<T extends WorkflowExecutionAction>(
     const index = nextStepOf(action);
     if (index >= steps.length) return entered("done");
     const step = approvalAt(steps, index);
-    if (!step) return entered("ready");
+    if (!step) return entered(await stateOfPush(tx, scope, action, index));
     const request = stepRequest(before, index, step.message);
     const approval =
       (await findApprovalOfStep(tx.db, scope, before.id, index)) ??
@@ -63,6 +65,19 @@ export async function enterNextStep<T extends WorkflowExecutionAction>(
     action = decidedAction(action, approval, digestOf(request.requestJson), tx.now);
     if (stepErrors(action.status?.stepStatuses ?? []).length > 0) return entered("refused");
   }
+}
+
+/** Returns how a step for a runner goes on: a pullRequest step may have asked people for its push. */
+async function stateOfPush(
+  tx: WriteTransaction,
+  scope: Scope,
+  action: WorkflowExecutionAction,
+  index: number,
+): Promise<"ready" | "waiting" | "refused"> {
+  if (stepErrors(action.status?.stepStatuses ?? []).length > 0) return "refused";
+  if (!isAsking(action)) return "ready";
+  const [newest] = await findPushApprovalsOfStep(tx.db, scope, action.id, index);
+  return newest && isPending(newest) ? "waiting" : "ready";
 }
 
 interface StepQuestion {
