@@ -13,6 +13,8 @@ import { brief, bytes, complaint, ID, lists, maps, texts, withValue } from "./li
 
 const LEASED = { leaseId: ID, fence: "1" };
 const STEP = { stepIndex: 0, state: "STATE_RUNNING" };
+const digits = (...counts: number[]) => counts.map((count) => "a".repeat(count));
+const PUSH = { remote: "https://git.example.org/r.git", commit: "a".repeat(40) };
 
 /** A valid request of each kind, into which the values are put. */
 const VALID = new Map<DescMessage, JsonObject>([
@@ -21,7 +23,7 @@ const VALID = new Map<DescMessage, JsonObject>([
   [Lease, { maxLeases: 1 }],
   [Renew, LEASED],
   [Report, { ...LEASED, environment: {}, steps: [STEP], logs: [{}] }],
-  [Finish, { ...LEASED, outcome: "OUTCOME_DONE", failure: {}, warnings: [{}] }],
+  [Finish, { ...LEASED, outcome: "OUTCOME_DONE", failure: {}, warnings: [{}], push: PUSH }],
   [Credential, { ...LEASED, host: "h" }],
 ]);
 
@@ -53,6 +55,7 @@ const LIMITS: readonly Limit[] = [
   [Report, "steps[0].stepIndex", [0, 1, 48, 49], [-1, 50]],
   [Report, "steps[0].state", [0, 1, 3], [-1, 4]],
   [Report, "steps[0].pullRequestUrl", texts(0, 2047, 2048), texts(2049)],
+  [Report, "steps[0].approvedPushDigest", texts(0, 63, 64), texts(65)],
   [Report, "steps[0].outputs", maps(0, 9, 10), maps(11)],
   [
     Report,
@@ -71,6 +74,9 @@ const LIMITS: readonly Limit[] = [
   [Finish, "failure.reason", texts(0, 63, 64), texts(65)],
   [Finish, "failure.message", texts(0, 4095, 4096), texts(4097)],
   [Finish, "warnings", lists({}, 0, 9, 10), lists({}, 11)],
+  [Finish, "push.remote", texts(1, 2, 2047, 2048), texts(0, 2049)],
+  [Finish, "push.commit", digits(40, 64), [...digits(0, 39, 41, 63, 65), "G".repeat(40)]],
+  [Finish, "push.base", texts(0, 254, 255), texts(256)],
   [Credential, "host", texts(1, 258, 259), texts(0, 260)],
 ];
 

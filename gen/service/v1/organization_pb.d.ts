@@ -763,7 +763,7 @@ export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
 
   /**
    * What holds for them. EFFECT_ASK: people approve each push first, others than
-   * whoever asks for it; a pullRequest step needs an approval step before it.
+   * whoever asks for it, or started the execution whose pullRequest step does.
    *
    * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 2;
    */
