@@ -15,6 +15,7 @@ import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js"
 import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_configuration_pb.js";
 import { type Checkout, checkOutSources } from "../../src/runner/git/git-checkout.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
+import type { RunCommand } from "../../src/runner/process/command.ts";
 import { type PushReport, pushFromTree, type TreePush } from "../../src/runner/push/tree-push.ts";
 import { serveGit } from "../harness/git-http-server.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
@@ -67,8 +68,8 @@ function commit(path = "b.txt", text = "two\n"): string {
   return inTree("rev-parse", "HEAD");
 }
 
-const run = (more: Partial<TreePush> = {}): Promise<PushReport> =>
-  pushFromTree(tools, workspace, checkout, {
+const run = (more: Partial<TreePush> = {}, git = tools): Promise<PushReport> =>
+  pushFromTree(git, workspace, checkout, {
     environmentId: ENVIRONMENT,
     branch: "topic",
     commitMessage: "",
@@ -181,6 +182,46 @@ describe("a push from a tree", () => {
     };
     await expect(pushFromTree(tools, workspace, other, wanted)).rejects.toMatchObject({
       reason: "credential_not_own",
+    });
+  });
+});
+
+describe("a look at the files that takes long", () => {
+  /** The tools, with a git that looks at the files as `look` says. */
+  const looking = (look: RunCommand): GitTools => {
+    const { programs } = tools;
+    const run: RunCommand = (command) =>
+      command.args.includes("status") ? look(command) : programs.run(command);
+    return { ...tools, programs: { ...programs, run } };
+  };
+
+  test("says again and again that it goes on", async () => {
+    const made = commit();
+    const said = Promise.withResolvers<void>();
+    const words = new Set<string>();
+    const held = looking(async (command) => {
+      await said.promise;
+      return tools.programs.run(command);
+    });
+    const report = await run(
+      {
+        signMs: 1,
+        onProgress(stage, line) {
+          if (stage === "looking" && line.startsWith("for ")) words.add(line);
+          if (words.size === 3) said.resolve();
+        },
+      },
+      held,
+    );
+    expect(report.commit).toBe(made);
+  });
+
+  test("ends with what to do about it", async () => {
+    commit();
+    const endless = looking(async (command) => ({ ...(await tools.programs.run(command)), timedOut: true }));
+    await expect(run({}, endless)).rejects.toMatchObject({
+      reason: "tree_too_large",
+      message: expect.stringMatching(/git status took longer than 900000 ms; .*\.gitignore/),
     });
   });
 });

@@ -118,6 +118,10 @@ export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, c
   throw new WorkFailure("commit_unknown", `no repository of the environment has the commit ${commit}`);
 }
 
+/** What to do where git takes too long. */
+const TOO_LARGE =
+  ": there are too many files to look at; remove those that nobody needs, or have .gitignore name them";
+
 interface Look {
   readonly repository: MessageInitShape<typeof RepositoryChangesSchema>;
   readonly files: readonly EnvironmentFileDiff[];
@@ -147,7 +151,8 @@ async function look(
     });
   } catch (error) {
     if (!(error instanceof WorkFailure)) throw error;
-    const problem = secrets.maskText(error.message).slice(0, 1_024).toWellFormed();
+    const advice = error.reason === "git_timed_out" ? TOO_LARGE : "";
+    const problem = secrets.maskText(`${error.message}${advice}`).slice(0, 1_024).toWellFormed();
     const repository = { folder: secrets.maskText(checkout.location), problem };
     return { repository, files: [], turnFiles: [], state: undefined };
   }

@@ -39,12 +39,21 @@ const FETCH = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--u
  * has no credential, under names that are computed again from the content, so that the git that has one reads nothing
  * that commands wrote.
  *
- * @param base the commit that was checked out; undefined for none
+ * @param from.base the commit that was checked out; undefined for none
+ * @param from.onProgress receives git's lines while that is copied
  */
 export async function withScratchRepository<T>(
   tools: GitTools,
   { repository, borrowed }: Pick<RepositorySnapshot, "repository" | "borrowed">,
-  { base, signal }: { readonly base: string | undefined; readonly signal: AbortSignal | undefined },
+  {
+    base,
+    signal,
+    onProgress,
+  }: {
+    readonly base: string | undefined;
+    readonly signal: AbortSignal | undefined;
+    readonly onProgress: ((line: string) => void) | undefined;
+  },
   use: (scratch: ScratchRepository) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tools.scratch, "push-"));
@@ -75,7 +84,7 @@ export async function withScratchRepository<T>(
     const address = source.repository.gitFolder;
     if (base !== undefined && (await hasRef(tools, source, BASE, base))) {
       // The remote has it; what is behind it need not be copied.
-      await fetch([], ["--depth=1", "--", address, `+${BASE}:${BASE}`]);
+      await fetch([], ["--depth=1", "--", address, `+${BASE}:${BASE}`], onProgress);
     }
     return await use({
       call: own,

@@ -29,6 +29,8 @@ export interface TreePush {
   readonly signal?: AbortSignal | undefined;
   /** Receives each stage as it begins, and then git's lines of progress in it. */
   readonly onProgress?: ((stage: PushStage, line: string) => void) | undefined;
+  /** Interval at which a look at the files says that it goes on, in milliseconds; half a minute when absent. */
+  readonly signMs?: number | undefined;
 }
 
 /** `taking`: the remote has all of it, and takes it in. */
@@ -68,7 +70,7 @@ export interface PushReport {
  * commands wrote into it decides where the push goes.
  *
  * @throws WorkFailure uncommitted_changes, nothing_to_push, branch_is_default, branch_moved, push_refused,
- *   repository_unsound, and what reaching a remote throws
+ *   repository_unsound, tree_too_large, and what reaching a remote throws
  */
 export async function pushFromTree(
   tools: GitTools,
@@ -89,8 +91,9 @@ export async function pushFromTree(
   onProgress?.("looking", "");
   return withSnapshot(tools, folder, async (snapshot) => {
     const tree: TreeCall = { repository: { ...snapshot.repository, tree: folder }, signal };
-    const state = await readTreeState(tools, tree);
-    return withScratchRepository(tools, snapshot, { base: checkout.commit, signal }, async (scratch) => {
+    const state = await lookAtTree(tools, tree, push);
+    const from = { base: checkout.commit, signal, onProgress: linesOf(push, "looking") };
+    return withScratchRepository(tools, snapshot, from, async (scratch) => {
       const remote = { ...scratch.call, access, onProgress: linesOf(push, "looking") };
       const branch = await readRemoteBranch(tools, remote, push.branch, checkout);
       const commit = await commitOf(tools, { tree, remote }, state, branch, push);
@@ -100,6 +103,30 @@ export async function pushFromTree(
       return pushCommit(tools, { scratch, remote, branch, base: checkout.commit }, commit, push);
     });
   });
+}
+
+/** Interval at which a look at the files says that it goes on: git itself says nothing of it. */
+const SIGN_MS = 30_000;
+/** The longest that one command of git may look at the files. */
+const LOOK_MS = 900_000;
+
+/** Reads the state of a tree, however large it is: whoever asks hears meanwhile that the look goes on. */
+async function lookAtTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
+  const begunAt = performance.now();
+  const tell = () => push.onProgress?.("looking", `for ${Math.round(performance.now() - begunAt)} ms`);
+  const timer = setInterval(tell, push.signMs ?? SIGN_MS);
+  try {
+    return await readTreeState({ ...tools, timeoutMs: Math.min(tools.timeoutMs, LOOK_MS) }, call);
+  } catch (error) {
+    if (!(error instanceof WorkFailure) || error.reason !== "git_timed_out") throw error;
+    const advice = "remove files that nobody needs, or have .gitignore name them";
+    throw new WorkFailure(
+      "tree_too_large",
+      `there are too many files to look at: ${error.message}; ${advice}`,
+    );
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** Begins a stage. @returns what receives git's lines in it; undefined where nobody does */
