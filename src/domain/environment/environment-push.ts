@@ -66,6 +66,16 @@ export function isMadeFrom(initializer: EnvironmentInitializer | undefined, remo
   return remotes.some((each) => repositoryIdentity(each) === identity);
 }
 
+/** Requires that an environment was made from a remote that a runner names. @throws DomainError VALUE_UNUSABLE */
+export function requireMadeFrom(
+  initializer: EnvironmentInitializer | undefined,
+  remote: string,
+  field: string,
+): void {
+  if (isMadeFrom(initializer, remote)) return;
+  throw valueUnusable(field, `${field} names a remote that the environment was not made from`);
+}
+
 /** The causes of a refused push that the server finds. */
 export type PushCause =
   | "approval_denied"

@@ -9,8 +9,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { isPending } from "../../../domain/approval/approval.ts";
 import { decidePush, pushRulesOf } from "../../../domain/approval/push-rules.ts";
-import { isMadeFrom } from "../../../domain/environment/environment-push.ts";
-import { valueUnusable } from "../../../domain/error.ts";
+import { requireMadeFrom } from "../../../domain/environment/environment-push.ts";
 import { pathOfPushRule, pushDeciders } from "../../../domain/policy/push-policy.ts";
 import { nextStepOf } from "../../../domain/workflow/execution/approval-step.ts";
 import { pullRequestAt, stepPushRequest } from "../../../domain/workflow/execution/step-push.ts";
@@ -47,8 +46,7 @@ export async function askStepPush(
   const step = pullRequestAt(stepsOf(execution, action), stepIndex);
   const { creator, executor } = execution.metadata ?? {};
   if (!step || !creator) throw new Error(`the action ${action.id} has no step to push, or nobody started it`);
-  if (!isMadeFrom(environment?.spec?.content?.initializer, push.remote))
-    throw valueUnusable("push.remote", "push.remote names a remote that the environment was not made from");
+  requireMadeFrom(environment?.spec?.content?.initializer, push.remote, "push.remote");
   const { agentPolicy } = (await findPolicies(tx.db, scope)).effective;
   // The runner pushes to no default branch, and of the others it replaces commits of the same workflow alone.
   const { decision, rule } = decidePush(pushRulesOf(agentPolicy), {
