@@ -59,9 +59,69 @@ const runners = createRoute({
   component: lazyRouteComponent(() => import("./pages/runners/Runners.tsx"), "Runners"),
 });
 
+const workflows = createRoute({
+  getParentRoute: () => root,
+  path: "/workflows",
+  component: lazyRouteComponent(() => import("./pages/workflows/Workflows.tsx"), "Workflows"),
+  validateSearch: (search): { q?: string | undefined; tab?: string | undefined } => ({
+    ...tabOf(search),
+    q: text(search.q),
+  }),
+});
+
+const newWorkflow = createRoute({
+  getParentRoute: () => root,
+  path: "/workflows/new",
+  component: lazyRouteComponent(() => import("./pages/workflows/NewWorkflow.tsx"), "NewWorkflow"),
+});
+
+const workflow = createRoute({
+  getParentRoute: () => root,
+  path: "/workflows/$workflowId",
+  component: lazyRouteComponent(() => import("./pages/workflows/Workflow.tsx"), "Workflow"),
+  validateSearch: tabOf,
+});
+
+const executions = createRoute({
+  getParentRoute: () => root,
+  path: "/executions",
+  component: lazyRouteComponent(() => import("./pages/executions/Executions.tsx"), "Executions"),
+  validateSearch: (search): { q?: string | undefined; tab?: string | undefined } => ({
+    ...tabOf(search),
+    q: text(search.q),
+  }),
+});
+
+const execution = createRoute({
+  getParentRoute: () => root,
+  path: "/executions/$executionId",
+  component: lazyRouteComponent(() => import("./pages/executions/Execution.tsx"), "Execution"),
+  validateSearch: (
+    search,
+  ): { tab?: string | undefined; action?: string | undefined; step?: number | undefined } => ({
+    ...tabOf(search),
+    action: text(search.action),
+    step: typeof search.step === "number" ? search.step : undefined,
+  }),
+});
+
 /** Every address of the console; the server answers those whose first part it knows (src/http/console). */
 export const router = createRouter({
-  routeTree: root.addChildren([home, agents, run, approvals, approval, projects, runners, account]),
+  routeTree: root.addChildren([
+    home,
+    agents,
+    run,
+    workflows,
+    newWorkflow,
+    workflow,
+    executions,
+    execution,
+    approvals,
+    approval,
+    projects,
+    runners,
+    account,
+  ]),
   defaultPreload: "intent",
   defaultPreloadStaleTime: 0,
   scrollRestoration: true,

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { expect } from "@jest/globals";
 import type { Page } from "playwright-core";
 
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -18,4 +19,21 @@ export async function barriers(page: Page): Promise<string[]> {
   });
   await session.detach();
   return result.value as string[];
+}
+
+/** Has axe-core look at a page in both themes, wide and narrow, where it must not scroll sideways. */
+export async function look(page: Page): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [1280, 380]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect([colorScheme, width, await barriers(page)]).toEqual([colorScheme, width, []]);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect([colorScheme, width, overflow]).toEqual([colorScheme, width, 0]);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 800 });
 }

@@ -7,7 +7,7 @@ import { bareRepository } from "../harness/git-repository.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
-import { barriers } from "./axe.ts";
+import { look } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
 
 let server: HostedServer;
@@ -30,19 +30,6 @@ afterAll(async () => {
   await stopAll();
 });
 
-/** Has axe-core look at a page in both themes and both widths. */
-async function look({ page }: Visit): Promise<void> {
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const width of [1280, 380]) {
-      await page.setViewportSize({ width, height: 800 });
-      expect([colorScheme, width, await barriers(page)]).toEqual([colorScheme, width, []]);
-    }
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1280, height: 800 });
-}
-
 const say = async (words: string) => {
   await visit.page.getByLabel("Message to the agent").fill(words);
   await visit.page.getByLabel("Message to the agent").press("Control+Enter");
@@ -55,7 +42,7 @@ describe("a run", () => {
     const { page } = visit;
     await page.getByRole("link", { name: "Agents", exact: true }).click();
     await page.getByText("No run is here").waitFor();
-    await look(visit);
+    await look(visit.page);
     await page.getByRole("button", { name: "Start agent" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Project").selectOption({ label: "Hello" });
@@ -71,7 +58,7 @@ describe("a run", () => {
     await say("count");
     await conversation().getByText("2", { exact: true }).waitFor();
     expect(await page.getByLabel("Message to the agent").inputValue()).toBe("");
-    await look(visit);
+    await look(visit.page);
   });
 
   test("asks, and goes on with the decision that a person makes in its page", async () => {
@@ -85,7 +72,7 @@ describe("a run", () => {
       .first()
       .getByText("1")
       .waitFor();
-    await look(visit);
+    await look(visit.page);
     await card.getByLabel(/^Reason/).fill("only a test");
     await card.getByRole("button", { name: "Approve" }).click();
     await card.waitFor({ state: "detached" });
@@ -109,11 +96,11 @@ describe("a run", () => {
       .click();
     await page.getByRole("heading", { name: "Approvals", level: 1 }).waitFor();
     await page.locator(".row-link").waitFor();
-    await look(visit);
+    await look(visit.page);
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Deny" }).waitFor();
-    await look(visit);
+    await look(visit.page);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("Denied", { exact: true }).waitFor();
     await page.goto(address);
@@ -128,7 +115,7 @@ describe("a run", () => {
     await page.getByLabel("Comment", { exact: true }).fill("echo in German");
     await page.getByRole("button", { name: "Add comment" }).click();
     await page.getByLabel("Summary").fill("Nearly there.");
-    await look(visit);
+    await look(visit.page);
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review" }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Conversation" }).click();

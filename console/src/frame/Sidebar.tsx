@@ -8,6 +8,7 @@ import { Icon, type IconName } from "../parts/Icon.tsx";
 export const PLACES = [
   ["/", "Home", "home"],
   ["/agents", "Agents", "agents"],
+  ["/workflows", "Workflows", "workflows"],
   ["/projects", "Projects", "projects"],
   ["/approvals", "Approvals", "approvals"],
   ["/runners", "Runners", "runners"],

@@ -1,0 +1,114 @@
+import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
+import { TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { WorkflowExecutionPhase as Phase, type WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { Icon } from "../../parts/Icon.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
+import { ExecutionTable } from "./ExecutionTable.tsx";
+
+/** Executions of a page: their workflows' names are read by as many ids as a filter takes (contract). */
+const PAGE = 25;
+
+/** Milliseconds without a key until a search begins. */
+const TYPED_MS = 200;
+
+const TABS = {
+  all: ["All", {}],
+  "going-on": ["Going on", { statusPhases: [Phase.PENDING, Phase.RUNNING, Phase.STOPPING] }],
+  failed: ["With failures", { hasFailedActions: true }],
+} as const;
+
+/** The executions of all workflows, the newest first. */
+export function Executions() {
+  const { q = "", tab = "all" } = useSearch({ from: "/executions" });
+  const navigate = useNavigate();
+  const [search] = useDebouncedValue(q, TYPED_MS);
+  const [, filter] = TABS[tab as keyof typeof TABS] ?? TABS.all;
+  const statusPhases = "statusPhases" in filter ? [...filter.statusPhases] : [];
+  const executions = useInfiniteQuery(
+    WorkflowService.method.listWorkflowExecutions,
+    {
+      filter: { search, statusPhases, ...("hasFailedActions" in filter && { hasFailedActions: true }) },
+      pagination: { pageSize: PAGE },
+    },
+    {
+      pageParamKey: "pagination",
+      placeholderData: keepPreviousData,
+      getNextPageParam: ({ pagination }) =>
+        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
+    },
+  );
+  return (
+    <Page title="Executions" actions={<Link to="/workflows">All workflows</Link>}>
+      <TabLinks current={tab} tabs={Object.entries(TABS).map(([value, [label]]) => [value, label])} />
+      <TextInput
+        type="search"
+        aria-label="Search executions"
+        placeholder="Search names of workflows and ids"
+        leftSection={<Icon name="search" size={14} />}
+        className="search"
+        value={q}
+        maxLength={256}
+        onChange={(event) => {
+          const typed = event.currentTarget.value || undefined;
+          void navigate({ to: "/executions", search: (before) => ({ ...before, q: typed }), replace: true });
+        }}
+      />
+      <Loaded reading={executions}>
+        {({ pages }) =>
+          pages[0]?.workflowExecutions.length === 0 ? (
+            <Empty title={q === "" ? "No execution is here." : `No execution has “${q}” in its name or id.`}>
+              <p>Start a workflow, and what it does is shown here.</p>
+            </Empty>
+          ) : (
+            <div className="stack">
+              {pages.map(({ workflowExecutions: rows }, at) => (
+                <NamedTable
+                  key={rows[0]?.id ?? at}
+                  rows={rows}
+                  onMore={
+                    at === pages.length - 1 && executions.hasNextPage
+                      ? () => void executions.fetchNextPage()
+                      : undefined
+                  }
+                  isLoadingMore={executions.isFetchingNextPage}
+                />
+              ))}
+            </div>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+/** One page of executions by the names of their workflows. */
+function NamedTable({
+  rows,
+  onMore,
+  isLoadingMore,
+}: {
+  readonly rows: readonly WorkflowExecution[];
+  readonly onMore: (() => void) | undefined;
+  readonly isLoadingMore: boolean;
+}) {
+  const workflowIds = [...new Set(rows.map(({ metadata }) => metadata?.workflowId ?? ""))].toSorted();
+  const { data } = useQuery(WorkflowService.method.listWorkflows, {
+    filter: { workflowIds },
+    pagination: { pageSize: PAGE },
+  });
+  const names = new Map(data?.workflows.map(({ id, metadata }) => [id, metadata?.name]));
+  return (
+    <ExecutionTable
+      label="Executions"
+      rows={rows}
+      nameOf={({ metadata }) => names.get(metadata?.workflowId ?? "") ?? "…"}
+      onMore={onMore}
+      isLoadingMore={isLoadingMore}
+    />
+  );
+}

@@ -1,0 +1,76 @@
+import {
+  WorkflowExecutionActionPhase as Phase,
+  WorkflowExecutionAction_Status_StepStatus_StepPhase as StepPhase,
+  type WorkflowExecutionAction,
+  type WorkflowStep,
+} from "#gen/service/v1/workflow_pb.js";
+import type { Tone } from "../../parts/State.tsx";
+
+/** Returns the tone and word of where an action is. */
+export function actionState({ status }: WorkflowExecutionAction): readonly [Tone, string] {
+  switch (status?.phase) {
+    case Phase.RUNNING:
+      return ["running", "Runs"];
+    case Phase.STOPPING:
+      return ["running", "Stops"];
+    case Phase.STOPPED:
+      return ["stopped", "Stopped"];
+    case Phase.DONE:
+      return status.failures.length > 0 ? ["failed", "Failed"] : ["done", "Done"];
+    default:
+      return asksForApproval(status) ? ["asks", "Asks for approval"] : ["waiting", "Waits"];
+  }
+}
+
+const asksForApproval = (status: WorkflowExecutionAction["status"]): boolean =>
+  status?.stepStatuses.some(
+    ({ phase, step }) => phase === StepPhase.RUNNING && step?.step.case === "approval",
+  ) ?? false;
+
+/** The tones of actions in the order in which a board shows them, each with the heading of its group. */
+export const GROUPS: readonly (readonly [Tone, string])[] = [
+  ["failed", "Failed"],
+  ["asks", "Ask for approval"],
+  ["running", "Run"],
+  ["waiting", "Wait"],
+  ["stopped", "Stopped"],
+  ["done", "Done"],
+];
+
+const STEPS: Readonly<Record<StepPhase, readonly [Tone, string]>> = {
+  [StepPhase.UNSPECIFIED]: ["waiting", "Unknown"],
+  [StepPhase.PENDING]: ["waiting", "Waits"],
+  [StepPhase.RUNNING]: ["running", "Runs"],
+  [StepPhase.DONE]: ["done", "Done"],
+  [StepPhase.FAILED]: ["failed", "Failed"],
+  [StepPhase.CANCELLED]: ["stopped", "Not run"],
+};
+
+/** Returns the tone and word of where a step is. */
+export const stepState = (phase: StepPhase): readonly [Tone, string] => STEPS[phase];
+
+/** Returns what a step does, in one line. */
+export function stepText(step: WorkflowStep | undefined): string {
+  const does = step?.step;
+  if (does?.case === "task") return firstLine(does.value.command);
+  if (does?.case === "agent") return `Agent: ${firstLine(does.value.prompt)}`;
+  if (does?.case === "pullRequest") return `Pull request: ${does.value.title}`;
+  if (does?.case === "report") return `Report: ${does.value.outputs.map(({ key }) => key).join(", ")}`;
+  if (does?.case === "approval") return `Approval: ${firstLine(does.value.message)}`;
+  return "Step";
+}
+
+const firstLine = (text: string): string => text.trimStart().split("\n", 1)[0] ?? "";
+
+/** Returns the place of the step that a page shows first: the one that failed, runs, or ended last. */
+export function firstStep({ status }: WorkflowExecutionAction): number {
+  const steps = status?.stepStatuses ?? [];
+  const wanted =
+    steps.find(({ phase }) => phase === StepPhase.FAILED || phase === StepPhase.RUNNING) ??
+    steps.findLast(({ phase }) => phase === StepPhase.DONE);
+  return wanted?.stepIndex ?? 0;
+}
+
+/** Returns whether an action has come to its end. */
+export const isOver = ({ status }: WorkflowExecutionAction): boolean =>
+  status?.phase === Phase.DONE || status?.phase === Phase.STOPPED;

@@ -1,0 +1,34 @@
+import { createClient } from "@connectrpc/connect";
+import { useQuery } from "@tanstack/react-query";
+import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { transport } from "../../api/server.tsx";
+
+const workflows = createClient(WorkflowService, transport);
+
+/** Actions of a page (contract), and the most pages that there are of one execution: its actions and the report. */
+const PAGE = 100;
+const MAX_PAGES = 11;
+
+/** Reads all actions of an execution, 1,001 at most; events of workflows have them read again (api/events.ts). */
+export function useActions(executionId: string) {
+  return useQuery({
+    queryKey: ["connect-query", { serviceName: "service.v1.WorkflowService", actionsOf: executionId }],
+    queryFn: ({ signal }) => readActions(executionId, signal),
+  });
+}
+
+async function readActions(executionId: string, signal: AbortSignal): Promise<WorkflowExecutionAction[]> {
+  const actions: WorkflowExecutionAction[] = [];
+  let token = "";
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const read = await workflows.listWorkflowExecutionActions(
+      { filter: { workflowExecutionIds: [executionId] }, pagination: { pageSize: PAGE, token } },
+      { signal },
+    );
+    actions.push(...read.workflowExecutionActions);
+    token = read.pagination?.nextToken ?? "";
+    if (token === "") break;
+  }
+  return actions;
+}

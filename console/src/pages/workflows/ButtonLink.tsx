@@ -1,0 +1,11 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+
+/** A link to another page that is the main thing to do on this one. */
+export function ButtonLink({ to, children }: { readonly to: string; readonly children: ReactNode }) {
+  return (
+    <Link to={to} className="button-link">
+      {children}
+    </Link>
+  );
+}

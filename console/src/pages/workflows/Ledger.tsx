@@ -1,0 +1,155 @@
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { Button, NativeSelect } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import {
+  WorkflowTriggerEvent_Source as Source,
+  TriggerVerdict as Verdict,
+  type WorkflowTriggerEvent,
+} from "#gen/service/v1/workflow_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { queries } from "../../api/server.tsx";
+import { DataTable } from "../../parts/DataTable.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { State } from "../../parts/State.tsx";
+import { Ago } from "../../parts/Time.tsx";
+import { EVENTS, VERDICTS } from "./workflow-state.ts";
+
+const PAGE = 50;
+
+const SOURCES: Readonly<Record<Source, string>> = {
+  [Source.UNSPECIFIED]: "Unknown",
+  [Source.MANUAL]: "By hand",
+  [Source.TIME]: "The clock",
+  [Source.WEBHOOK]: "Webhook",
+};
+
+/** Every delivery, instant and start of a workflow, and what came of it. */
+export function Ledger({ workflowId }: { readonly workflowId: string }) {
+  const [verdict, setVerdict] = useState(Verdict.UNSPECIFIED);
+  const entries = useInfiniteQuery(
+    WorkflowService.method.listWorkflowTriggerEvents,
+    {
+      filter: {
+        workflowIds: [workflowId],
+        verdicts: verdict === Verdict.UNSPECIFIED ? [] : [verdict],
+      },
+      pagination: { pageSize: PAGE },
+    },
+    {
+      pageParamKey: "pagination",
+      getNextPageParam: ({ pagination }) =>
+        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
+    },
+  );
+  const redeliver = useMutation(WorkflowService.method.redeliverWorkflowTriggerEvent, {
+    onSettled: () => queries.invalidateQueries(),
+  });
+  return (
+    <>
+      <div className="row ledger-head">
+        <NativeSelect
+          size="xs"
+          aria-label="Verdict"
+          value={String(verdict)}
+          onChange={(event) => setVerdict(Number(event.currentTarget.value))}
+          data={[
+            { value: String(Verdict.UNSPECIFIED), label: "Every verdict" },
+            ...Object.entries(VERDICTS)
+              .filter(([value]) => Number(value) !== Verdict.UNSPECIFIED)
+              .map(([value, [, word]]) => ({ value, label: word })),
+          ]}
+        />
+        {redeliver.data && (
+          <span role="status" className="dim">
+            Delivered again:{" "}
+            {redeliver.data.triggerEvents.map(({ verdict }) => VERDICTS[verdict][1]).join(", ")}
+          </span>
+        )}
+      </div>
+      <Problem error={redeliver.error} />
+      <Loaded reading={entries}>
+        {({ pages }) => {
+          const rows = pages.flatMap(({ triggerEvents }) => triggerEvents);
+          if (rows.length === 0) {
+            return (
+              <Empty title="Nothing has arrived.">
+                <p>Deliveries, instants and starts by hand are kept here for 30 days, refused ones too.</p>
+              </Empty>
+            );
+          }
+          return (
+            <DataTable
+              label="Ledger"
+              rows={rows}
+              keyOf={({ id }) => id}
+              onMore={entries.hasNextPage ? () => void entries.fetchNextPage() : undefined}
+              isLoadingMore={entries.isFetchingNextPage}
+              columns={[
+                { head: "When", cell: ({ at }) => <Ago at={at} /> },
+                { head: "What", cell: (entry) => <What entry={entry} /> },
+                {
+                  head: "Verdict",
+                  cell: ({ verdict, reason }) => {
+                    const [tone, word] = VERDICTS[verdict];
+                    return (
+                      <>
+                        <State tone={tone} word={word} />
+                        {reason && <div className="dim small">{reason}</div>}
+                      </>
+                    );
+                  },
+                },
+                {
+                  head: "Execution",
+                  cell: ({ workflowExecutionId: executionId }) =>
+                    executionId && (
+                      <Link to="/executions/$executionId" params={{ executionId }}>
+                        <code>{executionId.slice(-8)}</code>
+                      </Link>
+                    ),
+                  isExtra: true,
+                },
+                {
+                  head: "Again",
+                  cell: (entry) =>
+                    entry.verdict !== Verdict.BAD_SIGNATURE && (
+                      <Button
+                        variant="default"
+                        size="compact-xs"
+                        disabled={redeliver.isPending}
+                        onClick={() => redeliver.mutate({ triggerEventId: entry.id })}
+                      >
+                        Redeliver
+                      </Button>
+                    ),
+                },
+              ]}
+            />
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+/** What arrived: from where, for which trigger, and which event of which pull request. */
+function What({ entry }: { readonly entry: WorkflowTriggerEvent }) {
+  const { source, triggerIndex, pullRequest, pullRequestEvent, redeliveredEventId, deliveryId } = entry;
+  const event = EVENTS.find(([kind]) => kind === pullRequestEvent)?.[1];
+  return (
+    <>
+      {SOURCES[source]}
+      {triggerIndex !== undefined && <span className="dim">, trigger {triggerIndex + 1}</span>}
+      {redeliveredEventId && <span className="dim">, again</span>}
+      {pullRequest && (
+        <div className="dim small">
+          {event} {pullRequest.title}
+        </div>
+      )}
+      {deliveryId && <code className="dim block cut delivery-id">{deliveryId}</code>}
+    </>
+  );
+}

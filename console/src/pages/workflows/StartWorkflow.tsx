@@ -1,0 +1,90 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, Checkbox, Textarea } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { Dialog } from "../../parts/Dialog.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { ContextFields, emptyContext } from "./editor/ContextFields.tsx";
+import { usedParameters } from "./used-parameters.ts";
+import { contextText } from "./workflow-state.ts";
+
+/** Starts a workflow by hand: with values for its parameters, and over other repositories if one wants. */
+export function StartWorkflow({
+  workflow,
+  onClose,
+}: {
+  readonly workflow: Workflow;
+  readonly onClose: () => void;
+}) {
+  const navigate = useNavigate();
+  const manual = workflow.spec?.triggers.find(({ trigger }) => trigger.case === "manual");
+  const [isElsewhere, setIsElsewhere] = useState(manual === undefined);
+  const [context, setContext] = useState(() =>
+    manual?.context && manual.context.context.case !== "fromTrigger" ? manual.context : emptyContext("urls"),
+  );
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const parameters = usedParameters(workflow);
+  const start = useMutation(WorkflowService.method.startWorkflow, {
+    onSuccess({ workflowExecution }) {
+      void navigate({
+        to: "/executions/$executionId",
+        params: { executionId: workflowExecution?.id ?? "" },
+      });
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    start.mutate({
+      workflowId: workflow.id,
+      parameters: values,
+      ...(isElsewhere && { contextOverride: context }),
+    });
+  };
+  return (
+    <Dialog title="Start workflow" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        <Problem error={start.error} />
+        {parameters.map(({ key, description, defaultValue }) => (
+          <Textarea
+            key={key}
+            label={key}
+            description={[
+              description,
+              defaultValue === undefined
+                ? "It has no default."
+                : values[key] === undefined && "Left alone, it is the default.",
+            ]
+              .filter(Boolean)
+              .join(" ")}
+            required={defaultValue === undefined}
+            autosize
+            minRows={1}
+            maxRows={8}
+            maxLength={8192}
+            value={values[key] ?? defaultValue ?? ""}
+            onChange={({ currentTarget: { value } }) => setValues({ ...values, [key]: value })}
+          />
+        ))}
+        {manual ? (
+          <Checkbox
+            label={`Run elsewhere than over ${contextText(manual.context)}, this once`}
+            checked={isElsewhere}
+            onChange={(event) => setIsElsewhere(event.currentTarget.checked)}
+          />
+        ) : (
+          <p className="dim">It has no trigger for starts by hand: say where this execution runs.</p>
+        )}
+        {isElsewhere && (
+          <ContextFields path="context_override" context={context} onChange={setContext} isOfEvent={false} />
+        )}
+        <div className="row">
+          <Button type="submit" loading={start.isPending}>
+            Start workflow
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

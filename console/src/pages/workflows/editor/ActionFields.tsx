@@ -1,0 +1,123 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { Button } from "@mantine/core";
+import {
+  WorkflowAction_LimitsSchema as LimitsSchema,
+  WorkflowAction_Limits_PerExecutionSchema as PerExecutionSchema,
+  type WorkflowAction,
+} from "#gen/service/v1/workflow_pb.js";
+import { Icon } from "../../../parts/Icon.tsx";
+import { ChoiceField, movedUp, NumberField, PartBreach, removed, replaced } from "./fields.tsx";
+import { emptyStep, STEP_KINDS, StepFields } from "./StepFields.tsx";
+
+const MINUTE_MS = 60_000;
+
+/** Most steps of an action (contract). */
+const MAX_STEPS = 50;
+
+interface ActionFieldsProps {
+  /** The path of the action in the contract: action or report. */
+  readonly path: string;
+  readonly action: WorkflowAction;
+  readonly onChange: (action: WorkflowAction) => void;
+  /** The report has no repository, so that it opens no pull request. */
+  readonly isReport?: boolean;
+}
+
+/** What is done in each repository: the steps in their order, and the limits. */
+export function ActionFields({ path, action, onChange, isReport = false }: ActionFieldsProps) {
+  const { steps } = action;
+  const limits = action.limits ?? create(LimitsSchema);
+  const maxTime = limits.perExecution?.maxTime;
+  const kinds = STEP_KINDS.filter(([kind]) => !isReport || ["task", "agent", "report"].includes(kind));
+  const setLimits = (change: Partial<typeof limits>) =>
+    onChange({ ...action, limits: { ...limits, ...change } });
+  return (
+    <>
+      <PartBreach path={`${path}.steps`} />
+      {steps.map((step, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: steps have no ids, and their fields are all controlled
+        <fieldset key={at} className="part">
+          <legend className="dim small">Step {at + 1}</legend>
+          <div className="part-head">
+            <ChoiceField
+              path={`${path}.steps[${at}].step`}
+              label="What it does"
+              value={step.step.case ?? "task"}
+              choices={kinds}
+              onChange={(kind) => onChange({ ...action, steps: replaced(steps, at, emptyStep(kind)) })}
+            />
+            <span className="row">
+              {at > 0 && (
+                <Button
+                  variant="subtle"
+                  size="compact-xs"
+                  aria-label={`Move up step ${at + 1}`}
+                  onClick={() => onChange({ ...action, steps: movedUp(steps, at) })}
+                >
+                  Move up
+                </Button>
+              )}
+              <Button
+                variant="subtle"
+                color="red"
+                size="compact-xs"
+                aria-label={`Remove step ${at + 1}`}
+                onClick={() => onChange({ ...action, steps: removed(steps, at) })}
+              >
+                Remove
+              </Button>
+            </span>
+          </div>
+          <StepFields
+            path={`${path}.steps[${at}]`}
+            step={step}
+            onChange={(next) => onChange({ ...action, steps: replaced(steps, at, next) })}
+          />
+        </fieldset>
+      ))}
+      <div className="row">
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<Icon name="plus" size={14} />}
+          disabled={steps.length >= MAX_STEPS}
+          onClick={() => onChange({ ...action, steps: [...steps, emptyStep("task")] })}
+        >
+          Add step
+        </Button>
+      </div>
+      <PartBreach path={`${path}.limits`} />
+      <div className="field-row">
+        {!isReport && (
+          <>
+            <NumberField
+              path={`${path}.limits.max_parallel`}
+              label="Actions at the same time"
+              value={limits.maxParallel}
+              onChange={(count) => setLimits({ maxParallel: Math.trunc(count ?? 0) })}
+            />
+            <NumberField
+              path={`${path}.limits.max_total`}
+              label="Actions in all"
+              value={limits.maxTotal}
+              onChange={(count) => setLimits({ maxTotal: Math.trunc(count ?? 0) })}
+            />
+          </>
+        )}
+        <NumberField
+          path={`${path}.limits.per_execution.max_time`}
+          label="Minutes for each (empty: no limit)"
+          value={maxTime && durationMs(maxTime) > 0 ? durationMs(maxTime) / MINUTE_MS : undefined}
+          onChange={(minutes) => {
+            const { perExecution: _, ...rest } = limits;
+            const perExecution =
+              minutes !== undefined &&
+              create(PerExecutionSchema, { maxTime: durationFromMs(minutes * MINUTE_MS) });
+            onChange({ ...action, limits: perExecution ? { ...rest, perExecution } : rest });
+          }}
+        />
+      </div>
+    </>
+  );
+}

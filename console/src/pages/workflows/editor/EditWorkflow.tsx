@@ -1,0 +1,111 @@
+import { createClient } from "@connectrpc/connect";
+import { useMutation } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { queries, transport } from "../../../api/server.tsx";
+import { Dialog } from "../../../parts/Dialog.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { Patch } from "../../agents/run/Patch.tsx";
+import { changedFields, type Draft, draftOf, textOf, updateOf, withFields } from "./draft.ts";
+import { Editor } from "./Editor.tsx";
+
+const workflows = createClient(WorkflowService, transport);
+
+/** Edits a workflow that is there. What others change meanwhile is no part of what is saved. */
+export function EditWorkflow({ workflow }: { readonly workflow: Workflow }) {
+  // Each saved state begins another editor; what the server tells while one is typing does not.
+  const [{ initial, round }, setState] = useState(() => ({ initial: draftOf(workflow), round: 0 }));
+  const [edited, setEdited] = useState<Draft>();
+  return (
+    <>
+      <Editor
+        key={round}
+        initial={initial}
+        verb="Review changes"
+        isBusy={false}
+        error={undefined}
+        onDone={setEdited}
+      />
+      {edited && (
+        <Dialog title="Review changes" size={860} onClose={() => setEdited(undefined)}>
+          <Review
+            workflowId={workflow.id}
+            initial={initial}
+            edited={edited}
+            onSaved={(saved) => {
+              setEdited(undefined);
+              setState({ initial: draftOf(saved), round: round + 1 });
+            }}
+          />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+interface ReviewProps {
+  readonly workflowId: string;
+  /** What the editor began with, and what was made of it. */
+  readonly initial: Draft;
+  readonly edited: Draft;
+  readonly onSaved: (workflow: Workflow) => void;
+}
+
+/** Shows what saving will change of the workflow as it is now, which others may have changed, and saves it. */
+function Review({ workflowId, initial, edited, onSaved }: ReviewProps) {
+  const fields = changedFields(initial, edited);
+  const now = useQuery({
+    queryKey: ["review", workflowId],
+    gcTime: 0,
+    refetchInterval: false,
+    async queryFn({ signal }) {
+      const [{ workflow }, { createTwoFilesPatch }] = await Promise.all([
+        workflows.getWorkflow({ workflowId }, { signal }),
+        import("diff"),
+      ]);
+      if (!workflow) throw new Error("the workflow is gone");
+      const stored = draftOf(workflow);
+      const after = withFields(stored, fields, edited);
+      return {
+        isChanged: changedFields(initial, stored).length > 0,
+        patch: createTwoFilesPatch("now", "then", textOf(stored), textOf(after)),
+        isSame: changedFields(stored, after).length === 0,
+      };
+    },
+  });
+  const save = useMutation(WorkflowService.method.updateWorkflow, {
+    onSuccess({ workflow }) {
+      void queries.invalidateQueries();
+      if (workflow) onSaved(workflow);
+    },
+  });
+  return (
+    <Loaded reading={now}>
+      {({ isChanged, patch, isSame }) => (
+        <div className="stack">
+          <Problem error={save.error} />
+          {isChanged && (
+            <p className="bar bar-asks" role="status">
+              Somebody has changed the workflow since you began. What they changed in other fields stays;
+              below is what saving changes of it as it is now.
+            </p>
+          )}
+          {isSame ? <p className="dim">Nothing changes.</p> : <Patch text={patch} />}
+          <div className="row">
+            <Button
+              loading={save.isPending}
+              disabled={isSame}
+              onClick={() => save.mutate(updateOf(workflowId, edited, fields))}
+            >
+              Save workflow
+            </Button>
+          </div>
+        </div>
+      )}
+    </Loaded>
+  );
+}

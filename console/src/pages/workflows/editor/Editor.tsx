@@ -1,0 +1,208 @@
+import { create } from "@bufbuild/protobuf";
+import { Button, Textarea } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { type FocusEvent, type FormEvent, useMemo, useRef, useState } from "react";
+import { WorkflowActionSchema } from "#gen/service/v1/workflow_pb.js";
+import { Problem } from "../../../parts/Problem.tsx";
+import { ActionFields } from "./ActionFields.tsx";
+import { AgentFields } from "./AgentFields.tsx";
+import { type Draft, draftFrom, textOf } from "./draft.ts";
+import { LongField, RulesContext, TextField } from "./fields.tsx";
+import { ParametersFields } from "./ParametersFields.tsx";
+import type { Breaches } from "./rules.ts";
+import { emptyStep } from "./StepFields.tsx";
+import { TriggersFields } from "./TriggerFields.tsx";
+
+/** Milliseconds without a key until the rules are looked at. */
+const TYPED_MS = 250;
+
+interface EditorProps {
+  readonly initial: Draft;
+  /** The verb of the button at the end. */
+  readonly verb: string;
+  readonly isBusy: boolean;
+  /** Why saving failed. */
+  readonly error: unknown;
+  /** Takes a draft that breaks no rule of the contract. */
+  readonly onDone: (draft: Draft) => void;
+}
+
+/** Edits a workflow as a form or as text, with the contract's own rules. */
+export function Editor({ initial, verb, isBusy, error, onDone }: EditorProps) {
+  const [draft, setDraft] = useState(initial);
+  const [text, setText] = useState<string>();
+  const [visited, setVisited] = useState<ReadonlySet<string>>(new Set());
+  const [isTried, setIsTried] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  const read = useMemo(() => (text === undefined ? { draft } : draftFrom(text)), [draft, text]);
+  const current = "draft" in read ? read.draft : undefined;
+  const rules = useRules(current);
+  const breaches = rules.breaches;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setIsTried(true);
+    if (!current || isBusy) return;
+    // Those of what is there now: the fields may be a moment ahead.
+    const { breachesOf } = await import("./rules.ts");
+    const broken = breachesOf(current);
+    if (broken.size === 0) return onDone(current);
+    const [first] = [...broken.keys()].map((path) =>
+      form.current?.querySelector(`[name="${CSS.escape(path)}"]`),
+    );
+    if (first instanceof HTMLElement) first.focus();
+  };
+  const visit = (event: FocusEvent<HTMLFormElement>) => {
+    const { name } = event.target as unknown as HTMLInputElement;
+    if (name && !visited.has(name)) setVisited(new Set([...visited, name]));
+  };
+  return (
+    <RulesContext value={{ breaches, isShown: (path) => isTried || visited.has(path) }}>
+      <form ref={form} className="editor" onSubmit={(event) => void submit(event)} onBlur={visit} noValidate>
+        <div className="row">
+          <Button
+            variant="default"
+            size="xs"
+            disabled={!current}
+            onClick={() => {
+              if (!current) return;
+              setDraft(current);
+              setText(text === undefined ? textOf(current) : undefined);
+            }}
+          >
+            {text === undefined ? "Edit as text" : "Edit as a form"}
+          </Button>
+        </div>
+        {text === undefined ? (
+          <Fields draft={draft} onChange={setDraft} />
+        ) : (
+          <Textarea
+            aria-label="The workflow as text"
+            classNames={{ input: "mono" }}
+            autosize
+            minRows={16}
+            maxRows={40}
+            spellCheck={false}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+            error={"problem" in read ? read.problem : undefined}
+          />
+        )}
+        <div className="editor-foot">
+          <Problem error={rules.error ?? error} />
+          {(isTried || text !== undefined) && breaches.size > 0 && <Broken breaches={breaches} />}
+          <div className="row">
+            <Button type="submit" loading={isBusy} disabled={!current}>
+              {verb}
+            </Button>
+          </div>
+        </div>
+      </form>
+    </RulesContext>
+  );
+}
+
+/** Follows which rules a draft breaks; the rules are loaded when they are first needed. */
+function useRules(draft: Draft | undefined): { readonly breaches: Breaches; readonly error: unknown } {
+  const [settled] = useDebouncedValue(draft, TYPED_MS);
+  const { data: rules, error } = useQuery({
+    queryKey: ["rules"],
+    queryFn: () => import("./rules.ts"),
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+  });
+  const breaches = useMemo<Breaches>(
+    () => (rules && settled ? rules.breachesOf(settled) : new Map()),
+    [rules, settled],
+  );
+  return { breaches, error };
+}
+
+/** All that is broken, with the names of the fields as the contract has them. */
+function Broken({ breaches }: { readonly breaches: Breaches }) {
+  return (
+    <div className="problem" role="alert">
+      <ul className="broken">
+        {[...breaches].map(([path, sentences]) => (
+          <li key={path}>
+            <code>{path}</code> {sentences.join("; ")}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange: (draft: Draft) => void }) {
+  const { action, report } = draft;
+  return (
+    <>
+      <section className="editor-part" aria-label="What it is called">
+        <TextField
+          path="name"
+          label="Name"
+          value={draft.name}
+          onChange={(name) => onChange({ ...draft, name })}
+        />
+        <LongField
+          path="description"
+          label="What it is for"
+          value={draft.description}
+          onChange={(description) => onChange({ ...draft, description })}
+        />
+      </section>
+      <section className="editor-part" aria-label="Steps">
+        <h2>What is done in each repository</h2>
+        <ActionFields
+          path="action"
+          action={action ?? create(WorkflowActionSchema)}
+          onChange={(action) => onChange({ ...draft, action })}
+        />
+      </section>
+      <section className="editor-part" aria-label="Triggers">
+        <h2>When and where</h2>
+        <TriggersFields triggers={draft.triggers} onChange={(triggers) => onChange({ ...draft, triggers })} />
+      </section>
+      <section className="editor-part" aria-label="Parameters">
+        <h2>Parameters</h2>
+        <ParametersFields
+          parameters={draft.parameters}
+          onChange={(parameters) => onChange({ ...draft, parameters })}
+        />
+      </section>
+      <section className="editor-part" aria-label="At the end">
+        <h2>What is done once at the end, over the outputs</h2>
+        {report ? (
+          <ActionFields
+            path="report"
+            action={report}
+            isReport
+            onChange={(report) => onChange({ ...draft, report })}
+          />
+        ) : (
+          <p className="dim">Nothing.</p>
+        )}
+        <div className="row">
+          <Button
+            variant="default"
+            size="xs"
+            onClick={() => {
+              const { report: _, ...rest } = draft;
+              const begun = create(WorkflowActionSchema, {
+                limits: { maxParallel: 1, maxTotal: 1 },
+                steps: [emptyStep("task")],
+              });
+              onChange(report ? rest : { ...rest, report: begun });
+            }}
+          >
+            {report ? "Do nothing at the end" : "Add an end"}
+          </Button>
+        </div>
+      </section>
+      <section className="editor-part" aria-label="Agent and executor">
+        <h2>By whom</h2>
+        <AgentFields draft={draft} onChange={onChange} />
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+import { createClient } from "@connectrpc/connect";
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { transport } from "../../../api/server.tsx";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { Dialog } from "../../../parts/Dialog.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { ShownOnce } from "../../../parts/ShownOnce.tsx";
+
+const workflows = createClient(WorkflowService, transport);
+
+/** Shows the secret of a webhook, or makes another. It is in no cache, and gone from the page when it is closed. */
+export function WebhookSecret({ workflowId }: { readonly workflowId: string }) {
+  const [secret, setSecret] = useState("");
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setIsBusy] = useState(false);
+  const show = async (read: () => Promise<{ readonly secret: string }>) => {
+    setIsBusy(true);
+    setError(undefined);
+    try {
+      setSecret((await read()).secret);
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setIsBusy(false);
+    }
+  };
+  return (
+    <>
+      <Problem error={error} />
+      <div className="row">
+        <Button
+          variant="default"
+          size="xs"
+          loading={isBusy}
+          onClick={() => void show(() => workflows.getWorkflowWebhookSecret({ workflowId }))}
+        >
+          Show secret
+        </Button>
+        <ConfirmButton
+          label="Make a new secret"
+          question="Makes another secret. The one before it is taken for 24 hours more: change it at the senders until then."
+          onConfirm={() => void show(() => workflows.rotateWorkflowWebhookSecret({ workflowId }))}
+          isBusy={isBusy}
+        />
+      </div>
+      {secret !== "" && (
+        <Dialog title="Webhook secret" onClose={() => setSecret("")}>
+          <ShownOnce
+            note="Give it to those alone who may start the workflow. Each look at it is in the audit log."
+            text={secret}
+            what="secret"
+            onClose={() => setSecret("")}
+          />
+        </Dialog>
+      )}
+    </>
+  );
+}

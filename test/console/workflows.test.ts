@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { type Answer, post } from "../harness/call.ts";
+import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
+import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { look } from "./axe.ts";
+import { closeAll, openAs, type Visit } from "./browser.ts";
+
+let server: HostedServer;
+let runner: FakeRunner;
+let visit: Visit;
+beforeAll(async () => {
+  server = await startHostedServer({ args: LONG_LEASES });
+  runner = await registerRunner(server);
+  visit = await openAs(server, "admin@localhost");
+});
+afterAll(async () => {
+  await closeAll();
+  await stopAll();
+});
+
+const call = (operation: string, body: object): Promise<Answer["body"]> =>
+  succeeded(post(server, `WorkflowService/${operation}`, body));
+
+const idOfPage = () => new URL(visit.page.url()).pathname.split("/").at(-1) ?? "";
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+/** Colours, a title of the window, a line written over, HTML, and a character that turns the order of reading. */
+const HOSTILE = "\u001b[31mred\u001b[0m \u001b]0;title\u0007ten\rtwelve <b>tests</b> \u202egnp\n";
+
+describe("a workflow", () => {
+  test("is created in a form that tells which rules of the contract a field breaks", async () => {
+    const { page } = visit;
+    await page.getByRole("link", { name: "Workflows", exact: true }).click();
+    await page.getByText("There is no workflow yet.").waitFor();
+    await page.getByRole("link", { name: "Create workflow" }).click();
+    await page.getByRole("button", { name: "Create workflow" }).click();
+    await page.getByText("name must be between 1 and 80 characters").first().waitFor();
+    await page.getByText("command must be between 1 and 20,000 characters").first().waitFor();
+    // The first field that breaks one has the focus.
+    await page.keyboard.type("Headers");
+    await page.getByLabel(/^Command/).fill("make headers YEAR={{ .Parameters.year }}");
+    await page.getByRole("button", { name: "Add step" }).click();
+    await page.getByLabel("What it does").last().selectOption({ label: "Put out values" });
+    await page.getByLabel("Title", { exact: true }).fill("Files");
+    await page.getByLabel(/^Key, such as/).fill("Files!");
+    await page.getByLabel("Type", { exact: true }).selectOption({ label: "Whole number" });
+    await page.getByLabel("Command", { exact: true }).fill("ls | wc -l");
+    await page
+      .getByText(/^output key must be snake_case/)
+      .first()
+      .waitFor();
+    await page.getByLabel(/^Key, such as/).fill("files");
+    await page
+      .getByLabel(/^URLs to clone/)
+      .fill("https://git.example.org/team/one.git\nhttps://git.example.org/team/two.git");
+    await page.getByRole("button", { name: "Add parameter" }).click();
+    await page.getByLabel("Key", { exact: true }).fill("year");
+    await page.getByLabel("It has a default").check();
+    await page.getByLabel("Default", { exact: true }).fill("2026");
+    await look(page);
+    await page.getByRole("button", { name: "Create workflow" }).click();
+    await page.getByRole("heading", { name: "Headers", level: 1 }).waitFor();
+    const { workflow } = await call("GetWorkflow", { workflowId: idOfPage() });
+    expect(workflow.spec).toMatchObject({
+      action: {
+        steps: [
+          { task: {} },
+          { report: { outputs: [{ key: "files", integer: {}, command: "ls | wc -l" }] } },
+        ],
+      },
+      parameters: [{ key: "year", defaultValue: "2026" }],
+      triggers: [{ manual: {}, context: { repositories: { repositoryUrls: { repoUrls: { length: 2 } } } } }],
+    });
+  });
+
+  test("is changed as text, shows the change first, and keeps what somebody else has changed meanwhile", async () => {
+    const { page } = visit;
+    const workflowId = idOfPage();
+    await page.getByRole("link", { name: "Definition" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Headers of the year");
+    await page.getByRole("button", { name: "Edit as text" }).click();
+    const field = page.getByLabel("The workflow as text");
+    const text = await field.inputValue();
+    await field.fill(`${text}}`);
+    expect(await page.getByRole("button", { name: "Review changes" }).isDisabled()).toBe(true);
+    await field.fill(text.replace('"maxParallel": 5', '"maxParallel": 2'));
+    await call("UpdateWorkflow", { workflowId, description: "What another person wrote." });
+    await page.getByRole("button", { name: "Review changes" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Somebody has changed the workflow since you began.").waitFor();
+    const added = await dialog.locator(".patch-added .patch-text").allInnerTexts();
+    expect(added.map((line) => line.trim())).toEqual(['"name": "Headers of the year",', '"maxParallel": 2,']);
+    await look(page);
+    await dialog.getByRole("button", { name: "Save workflow" }).click();
+    await page.getByRole("heading", { name: "Headers of the year", level: 1 }).waitFor();
+    const { workflow } = await call("GetWorkflow", { workflowId });
+    expect(workflow).toMatchObject({
+      metadata: { name: "Headers of the year", description: "What another person wrote." },
+      spec: { action: { limits: { maxParallel: 2 } } },
+    });
+  });
+
+  test("gets a trigger by the clock, whose next instants are shown in a chosen zone", async () => {
+    const { page } = visit;
+    await page.getByRole("button", { name: "Add trigger" }).click();
+    await page.getByLabel("When it starts").last().selectOption({ label: "By the clock" });
+    await page.getByLabel(/^Minute, hour/).fill("30 12 * * *");
+    await page.getByLabel(/^Zone of the times/).selectOption("Asia/Tokyo");
+    const instants = page.getByRole("list", { name: "Next instants" }).getByRole("listitem");
+    await instants.filter({ hasText: "9:30 PM" }).nth(4).waitFor();
+    await page.getByLabel(/^Minute, hour/).fill("61 * * * *");
+    await page.getByText("The expression cannot be read").waitFor();
+    await page.getByLabel(/^Minute, hour/).fill("30 12 * * *");
+    await page.getByRole("button", { name: "Review changes" }).click();
+    await page.getByRole("button", { name: "Save workflow" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  test("shows the secret of its webhook once, tries it, and delivers again what has arrived", async () => {
+    const { page } = visit;
+    const workflowId = idOfPage();
+    await page.getByRole("link", { name: "Triggers" }).click();
+    await page.getByRole("button", { name: "Show secret" }).click();
+    const secret = await page.locator(".secret").innerText();
+    expect(secret).toMatch(/^whsec_/);
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("button", { name: "Deliver" }).click();
+    await page.locator(".verdicts").getByText("Started").waitFor();
+    expect(await page.content()).not.toContain(secret);
+    await look(page);
+    await page.getByRole("link", { name: "Ledger" }).click();
+    const rows = page.getByRole("table", { name: "Ledger" }).getByRole("row");
+    await rows.filter({ hasText: "Webhook" }).getByRole("button", { name: "Redeliver" }).click();
+    await rows.filter({ hasText: "again" }).waitFor();
+    await look(page);
+    const { triggerEvents } = await call("ListWorkflowTriggerEvents", {
+      filter: { workflowIds: [workflowId] },
+    });
+    expect(triggerEvents.map(({ verdict }: { verdict: string }) => verdict)).toEqual([
+      "TRIGGER_VERDICT_STARTED",
+      "TRIGGER_VERDICT_STARTED",
+    ]);
+    for (const { workflowExecutionId } of triggerEvents) {
+      await call("CancelWorkflowExecution", { workflowExecutionId });
+    }
+  });
+});
+
+describe("an execution", () => {
+  test("is started elsewhere, and its logs are shown as they come, harmless", async () => {
+    const { page } = visit;
+    await page.getByRole("button", { name: "Start workflow" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("year").fill("2025");
+    await dialog.getByLabel(/^Run elsewhere/).check();
+    await dialog
+      .getByLabel(/^URLs to clone/)
+      .fill(["three", "four"].map((name) => `https://git.example.org/team/${name}.git`).join("\n"));
+    await look(page);
+    await dialog.getByRole("button", { name: "Start workflow" }).click();
+    const works = [await runner.leaseOne(), await runner.leaseOne()];
+    const [work, other] = works;
+    if (!work || !other) throw new Error("there is no work");
+    for (const each of works) {
+      await succeeded(runner.report(each, { environment: { phase: "ENVIRONMENT_PHASE_RUNNING" } }));
+      await succeeded(runner.report(each, { steps: [{ stepIndex: 0, state: "STATE_RUNNING" }] }));
+    }
+    await page.getByRole("link", { name: "three" }).click();
+    const log = page.getByRole("log", { name: "Log of step 1" });
+    const first = Buffer.byteLength(HOSTILE);
+    const logs = (offset: number, text: string) => ({
+      logs: [{ stepIndex: 0, offset: String(offset), data: base64(text) }],
+    });
+    await succeeded(runner.report(work, logs(0, HOSTILE)));
+    await log.getByText("twelve <b>tests</b> ‹202e›gnp", { exact: true }).waitFor();
+    await succeeded(runner.report(work, logs(first, "one more\n".repeat(2_000))));
+    // The end is followed; of 2,001 lines those in sight are drawn.
+    await log.getByText("2001", { exact: true }).waitFor();
+    expect(await log.locator(".log-line").count()).toBeLessThan(200);
+    await page.getByLabel("Search the log").fill("TWELVE");
+    await page.getByText("1 of 1 lines").waitFor();
+    await log.getByText("twelve", { exact: true }).waitFor();
+    await look(page);
+    const failure = { reason: "command_failed", message: "the command ended with exit status 2" };
+    await succeeded(runner.report(other, { steps: [{ stepIndex: 0, state: "STATE_FAILED", failure }] }));
+    await succeeded(runner.finish(other));
+    const report = [
+      { stepIndex: 0, state: "STATE_DONE" },
+      { stepIndex: 1, state: "STATE_RUNNING" },
+      { stepIndex: 1, state: "STATE_DONE", outputs: { files: base64("12") } },
+    ];
+    for (const step of report) await succeeded(runner.report(work, { steps: [step] }));
+    await succeeded(runner.finish(work));
+    await page.getByRole("button", { name: "Retry 1 failed" }).waitFor();
+    // Failures come first.
+    expect((await page.locator(".cell").allInnerTexts()).map((name) => name.trim())).toEqual([
+      "four",
+      "three",
+    ]);
+  });
+
+  test("shows what it put out, as a table and as a file", async () => {
+    const { page } = visit;
+    await page.getByRole("link", { name: "Outputs" }).click();
+    await page.getByRole("row", { name: "three 12" }).waitFor();
+    await look(page);
+    const downloads = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download CSV" }).click();
+    const chunks: Buffer[] = [];
+    for await (const chunk of await (await downloads).createReadStream()) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).toMatch(
+      /^action_id,action,files\r\n[0-9a-f-]{36},three,12\r\n$/,
+    );
+    await page.getByRole("link", { name: "Pull requests" }).click();
+    await page.getByText("No pull request has been opened.").waitFor();
+  });
+
+  test("does its failures again, is cancelled, and is among the results of its workflow", async () => {
+    const { page, faults } = visit;
+    await page.getByRole("button", { name: "Retry 1 failed" }).click();
+    await page.getByText("does the failed actions of an earlier one again").waitFor();
+    await page.getByRole("link", { name: "four" }).waitFor();
+    await page.getByRole("button", { name: "Cancel execution" }).click();
+    await page.getByRole("dialog").getByText("1 waiting actions").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel execution" }).click();
+    await page.getByRole("heading", { level: 1 }).locator("..").getByText("Stopped").waitFor();
+    await page.getByRole("link", { name: "Workflows", exact: true }).click();
+    await page
+      .getByRole("row", { name: /Headers of the year/ })
+      .getByText("Stopped")
+      .waitFor();
+    await look(page);
+    await page.getByRole("link", { name: "All executions" }).click();
+    await page.getByRole("link", { name: "With failures" }).click();
+    await page.getByRole("row", { name: /Partially failed/ }).waitFor();
+    await look(page);
+    expect(faults).toEqual([]);
+  });
+
+  test("of 1,000 actions draws those in sight", async () => {
+    const { page, origin, faults } = visit;
+    const projectIds: string[] = [];
+    for (let hundred = 0; hundred < 10; hundred++) {
+      const projects = Array.from({ length: 100 }, (_, at) => ({
+        initializer: {
+          specs: [{ git: { remoteUri: `https://git.example.org/team/of-${hundred}-${at}.git` } }],
+        },
+      }));
+      const { createdProjects } = await succeeded(
+        post(server, "ProjectService/CreateProjects", { projects }),
+      );
+      projectIds.push(...createdProjects.map(({ id }: { id: string }) => id));
+    }
+    const { workflow } = await call("CreateWorkflow", {
+      name: "A thousand",
+      action: { limits: { maxParallel: 1, maxTotal: 1000 }, steps: [{ task: { command: "true" } }] },
+    });
+    const { workflowExecution } = await call("StartWorkflow", {
+      workflowId: workflow.id,
+      contextOverride: { projects: { projectIds } },
+    });
+    await page.goto(`${origin}/executions/${workflowExecution.id}`);
+    await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor();
+    expect(await page.locator(".cell").count()).toBeLessThan(200);
+    await page.locator(".board").evaluate((board) => board.scrollTo({ top: board.scrollHeight }));
+    await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor({ state: "detached" });
+    expect(await page.locator(".cell").count()).toBeLessThan(200);
+    expect(faults).toEqual([]);
+  });
+});
