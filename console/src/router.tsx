@@ -105,6 +105,43 @@ const execution = createRoute({
   }),
 });
 
+/** What is chosen on the page of the organization. */
+interface OrganizationSearch {
+  readonly tab?: string | undefined;
+  /** The group or service account that is shown. */
+  readonly id?: string | undefined;
+  /** What members are searched by. */
+  readonly q?: string | undefined;
+  /** Filters of the audit log. */
+  readonly by?: string | undefined;
+  readonly of?: string | undefined;
+  readonly action?: string | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+const organization = createRoute({
+  getParentRoute: () => root,
+  path: "/organization",
+  component: lazyRouteComponent(() => import("./pages/organization/Organization.tsx"), "Organization"),
+  validateSearch: (search): OrganizationSearch => ({
+    ...tabOf(search),
+    id: text(search.id),
+    q: text(search.q),
+    by: text(search.by),
+    of: text(search.of),
+    action: text(search.action),
+    from: text(search.from),
+    to: text(search.to),
+  }),
+});
+
+const join = createRoute({
+  getParentRoute: () => root,
+  path: "/organization/join",
+  component: lazyRouteComponent(() => import("./pages/organization/Join.tsx"), "Join"),
+});
+
 /** Every address of the console; the server answers those whose first part it knows (src/http/console). */
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -120,6 +157,8 @@ export const router = createRouter({
     approval,
     projects,
     runners,
+    organization,
+    join,
     account,
   ]),
   defaultPreload: "intent",

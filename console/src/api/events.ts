@@ -20,6 +20,13 @@ const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.RUNNER]: ["RunnerService"],
   [ResourceType.ENVIRONMENT]: ["EnvironmentService"],
   [ResourceType.ENVIRONMENT_CLASS]: ["RunnerConfigurationService"],
+  [ResourceType.ORGANIZATION]: ["OrganizationService"],
+  [ResourceType.ORGANIZATION_POLICY]: ["OrganizationService"],
+  [ResourceType.USER]: ["OrganizationService", "UserService"],
+  [ResourceType.GROUP]: ["GroupService"],
+  [ResourceType.SERVICE_ACCOUNT]: ["ServiceAccountService"],
+  [ResourceType.SECRET]: ["SecretService"],
+  [ResourceType.ORGANIZATION_SECRET]: ["SecretService"],
   [ResourceType.TOKEN]: ["UserService"],
   [ResourceType.PERSONAL_ACCESS_TOKEN]: ["UserService"],
 };

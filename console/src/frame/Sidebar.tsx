@@ -12,6 +12,7 @@ export const PLACES = [
   ["/projects", "Projects", "projects"],
   ["/approvals", "Approvals", "approvals"],
   ["/runners", "Runners", "runners"],
+  ["/organization", "Organization", "organization"],
   ["/account", "Account", "account"],
 ] as const satisfies readonly (readonly [string, string, IconName])[];
 

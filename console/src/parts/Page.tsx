@@ -70,6 +70,9 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
+/** Scrolls a row of tabs that is wider than the window to the one that is shown. */
+const showTab = (tab: HTMLElement | null) => tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 /** Tabs of a detail page, each of which is an address: `tab` in the query of the page. */
 export function TabLinks({
   tabs,
@@ -88,6 +91,7 @@ export function TabLinks({
           className="tab"
           aria-current={value === current ? "page" : undefined}
           data-active={value === current || undefined}
+          ref={value === current ? showTab : undefined}
           replace
         >
           {label}

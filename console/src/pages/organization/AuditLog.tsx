@@ -1,0 +1,216 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { NativeSelect, TextInput } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
+import {
+  type ListAuditLogsResponse_AuditLogEntry as Entry,
+  EventService,
+} from "#gen/service/v1/event_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
+import { Who } from "../../api/person.tsx";
+import { DataTable } from "../../parts/DataTable.tsx";
+import { DialogButton } from "../../parts/DialogButton.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty, Section } from "../../parts/Page.tsx";
+import { Ago } from "../../parts/Time.tsx";
+import type { PartProps } from "./Organization.tsx";
+import { wordsOf } from "./words.ts";
+
+const ACTORS: readonly (readonly [string, string])[] = [
+  ["", "Anybody"],
+  [String(Principal.USER), "People"],
+  [String(Principal.SERVICE_ACCOUNT), "Service accounts"],
+  [String(Principal.RUNNER), "Runners"],
+  ["0", "The operator and the server"],
+];
+
+const TYPES = Object.entries(ResourceType)
+  .filter(([name, value]) => typeof value === "number" && name !== "UNSPECIFIED")
+  .map(([name, value]) => ({ value: String(value), label: wordsOf(name) }))
+  .sort((one, other) => one.label.localeCompare(other.label));
+
+/** What was done in the organization, by whom; the filters are part of the address. */
+export function AuditLog({ isAdministrator }: PartProps) {
+  const { by = "", of = "", action = "", from = "", to = "" } = useSearch({ from: "/organization" });
+  const navigate = useNavigate();
+  const [since, until] = [dateOf(from), dateOf(to)];
+  const entries = useInfiniteQuery(
+    EventService.method.listAuditLogs,
+    {
+      ...FIRST_PAGE,
+      filter: {
+        actorPrincipals: by === "" ? [] : [Number(by)],
+        subjectTypes: of === "" ? [] : [Number(of)],
+        actions: action === "" ? [] : [action],
+        ...(since && { from: timestampFromDate(since) }),
+        ...(until && { to: timestampFromDate(until) }),
+      },
+    },
+    { ...BY_PAGE, enabled: isAdministrator },
+  );
+  const set = (name: string) => (event: { readonly currentTarget: { readonly value: string } }) => {
+    const { value } = event.currentTarget;
+    void navigate({
+      to: "/organization",
+      search: (before) => ({ ...before, [name]: value || undefined }),
+      replace: true,
+    });
+  };
+  if (!isAdministrator) {
+    return (
+      <Empty title="Administrators read the audit log.">
+        <p>Ask one of them for what you look for: the members are on the first tab.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Section title="Audit log">
+      <div className="filters">
+        <NativeSelect
+          label="By"
+          value={by}
+          onChange={set("by")}
+          data={ACTORS.map(([value, label]) => ({ value, label }))}
+        />
+        <NativeSelect
+          label="Of"
+          value={of}
+          onChange={set("of")}
+          data={[{ value: "", label: "Anything" }, ...TYPES]}
+        />
+        <TextInput
+          label="Action"
+          placeholder="service.v1.ProjectService/CreateProject"
+          maxLength={128}
+          value={action}
+          onChange={set("action")}
+        />
+        <TextInput label="From" type="datetime-local" value={from} onChange={set("from")} />
+        <TextInput label="Before" type="datetime-local" value={to} onChange={set("to")} />
+      </div>
+      <Loaded reading={entries}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.entries);
+          if (rows.length === 0) return <Empty title="No entry is like this. Take a filter away." />;
+          const isWhole = [by, of, action, from, to].every((each) => each === "");
+          return (
+            <>
+              {isWhole && rows[0] && <ChainState newest={rows[0]} />}
+              <DataTable
+                label="Audit log"
+                rows={rows}
+                keyOf={({ id }) => id}
+                {...moreOf(entries)}
+                columns={[
+                  { head: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                  { head: "Who", cell: (entry) => <Actor entry={entry} /> },
+                  {
+                    head: "What",
+                    cell: ({ action, reason }) => (
+                      <>
+                        <code title={action}>{action.replace(/^(service|runner)\.v1\./, "")}</code>
+                        {reason !== "" && <span className="dim"> “{reason}”</span>}
+                      </>
+                    ),
+                  },
+                  {
+                    head: "Of",
+                    cell: ({ subjectType }) => wordsOf(ResourceType[subjectType]),
+                    isExtra: true,
+                  },
+                  {
+                    head: "Entry",
+                    cell: (entry) => (
+                      <DialogButton label={`Entry ${entry.sequence}`} size={720} isMain={false}>
+                        {() => <EntryDetails entry={entry} />}
+                      </DialogButton>
+                    ),
+                  },
+                ]}
+              />
+            </>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+/** How far the chain of hashes goes, and how it is verified: that needs the server's key. */
+function ChainState({ newest: { sequence, hash } }: { readonly newest: Entry }) {
+  return (
+    <p className="bar">
+      Each entry has a hash over itself and the one before. The newest is {String(sequence)},{" "}
+      <code>{hexOf(hash)}</code>: kept elsewhere, it shows later that nothing before it was changed. On the
+      server’s machine <code>npx chartroom audit verify</code> checks all of them.
+    </p>
+  );
+}
+
+function Actor({ entry: { actorId, actorPrincipal } }: { readonly entry: Entry }) {
+  if (actorPrincipal !== Principal.UNSPECIFIED)
+    return <Who subject={{ $typeName: "service.v1.Subject", id: actorId, principal: actorPrincipal }} />;
+  if (actorId === "") return <span className="dim">the server</span>;
+  return <span>{actorId.replace(/^operator:?/, "operator ")}</span>;
+}
+
+function EntryDetails({ entry }: { readonly entry: Entry }) {
+  return (
+    <div className="stack">
+      <dl className="facts">
+        <dt>Action</dt>
+        <dd>
+          <code>{entry.action}</code>
+        </dd>
+        <dt>Resource</dt>
+        <dd>
+          {wordsOf(ResourceType[entry.subjectType])} <code>{entry.subjectId}</code>
+        </dd>
+        <dt>Hash</dt>
+        <dd>
+          <code>{hexOf(entry.hash)}</code>
+        </dd>
+      </dl>
+      {entry.changes.length === 0 ? (
+        <p className="dim">No value changed.</p>
+      ) : (
+        <div className="table-frame">
+          <table className="table changes-table" aria-label="Changes">
+            <thead>
+              <tr>
+                <th scope="col">Value</th>
+                <th scope="col">Before</th>
+                <th scope="col">After</th>
+              </tr>
+            </thead>
+            <tbody>
+              {entry.changes.map(({ path, before, after }) => (
+                <tr key={path}>
+                  <td>
+                    <code>{path}</code>
+                  </td>
+                  <td>
+                    <code>{before}</code>
+                  </td>
+                  <td>
+                    <code>{after}</code>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const hexOf = (bytes: Uint8Array): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function dateOf(text: string): Date | undefined {
+  const date = new Date(text);
+  return text === "" || Number.isNaN(date.getTime()) ? undefined : date;
+}

@@ -1,0 +1,155 @@
+import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
+import { Button, NativeSelect } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { GroupService } from "#gen/service/v1/group_service_pb.js";
+import { Principal } from "#gen/service/v1/identity_pb.js";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
+import { UserStatus } from "#gen/service/v1/user_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
+import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../parts/DataTable.tsx";
+import { DialogButton } from "../../parts/DialogButton.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty, Section } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import type { PartProps } from "./Organization.tsx";
+
+/** The members of one group. */
+export function GroupMembers({
+  groupId,
+  organizationId,
+  isAdministrator,
+}: PartProps & { readonly groupId: string }) {
+  const group = useQuery(GroupService.method.getGroup, { group: { case: "id", value: groupId } });
+  const members = useInfiniteQuery(GroupService.method.listMemberships, { ...FIRST_PAGE, groupId }, BY_PAGE);
+  const settled = { onSettled: () => void members.refetch() };
+  const remove = useMutation(GroupService.method.deleteMembership, settled);
+  const isKept = group.data?.group?.systemManaged === true;
+  const mayChange = isAdministrator && !isKept;
+  return (
+    <>
+      <p className="back">
+        <Link to="/organization" search={{ tab: "groups" }}>
+          All groups
+        </Link>
+      </p>
+      <Section
+        title={group.data?.group?.name ?? "Group"}
+        more={
+          mayChange && (
+            <DialogButton label="Add member">
+              {(close) => (
+                <AddMember
+                  groupId={groupId}
+                  organizationId={organizationId}
+                  onAdded={() => {
+                    close();
+                    void members.refetch();
+                  }}
+                />
+              )}
+            </DialogButton>
+          )
+        }
+      >
+        <Problem error={group.error ?? remove.error} />
+        {isKept && <p className="dim">SCIM keeps this group: it is changed where the people are kept.</p>}
+        <Loaded reading={members}>
+          {({ pages }) => {
+            const rows = pages.flatMap((page) => page.members);
+            if (rows.length === 0) return <Empty title="Nobody is in this group yet." />;
+            return (
+              <DataTable
+                label="Members of the group"
+                rows={rows}
+                keyOf={({ id }) => id}
+                {...moreOf(members)}
+                columns={[
+                  { head: "Name", cell: ({ name }) => <strong>{name}</strong> },
+                  {
+                    head: "Kind",
+                    cell: ({ subject }) =>
+                      subject?.principal === Principal.SERVICE_ACCOUNT ? "Service account" : "Person",
+                  },
+                  ...(mayChange
+                    ? [
+                        {
+                          head: "Action",
+                          cell: ({ id, name }: (typeof rows)[number]) => (
+                            <ConfirmButton
+                              label="Take out"
+                              question={`${name} decides nothing any more that this group decides.`}
+                              onConfirm={() => remove.mutate({ membershipId: id })}
+                              isBusy={remove.isPending && remove.variables.membershipId === id}
+                            />
+                          ),
+                        },
+                      ]
+                    : []),
+                ]}
+              />
+            );
+          }}
+        </Loaded>
+      </Section>
+    </>
+  );
+}
+
+function AddMember({
+  groupId,
+  organizationId,
+  onAdded,
+}: {
+  readonly groupId: string;
+  readonly organizationId: string;
+  readonly onAdded: () => void;
+}) {
+  const [chosen, setChosen] = useState("");
+  const people = useQuery(OrganizationService.method.listMembers, {
+    organizationId,
+    filter: { statuses: [UserStatus.ACTIVE] },
+    pagination: { pageSize: 100 },
+  });
+  const accounts = useQuery(ServiceAccountService.method.listServiceAccounts, {
+    pagination: { pageSize: 100 },
+  });
+  const add = useMutation(GroupService.method.createMembership, { onSuccess: onAdded });
+  const options = [
+    ...(people.data?.members ?? []).map(({ userId, fullName, email }) => ({
+      value: `${Principal.USER} ${userId}`,
+      label: `${fullName} (${email})`,
+    })),
+    ...(accounts.data?.serviceAccounts ?? []).map(({ id, name }) => ({
+      value: `${Principal.SERVICE_ACCOUNT} ${id}`,
+      label: `${name} (service account)`,
+    })),
+  ];
+  return (
+    <form
+      className="stack"
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        const [principal, id = ""] = chosen.split(" ");
+        add.mutate({ groupId, subject: { id, principal: Number(principal) } });
+      }}
+    >
+      <Problem error={people.error ?? accounts.error ?? add.error} />
+      <NativeSelect
+        label="Who"
+        required
+        data-autofocus
+        value={chosen}
+        onChange={(event) => setChosen(event.currentTarget.value)}
+        data={[{ value: "", label: "Choose" }, ...options]}
+      />
+      <div className="row">
+        <Button type="submit" loading={add.isPending} disabled={chosen === ""}>
+          Add member
+        </Button>
+      </div>
+    </form>
+  );
+}

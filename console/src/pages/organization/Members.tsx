@@ -1,0 +1,151 @@
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { NativeSelect, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type OrganizationMember, OrganizationRole as Role } from "#gen/service/v1/organization_pb.js";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { UserStatus } from "#gen/service/v1/user_pb.js";
+import { UserService } from "#gen/service/v1/user_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
+import { usePerson } from "../../api/person.tsx";
+import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../parts/DataTable.tsx";
+import { Icon } from "../../parts/Icon.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { State, type Tone } from "../../parts/State.tsx";
+import { Ago } from "../../parts/Time.tsx";
+import type { PartProps } from "./Organization.tsx";
+
+/** Milliseconds without a key until a search begins. */
+const TYPED_MS = 200;
+
+const STATES: Readonly<Partial<Record<UserStatus, readonly [Tone, string]>>> = {
+  [UserStatus.ACTIVE]: ["done", "Active"],
+  [UserStatus.SUSPENDED]: ["failed", "Suspended"],
+  [UserStatus.LEFT]: ["stopped", "Left"],
+};
+
+/** The members with their roles, each of whom an administrator can suspend or remove. */
+export function Members({ organizationId, isAdministrator }: PartProps) {
+  const { q = "" } = useSearch({ from: "/organization" });
+  const navigate = useNavigate();
+  const [search] = useDebouncedValue(q, TYPED_MS);
+  const members = useInfiniteQuery(
+    OrganizationService.method.listMembers,
+    {
+      ...FIRST_PAGE,
+      organizationId,
+      filter: { search, statuses: [UserStatus.ACTIVE, UserStatus.SUSPENDED] },
+    },
+    { ...BY_PAGE, placeholderData: keepPreviousData },
+  );
+  const settled = { onSettled: () => void members.refetch() };
+  const setRole = useMutation(OrganizationService.method.setRole, settled);
+  const suspend = useMutation(UserService.method.setSuspended, settled);
+  const remove = useMutation(OrganizationService.method.removeMember, settled);
+  const { user: me } = usePerson();
+  const role = (member: OrganizationMember) =>
+    isAdministrator ? (
+      <NativeSelect
+        size="xs"
+        w={140}
+        aria-label={`Role of ${member.fullName}`}
+        value={String(member.role)}
+        onChange={({ currentTarget }) =>
+          setRole.mutate({ organizationId, userId: member.userId, role: Number(currentTarget.value) })
+        }
+        data={[
+          { value: String(Role.ADMIN), label: "Administrator" },
+          { value: String(Role.MEMBER), label: "Member" },
+        ]}
+      />
+    ) : (
+      <span>{member.role === Role.ADMIN ? "Administrator" : "Member"}</span>
+    );
+  const actions = ({ userId, fullName, status }: OrganizationMember) =>
+    userId !== me?.id && (
+      <div className="row-actions">
+        {status === UserStatus.SUSPENDED ? (
+          <ConfirmButton
+            label="Lift suspension"
+            question={`${fullName} may act in the organization again, under its tokens too.`}
+            onConfirm={() => suspend.mutate({ userId, suspended: false })}
+            isBusy={suspend.isPending && suspend.variables.userId === userId}
+          />
+        ) : (
+          <ConfirmButton
+            label="Suspend"
+            question={`${fullName} is refused from the next call on, by every token and session, and running work of theirs is stopped. You can lift it.`}
+            onConfirm={() => suspend.mutate({ userId, suspended: true })}
+            isBusy={suspend.isPending && suspend.variables.userId === userId}
+          />
+        )}
+        <ConfirmButton
+          label="Remove"
+          question={`Deletes the access tokens of ${fullName} in the organization and stops their agent runs. What they made stays.`}
+          onConfirm={() => remove.mutate({ organizationId, userId })}
+          isBusy={remove.isPending && remove.variables.userId === userId}
+        />
+      </div>
+    );
+  return (
+    <>
+      <TextInput
+        type="search"
+        aria-label="Search members"
+        placeholder="Search names and addresses"
+        leftSection={<Icon name="search" size={14} />}
+        className="search"
+        value={q}
+        maxLength={256}
+        onChange={({ currentTarget }) =>
+          void navigate({
+            to: "/organization",
+            search: { q: currentTarget.value || undefined },
+            replace: true,
+          })
+        }
+      />
+      <Problem error={setRole.error ?? suspend.error ?? remove.error} />
+      <Loaded reading={members}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.members);
+          if (rows.length === 0) return <Empty title={`No member has “${q}” in their name or address.`} />;
+          return (
+            <DataTable
+              label="Members"
+              rows={rows}
+              keyOf={({ userId }) => userId}
+              {...moreOf(members)}
+              columns={[
+                {
+                  head: "Name",
+                  cell: ({ fullName, userId }) => (
+                    <>
+                      <strong>{fullName}</strong>
+                      {userId === me?.id && <span className="dim"> (you)</span>}
+                    </>
+                  ),
+                },
+                { head: "Address", cell: ({ email }) => email, isExtra: true },
+                {
+                  head: "State",
+                  cell: ({ status }) => {
+                    const [tone, word] = STATES[status] ?? ["waiting", "Unknown"];
+                    return <State tone={tone} word={word} />;
+                  },
+                },
+                { head: "Role", cell: role },
+                { head: "Since", cell: ({ memberSince }) => <Ago at={memberSince} />, isExtra: true },
+                ...(isAdministrator ? [{ head: "Action", cell: actions }] : []),
+              ]}
+            />
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}

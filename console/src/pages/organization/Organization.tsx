@@ -1,0 +1,67 @@
+import { useSearch } from "@tanstack/react-router";
+import { usePerson } from "../../api/person.tsx";
+import { Page, TabLinks } from "../../parts/Page.tsx";
+import { AgentList } from "./AgentList.tsx";
+import { AuditLog } from "./AuditLog.tsx";
+import { Events } from "./Events.tsx";
+import { Groups } from "./Groups.tsx";
+import { Invites } from "./Invites.tsx";
+import { Members } from "./Members.tsx";
+import { useOwnRole } from "./own-role.ts";
+import { Policies } from "./policies/Policies.tsx";
+import { Secrets } from "./Secrets.tsx";
+import { ServiceAccounts } from "./ServiceAccounts.tsx";
+
+const TABS = [
+  ["members", "Members"],
+  ["groups", "Groups"],
+  ["invites", "Invites"],
+  ["accounts", "Service accounts"],
+  ["policies", "Policies"],
+  ["secrets", "Secrets"],
+  ["agents", "Agents"],
+  ["audit", "Audit log"],
+  ["events", "Events"],
+] as const;
+
+/** What a part of the page is told of the person who looks at it. */
+export interface PartProps {
+  readonly organizationId: string;
+  /** False while it is not known. */
+  readonly isAdministrator: boolean;
+}
+
+const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
+  members: (props) => <Members {...props} />,
+  groups: (props) => <Groups {...props} />,
+  invites: (props) => <Invites {...props} />,
+  accounts: (props) => <ServiceAccounts {...props} />,
+  policies: (props) => <Policies {...props} />,
+  secrets: (props) => <Secrets {...props} />,
+  agents: () => <AgentList />,
+  audit: (props) => <AuditLog {...props} />,
+  events: () => <Events />,
+};
+
+/** The organization: who belongs to it, what its policies are, and what happened in it. */
+export function Organization() {
+  const { tab = "members" } = useSearch({ from: "/organization" });
+  const { user, organization } = usePerson();
+  const organizationId = user?.organizationId ?? "";
+  const role = useOwnRole(organizationId, user?.id ?? "");
+  const part = PARTS[tab] ?? PARTS.members;
+  return (
+    <Page
+      title="Organization"
+      facts={
+        <>
+          <span>{organization?.name}</span>
+          {role === "member" && <span>You are a member: administrators change what is here.</span>}
+        </>
+      }
+    >
+      <TabLinks current={tab} tabs={TABS} />
+      {organizationId !== "" && part?.({ organizationId, isAdministrator: role === "administrator" })}
+    </Page>
+  );
+}

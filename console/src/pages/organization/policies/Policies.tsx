@@ -1,0 +1,145 @@
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { type OrganizationPolicies, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  OrganizationService,
+  type UpdateOrganizationPoliciesRequest,
+  UpdateOrganizationPoliciesRequestSchema,
+} from "#gen/service/v1/organization_service_pb.js";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Section } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import type { PartProps } from "../Organization.tsx";
+import { FieldRow } from "./FieldRow.tsx";
+import { POLICY_GROUPS } from "./fields.ts";
+import { PolicyEffects } from "./PolicyEffects.tsx";
+import { changeOf, type Typed, typedOf } from "./typed.ts";
+
+/** The policies as a form: each field says where it binds, and what a change does is shown before it is made. */
+export function Policies({ organizationId, isAdministrator }: PartProps) {
+  const policies = useQuery(
+    OrganizationService.method.getOrganizationPolicies,
+    { organizationId },
+    // What is typed is kept: another administrator's change is seen at the next visit.
+    { refetchInterval: false, staleTime: 0, refetchOnWindowFocus: false },
+  );
+  return (
+    <Loaded reading={policies} lines={12}>
+      {({ policies: read }) =>
+        read && (
+          <PolicyForm
+            policies={read}
+            isAdministrator={isAdministrator}
+            organizationId={organizationId}
+            onSaved={() => policies.refetch()}
+          />
+        )
+      }
+    </Loaded>
+  );
+}
+
+interface PolicyFormProps extends PartProps {
+  readonly policies: OrganizationPolicies;
+  readonly onSaved: () => Promise<unknown>;
+}
+
+function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: PolicyFormProps) {
+  const saved = typedOf(toJson(OrganizationPoliciesSchema, policies));
+  const [edits, setEdits] = useState<Typed>({});
+  const [unreadable, setUnreadable] = useState<Error>();
+  const [change, setChange] = useState<UpdateOrganizationPoliciesRequest>();
+  const preview = useMutation(OrganizationService.method.previewOrganizationPolicies);
+  const update = useMutation(OrganizationService.method.updateOrganizationPolicies, {
+    async onSuccess() {
+      await onSaved();
+      setEdits({});
+      setChange(undefined);
+      preview.reset();
+    },
+  });
+  const typed = { ...saved, ...edits };
+  const changed = Object.keys(typed).filter((path) => typed[path] !== saved[path]);
+  const edit = (path: string, value: string) => {
+    setEdits((before) => ({ ...before, [path]: value }));
+    setChange(undefined);
+    setUnreadable(undefined);
+    preview.reset();
+    update.reset();
+  };
+  const review = (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      const json = changeOf(saved, typed);
+      if (!json) return;
+      const request = fromJson(UpdateOrganizationPoliciesRequestSchema, { organizationId, ...json });
+      setChange(request);
+      preview.mutate({ change: create(UpdateOrganizationPoliciesRequestSchema, request) });
+    } catch (error) {
+      setUnreadable(error as Error);
+    }
+  };
+  return (
+    <form onSubmit={review}>
+      {POLICY_GROUPS.map(({ title, fields }) => (
+        <Section key={title} title={title}>
+          <div className="policies">
+            {fields.map((field) => (
+              <FieldRow
+                key={field.path}
+                field={field}
+                value={typed[field.path] ?? ""}
+                isChanged={changed.includes(field.path)}
+                disabled={!isAdministrator}
+                onChange={(value) => edit(field.path, value)}
+              />
+            ))}
+          </div>
+        </Section>
+      ))}
+      {changed.length > 0 && (
+        <section className="card review" aria-label="Change">
+          {unreadable && (
+            <p role="alert" className="tone-failed">
+              {unreadable.message}
+            </p>
+          )}
+          <Problem error={preview.error ?? update.error} />
+          {change && preview.data ? (
+            <>
+              <PolicyEffects preview={preview.data} />
+              <div className="row">
+                <Button loading={update.isPending} onClick={() => update.mutate(change)}>
+                  Save policies
+                </Button>
+                <Button
+                  variant="default"
+                  onClick={() => {
+                    setChange(undefined);
+                    preview.reset();
+                  }}
+                >
+                  Go on editing
+                </Button>
+              </div>
+            </>
+          ) : (
+            <div className="row">
+              <Button type="submit" loading={preview.isPending}>
+                Show what it does
+              </Button>
+              <Button variant="default" onClick={() => setEdits({})}>
+                Discard
+              </Button>
+              <span className="dim">
+                {changed.length} {changed.length === 1 ? "field" : "fields"} changed
+              </span>
+            </div>
+          )}
+        </section>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,51 @@
+import {
+  type PreviewOrganizationPoliciesResponse_Effect as Effect,
+  PreviewOrganizationPoliciesResponse_Outcome as Outcome,
+  type PreviewOrganizationPoliciesResponse,
+} from "#gen/service/v1/organization_service_pb.js";
+import { State } from "../../../parts/State.tsx";
+
+const KINDS: Readonly<Record<string, readonly [one: string, more: string]>> = {
+  workflow: ["workflow", "workflows"],
+  environment: ["environment", "environments"],
+  agent_execution: ["agent run", "agent runs"],
+  runner: ["runner", "runners"],
+  project: ["project", "projects"],
+};
+
+/** What a change of policies would do to what is there. */
+export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizationPoliciesResponse }) {
+  return (
+    <div className="stack" role="status">
+      {preview.effects.length === 0 ? (
+        <State tone="done" word="Nothing that is there now would be refused, archived or deleted." />
+      ) : (
+        preview.effects.map((effect) => (
+          <div key={[effect.fieldPath, effect.operation, effect.resourceType].join(" ")}>
+            <p>
+              <strong>{sentenceOf(effect)}</strong>
+            </p>
+            <p className="dim small">
+              {effect.resources.map(({ id, name }) => name || id).join(", ")}
+              {effect.count > effect.resources.length &&
+                ` and ${effect.count - effect.resources.length} more`}
+              . {effect.allowed !== "" && <>The policy would allow {effect.allowed}. </>}
+              <code>{effect.fieldPath}</code>
+            </p>
+          </div>
+        ))
+      )}
+      {!preview.complete && (
+        <p className="dim">There is more than was looked at: of each kind the first thousand.</p>
+      )}
+    </div>
+  );
+}
+
+function sentenceOf({ count, resourceType, outcome, operation }: Effect): string {
+  const [one, more] = KINDS[resourceType] ?? [resourceType, resourceType];
+  const what = `${count} ${count === 1 ? one : more}`;
+  if (outcome === Outcome.ARCHIVED) return `Archives ${what} within a minute`;
+  if (outcome === Outcome.DELETED) return `Deletes ${what} within a minute`;
+  return `Refuses ${operation.split("/")[1] ?? ""} for ${what}`;
+}

@@ -1,0 +1,39 @@
+import { Button, Modal } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { ReactNode } from "react";
+import { Icon } from "./Icon.tsx";
+
+interface DialogButtonProps {
+  /** The verb, on the button and as the title of the dialog. */
+  readonly label: string;
+  readonly size?: number;
+  readonly isMain?: boolean;
+  readonly children: (close: () => void) => ReactNode;
+}
+
+/** A button that opens a dialog; what is typed there is gone when it closes. */
+export function DialogButton({ label, size = 480, isMain = true, children }: DialogButtonProps) {
+  const [isOpen, dialog] = useDisclosure();
+  return (
+    <>
+      <Button
+        size="xs"
+        variant={isMain ? "filled" : "default"}
+        leftSection={isMain && <Icon name="plus" size={14} />}
+        onClick={dialog.open}
+      >
+        {label}
+      </Button>
+      <Modal
+        opened={isOpen}
+        onClose={dialog.close}
+        title={label}
+        size={size}
+        transitionProps={{ duration: 120 }}
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
+        {isOpen && children(dialog.close)}
+      </Modal>
+    </>
+  );
+}
