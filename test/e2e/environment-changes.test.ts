@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
@@ -19,13 +21,18 @@ import {
 import { startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
+const WRITER = `words=$(cat); echo "$words" >> notes.txt
+for gate in $words; do case "$gate" in */gate*)
+  until [ -e "$gate" ]; do sleep 0.1; done; echo "after \${gate##*/}" >> notes.txt;;
+esac; done`;
+
 let server: HostedServer;
 let origin: BareRepository;
 beforeAll(async () => {
   server = await startHostedServer();
   origin = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
-  // An agent of plain text, which adds what it is told to a file.
-  const command = JSON.stringify(["sh", "-c", "cat >> notes.txt; echo >> notes.txt"]);
+  // An agent of plain text, which adds what it is told to a file, and goes on writing where it is told of gates.
+  const command = JSON.stringify(["sh", "-c", WRITER]);
   const options = ["--command", command, "--form", "text", "--default", "--data-dir", server.dataDir];
   const { code, stderr } = await runHostedCommand(["agent", "add", "writer", ...options]);
   if (code !== 0) throw new Error(stderr);
@@ -108,6 +115,44 @@ test("the changes of a run grow with each turn, past the loss of its runner, and
     branch: { stringValue: "main" },
     changes_digest: { stringValue: second.digest },
   });
+});
+
+test("the diff of a run grows while the run is still writing", async () => {
+  await startRegisteredHostedRunner(server);
+  const spec = { content: { initializer: repository(origin.url) } };
+  const { environment } = await call("EnvironmentService/CreateEnvironment", { name: "Grown", spec });
+  const environmentId: string = environment.id;
+  const { agentExecutionId } = await call("AgentService/StartAgent", { codeContext: { environmentId } });
+  const gates = temporaryFolder();
+  const content = `${gates}/gate1 ${gates}/gate2`;
+  const userInput = { id: "write", inputs: [{ text: { content } }] };
+  await call("AgentService/SendToAgentExecution", { agentExecutionId, userInput });
+  const untilPatch = (patch: string) =>
+    until(
+      async () => {
+        const body = { environmentId, refresh: true };
+        const looked = await post(server, "EnvironmentService/GetEnvironmentChanges", body);
+        return looked.status === 200
+          ? { changes: looked.body.changes, files: await diffOf(environmentId) }
+          : undefined;
+      },
+      (seen) => seen?.files[0]?.patch === patch,
+    );
+  const phase = async () =>
+    (await call("AgentService/GetAgentExecution", { agentExecutionId })).agentExecution.status.phase;
+  const first = await untilPatch(`@@ -0,0 +1 @@\n+${content}\n`);
+  expect(await phase()).toBe("PHASE_RUNNING");
+  writeFileSync(join(gates, "gate1"), "");
+  const second = await untilPatch(`@@ -0,0 +1,2 @@\n+${content}\n+after gate1\n`);
+  expect(await phase()).toBe("PHASE_RUNNING");
+  expect(second?.changes.digest).not.toBe(first?.changes.digest);
+  writeFileSync(join(gates, "gate2"), "");
+  const last = await until(
+    () => changesOf(environmentId),
+    (changes) => changes?.counts.addedLines === "3",
+  );
+  expect(last.digest).not.toBe(second?.changes.digest);
+  await call("AgentService/StopAgentExecution", { agentExecutionId });
 });
 
 test("the changes of an action are those of its steps, and stay when its environment is gone", async () => {
