@@ -11,6 +11,7 @@ import {
   type TestServer,
   temporaryFolder,
 } from "../test/harness/server.ts";
+import { START_FLAGS } from "./start-flags.ts";
 
 /** A server, a runner with room for all agents, and the agent of bench/agent.sh. */
 export interface AgentSite {
@@ -32,7 +33,9 @@ export async function openAgentSite(
   env: Readonly<Record<string, string>> = {},
   agentArgs: readonly string[] = [],
 ): Promise<AgentSite> {
-  const server = await startServer({ args: ["--log-level", logLevel, "--rate-limits", "off"], env });
+  const NODE_OPTIONS = [START_FLAGS, env.NODE_OPTIONS ?? ""].join(" ").trim();
+  const args = ["--log-level", logLevel, "--rate-limits", "off"];
+  const server = await startServer({ args, env: { ...env, NODE_OPTIONS } });
   const call = async (operation: string, body: object) => {
     const answer = await post(server, operation, body);
     if (answer.status !== 200) throw new Error(`${operation} answered ${JSON.stringify(answer.body)}`);

@@ -18,6 +18,7 @@ import { type Bar, barTable, roundsOf } from "./bars.ts";
 import earlier from "./data/before.json" with { type: "json" };
 import { type Figures, table } from "./figures.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
+import { START_FLAGS } from "./start-flags.ts";
 
 const FULL: Sizes = { idle: 500, busy: 50, messages: 25, idleMs: 12_000, kept: { before: 100, more: 400 } };
 const QUICK: Sizes = { idle: 60, busy: 10, messages: 5, idleMs: 5_000, kept: { before: 40, more: 40 } };
@@ -60,7 +61,8 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
 Server, one process of the built-in runner, the programs of all agents (bench/agent.sh, in bash) and the bench share
-these processors. Each run has an empty environment of its own, and each round a new data folder.
+these processors. The server has the flags of \`npm start\`: ${START_FLAGS}. Each run has an empty environment of its
+own, and each round a new data folder.
 
 ${sizes.idle} runs wait for input and ${sizes.busy} more are busy: each of them gets a message a second, ${sizes.messages} in all, is watched by
 a stream of its own, and answers with the moment at which its program read the message. Then each gets as many messages
