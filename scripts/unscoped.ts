@@ -20,6 +20,8 @@ export const UNSCOPED: readonly Group[] = [
       countSignInAttempt: "codes that a person or a network has typed wrong, which belong to no login",
       findDeviceLogin: "the login of the device that has the code",
       findSignInAttempts: "how many codes a person or a network has typed wrong",
+      findTrustsOf: "trusts of the service account that comes with a token of an issuer",
+      insertMachineTokenUse: "a token of an issuer, which names no organization, is of use once",
       findUndecidedDeviceLogin: "the login that a typed code is for, before anybody has decided it",
       insertDeviceLogin: "a device asks before anybody is known",
       removeDeviceLogin: "the login of the device that has the code",
@@ -60,6 +62,8 @@ export const UNSCOPED: readonly Group[] = [
       findTokensToWarnOf: "tokens of people whose end is to be announced",
       findUncountedEnvironments: "uses of such a project",
       findUnexpandedExecutions: "executions without actions yet",
+      hasEndedMachineTokenUses: "tokens of issuers that have ended, which belong to no organization",
+      removeMachineTokenUses: "tokens of issuers that have ended, which belong to no organization",
       hasEndedDeviceLogins: "logins of devices that have ended, which belong to nobody",
       removeEndedDeviceLogins: "logins of devices that have ended, which belong to nobody",
       removeResponses:

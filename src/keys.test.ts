@@ -26,6 +26,7 @@ describe("a minted token", () => {
       session: "cr_ses_",
       link: "cr_lnk_",
       device: "cr_dev_",
+      machine: "cr_mac_",
     });
   });
 

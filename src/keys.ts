@@ -24,6 +24,7 @@ export const TOKEN_PREFIXES = {
   session: "cr_ses_",
   link: "cr_lnk_",
   device: "cr_dev_",
+  machine: "cr_mac_",
 } as const;
 export type TokenKind = keyof typeof TOKEN_PREFIXES;
 

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import packageJson from "../package.json" with { type: "json" };
 import { type Config, keyFileOf } from "./config/config.ts";
+import type { MachineIssuer } from "./config/machine-issuers.ts";
 import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
 import type { SignInProvider } from "./config/sign-in-providers.ts";
 import { createPageTokens } from "./domain/page.ts";
@@ -29,6 +30,7 @@ import { CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measur
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
+import { createMachineTokens } from "./openid/machine-tokens.ts";
 import { createProviderClient, problemIn } from "./openid/provider-client.ts";
 import { createPullRequestHosts } from "./pull-request-hosts.ts";
 import { createAdmission } from "./rpc/access/admission.ts";
@@ -45,6 +47,7 @@ import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
 import { createDeviceLogin } from "./services/identity/device-login.ts";
+import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { asLeader, type Store } from "./store/store.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
@@ -55,6 +58,8 @@ export interface ServerDependencies {
   readonly log: Log;
   /** The sign-in providers of the settings. */
   readonly providers: readonly SignInProvider[];
+  /** The issuers of the settings whose tokens service accounts may trust. */
+  readonly machineIssuers: readonly MachineIssuer[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
 }
@@ -115,6 +120,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       pageBytes: config.pageBytes,
       revocationMonitor,
       draining,
+      machineIssuers: deps.machineIssuers,
       leaseMs: config.leaseDuration * 1000,
       onPartFailure: (operation, err) => log.error({ operation, err }, "a part of a call failed"),
       onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
@@ -171,6 +177,10 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       ...{ name: provider.name, issuer: provider.issuer, rules: provider },
       client: createProviderClient(provider, deps.now),
     })),
+    machineTokens: createMachineTokens(deps.machineIssuers, deps.now),
+    machineExchange: createMachineExchange({ store, keys }),
+    onExchangeRefused: (reason, err) =>
+      log.warn({ reason, ...problemIn(err) }, "no token was given to a machine"),
     deviceLogin: createDeviceLogin({ store, keys, now: deps.now }),
     providerSignIn: createProviderSignIn({ store, keys, now: deps.now }),
     keys,

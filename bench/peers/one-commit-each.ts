@@ -22,7 +22,14 @@ const database = databaseUrl();
 const store = database
   ? await openPostgresStore({ ...options, url: database, presence: "server", groupMs: 0 })
   : openStore({ ...options, dataDir, grouping: false });
-const server = buildServer(config, { providers: [], store, keys, log: createLog("info"), now: Date.now });
+const server = buildServer(config, {
+  providers: [],
+  machineIssuers: [],
+  store,
+  keys,
+  log: createLog("info"),
+  now: Date.now,
+});
 const url = await server.listen();
 process.stdout.write(`Chartroom is ready at ${url}\n`);
 process.on("SIGTERM", async () => {

@@ -1,5 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
+import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
 import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
@@ -33,6 +34,7 @@ import { StartError } from "./start-error.ts";
 export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
   checkServeSettings(config);
   const providers = readSignInProviders(config.signInProviders, terminal.env);
+  const machineIssuers = readMachineIssuers(config.machineIssuers);
   makeFolder(config.dataDir);
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
@@ -69,7 +71,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     // Where another server has made the first rows since, there was nothing yet to compare the keys with.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     await requireOrganizations(store, providers);
-    const server = buildServer(config, { store, keys, log, providers, now: Date.now });
+    const server = buildServer(config, { store, keys, log, providers, machineIssuers, now: Date.now });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });

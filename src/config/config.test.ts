@@ -35,6 +35,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   tlsCert: two(["cert.pem", "cert.pem"], ["/etc/cert.pem", "/etc/cert.pem"]),
   tlsKey: two(["key.pem", "key.pem"], ["/etc/key.pem", "/etc/key.pem"]),
   signInProviders: two(["providers.json", "providers.json"], ["/etc/providers.json", "/etc/providers.json"]),
+  machineIssuers: two(["issuers.json", "issuers.json"], ["/etc/issuers.json", "/etc/issuers.json"]),
   metricsAddress: two(["none", undefined], ["[::1]:0", { host: "::1", port: 0 }]),
   otlpEndpoint: two(
     ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
@@ -156,6 +157,7 @@ describe("without flags and variables", () => {
       port: 8080,
       metricsAddress: { host: "127.0.0.1", port: 9464 },
       signInProviders: "",
+      machineIssuers: "",
       otlpEndpoint: "",
       dataDir: "./data",
       databaseUrl: "",

@@ -6,6 +6,7 @@ import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
+import { SIGN_IN_SETTINGS } from "./sign-in-settings.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
@@ -154,14 +155,7 @@ export const SETTINGS = {
     help: "answer unary calls over a path of the server's own; off leaves all calls to the protocol library, slower",
     read: oneOf(["on", "off"]),
   }),
-  signInProviders: setting({
-    flag: "--sign-in-providers",
-    argument: "file",
-    env: "CHARTROOM_SIGN_IN_PROVIDERS",
-    default: "",
-    help: "JSON file of the OpenID Connect providers with which people sign in (docs/sign-in.md); none by default",
-    read: (text: string) => text,
-  }),
+  ...SIGN_IN_SETTINGS,
   ...INTERVAL_SETTINGS,
   ...TELEMETRY_SETTINGS,
   localRunner: setting({

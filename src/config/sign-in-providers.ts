@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import type { RoleRule, SignInRules } from "../domain/identity/sign-in/provider.ts";
+import { Fields, readIssuer } from "./json-fields.ts";
 import { ConfigError, type Environment } from "./settings.ts";
 
 /** A sign-in provider of the settings (docs/sign-in.md). */
@@ -89,21 +90,6 @@ function readProvider(value: unknown, place: string, folder: string, env: Enviro
   return { provider, problems: fields.problems };
 }
 
-function readIssuer(fields: Fields): string {
-  const text = fields.text(
-    "issuer",
-    /^https?:\/\/[!-~]{1,500}$/,
-    "the issuer's URL, as its discovery names it",
-  );
-  const url = URL.parse(text);
-  const isOnMachine = url && /^(127(\.\d{1,3}){3}|localhost|\[::1\])$/.test(url.hostname);
-  if (text && (!url || url.search || url.hash || url.username || url.password))
-    fields.complain("issuer", "must be a URL without query, fragment or user");
-  else if (url?.protocol === "http:" && !isOnMachine)
-    fields.complain("issuer", "must be https: over plain http anybody on the way could sign in as anybody");
-  return text;
-}
-
 function readSecret(fields: Fields, folder: string, env: Environment): string | undefined {
   const file = fields.text("clientSecretFile", /^[^\0]*$/, "the path of a file", "");
   const variable = fields.text("clientSecretVariable", /^\w*$/, "the name of a variable", "");
@@ -135,45 +121,4 @@ function readRule(value: unknown, place: string, provider: Fields): readonly Rol
   };
   provider.problems.push(...fields.problems);
   return rule.role === undefined ? [] : [{ ...rule, role: rule.role }];
-}
-
-/** The fields of an object of the file; what is wrong with them is gathered. */
-class Fields {
-  readonly problems: string[] = [];
-  readonly #place: string;
-  readonly #values: Readonly<Record<string, unknown>>;
-
-  constructor(value: unknown, place: string, known: readonly string[]) {
-    this.#place = place;
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    this.#values = isObject ? (value as Record<string, unknown>) : {};
-    if (!isObject) this.problems.push(`${place || "the file"} must be an object`);
-    for (const name of Object.keys(this.#values)) {
-      if (!known.includes(name)) this.complain(name, `is not known; there are ${known.join(", ")}`);
-    }
-  }
-
-  complain(name: string, text: string): void {
-    this.problems.push(`${this.#place ? `${this.#place}.` : ""}${name} ${text}`);
-  }
-
-  text(name: string, pattern: RegExp, what: string, absent?: string): string {
-    const value = this.#values[name] ?? absent;
-    if (typeof value === "string" && pattern.test(value)) return value;
-    this.complain(name, `must be ${what}`);
-    return "";
-  }
-
-  flag(name: string, absent: boolean): boolean {
-    const value = this.#values[name] ?? absent;
-    if (typeof value !== "boolean") this.complain(name, "must be true or false");
-    return value === true;
-  }
-
-  list(name: string, absent: readonly unknown[] = []): readonly unknown[] {
-    const value = this.#values[name] ?? absent;
-    if (Array.isArray(value)) return value;
-    this.complain(name, "must be a list");
-    return absent;
-  }
 }

@@ -1,4 +1,5 @@
 import { hasEndedDeviceLogins, removeEndedDeviceLogins } from "../store/identity/device-login.ts";
+import { hasEndedMachineTokenUses, removeMachineTokenUses } from "../store/identity/service-account-trust.ts";
 import { findExpiredProgramTokens, removeToken } from "../store/identity/token.ts";
 import { findTokensToWarnOf, recordTokenWarning } from "../store/identity/token-end.ts";
 import { type Store, SYSTEM } from "../store/store.ts";
@@ -48,6 +49,12 @@ export async function announceTokenEnds(store: Store, now: number): Promise<numb
 /** Time for which a device still learns that its login has ended, and for which wrong codes are counted. */
 const KEPT_MS = 15 * 60_000;
 
+/** Removes what is kept of tokens of issuers that were exchanged, once they have ended. */
+export async function removeOldMachineTokenUses(store: Store, now: number): Promise<void> {
+  if (!(await hasEndedMachineTokenUses(store.reader, now))) return;
+  await store.write(SYSTEM, "job/token-expiry", (tx) => removeMachineTokenUses(tx, now), { locks: [null] });
+}
+
 /** Removes logins of devices that nobody has allowed, and counts of wrong codes, once nobody needs them. */
 export async function removeOldDeviceLogins(store: Store, now: number): Promise<void> {
   const before = now - KEPT_MS;
@@ -70,6 +77,7 @@ export const tokenExpiryJob: JobFactory = ({ store, settings, now }) => ({
   everyMs: settings.removalInterval * 1000,
   run: async () => {
     await removeOldDeviceLogins(store, now());
+    await removeOldMachineTokenUses(store, now());
     return removeExpiredTokens(store, now());
   },
 });

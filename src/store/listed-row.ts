@@ -34,6 +34,7 @@ type BodyTable =
   | "secret"
   | "security_policy"
   | "service_account"
+  | "service_account_trust"
   | "token"
   | "workflow"
   | "workflow_action"

@@ -22,6 +22,7 @@ import type {
   BlockReceiptTable,
   DeviceLoginTable,
   GroupMembershipTable,
+  MachineTokenUseTable,
   MemberGroupTable,
   MemberTable,
   OrganizationInviteTable,
@@ -29,6 +30,7 @@ import type {
   OrganizationTable,
   ProviderIdentityTable,
   ServiceAccountTable,
+  ServiceAccountTrustTable,
   SignInAttemptTable,
   SubscriptionTable,
   TokenTable,
@@ -100,6 +102,8 @@ export interface Schema {
   environment_connection: EnvironmentConnectionTable;
   environment_question: EnvironmentQuestionTable;
   service_account: ServiceAccountTable;
+  service_account_trust: ServiceAccountTrustTable;
+  machine_token_use: MachineTokenUseTable;
   member_group: MemberGroupTable;
   group_membership: GroupMembershipTable;
   organization_policies: OrganizationPoliciesTable;

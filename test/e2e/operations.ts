@@ -439,6 +439,23 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ serviceAccountTokenId: world.serviceAccountToken }),
     { serviceAccountTokenId: "serviceAccountToken" },
   ),
+  "ServiceAccountService/CreateServiceAccountTrust": built(
+    (world) => ({
+      serviceAccountId: world.serviceAccount,
+      issuer: "https://ci.example.org",
+      audience: "chartroom",
+      conditions: [{ claim: "sub", value: "repo:acme/app:*" }],
+    }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/ListServiceAccountTrusts": built(
+    (world) => ({ serviceAccountId: world.serviceAccount, ...page }),
+    { serviceAccountId: "serviceAccount" },
+  ),
+  "ServiceAccountService/DeleteServiceAccountTrust": built(
+    (world) => ({ serviceAccountTrustId: world.serviceAccountTrust }),
+    { serviceAccountTrustId: "serviceAccountTrust" },
+  ),
 
   "UserService/GetAuthenticatedUser": built(() => ({})),
   "UserService/GetUser": built((world) => ({ userId: world.member }), { userId: "member" }),

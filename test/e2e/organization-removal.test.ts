@@ -33,7 +33,7 @@ import { makeWorld } from "./world.ts";
 
 /** Of the installation or of accounts, or of the engine's own. */
 const SHARED =
-  /^(account|audit_log|block_receipt|fact|installation|migration|provider_identity|project_search_\w+|sign_in_attempt|subscription)$/;
+  /^(account|audit_log|block_receipt|fact|installation|machine_token_use|migration|provider_identity|project_search_\w+|sign_in_attempt|subscription)$/;
 
 let first: HostedServer;
 let second: { readonly organizationId: string; readonly token: string };

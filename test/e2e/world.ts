@@ -99,6 +99,7 @@ export interface World {
   readonly securityPolicy: string;
   readonly serviceAccount: string;
   readonly serviceAccountToken: string;
+  readonly serviceAccountTrust: string;
   readonly session: string;
   /** One of two sessions of `user`, who is signed in. */
   readonly signInSession: string;
@@ -150,6 +151,7 @@ export function nowhere(): World {
     securityPolicy: v7(),
     serviceAccount: v7(),
     serviceAccountToken: v7(),
+    serviceAccountTrust: v7(),
     group: v7(),
     groupMembership: v7(),
     session: v7(),
@@ -291,6 +293,14 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     const made = await call("ServiceAccountService/CreateServiceAccountToken", request);
     serviceAccountTokens.push(made.serviceAccountToken.id);
   }
+  const serviceAccountTrusts: string[] = [];
+  for (const ref of ["main", "next"]) {
+    const made = await call("ServiceAccountService/CreateServiceAccountTrust", {
+      ...{ serviceAccountId: serviceAccount, issuer: "https://ci.example.org", audience: "chartroom" },
+      conditions: [{ claim: "ref", value: `refs/heads/${ref}` }],
+    });
+    serviceAccountTrusts.push(made.serviceAccountTrust.id);
+  }
   const workflows: string[] = [];
   for (const name of ["Nightly", "Weekly"]) {
     workflows.push(
@@ -346,6 +356,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     member: member.userId,
     serviceAccount,
     serviceAccountToken: serviceAccountTokens[0] ?? "",
+    serviceAccountTrust: serviceAccountTrusts[0] ?? "",
     group: groups[0] ?? "",
     groupMembership: groupMemberships[0] ?? "",
     organization: identity.organizationId,

@@ -567,6 +567,13 @@ CREATE TABLE installation (
   chain_hash blob
 , feature_level integer not null default 1) strict;
 
+CREATE TABLE machine_token_use (
+  hash blob primary key,
+  expires_at integer not null
+) strict;
+
+CREATE INDEX machine_token_use_by_end on machine_token_use (expires_at);
+
 CREATE TABLE member (
   id text primary key,
   organization_id text not null references organization (id),
@@ -947,6 +954,28 @@ CREATE TRIGGER service_account_is_counted_in after insert on service_account
 begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
 
 CREATE TRIGGER service_account_is_counted_out after delete on service_account
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
+
+CREATE TABLE service_account_trust (
+  id text primary key,
+  organization_id text not null references organization (id),
+  service_account_id text not null,
+  creator_account_id text,
+  body text not null
+) strict;
+
+CREATE INDEX service_account_trust_by_account on service_account_trust (service_account_id, id);
+
+CREATE INDEX service_account_trust_by_id on service_account_trust (organization_id, id);
+
+CREATE TRIGGER service_account_trust_is_counted_anew after update of body on service_account_trust
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER service_account_trust_is_counted_in after insert on service_account_trust
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER service_account_trust_is_counted_out after delete on service_account_trust
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE sign_in_attempt (

@@ -166,3 +166,98 @@ export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToke
  */
 export declare const ServiceAccountTokenSchema: GenMessage<ServiceAccountToken>;
 
+/**
+ * A trust of a service account in an issuer of tokens of machines, such as a CI
+ * system: whoever has a token of that issuer with these claims gets a short
+ * token of the service account (docs/sign-in.md).
+ *
+ * @generated from message service.v1.ServiceAccountTrust
+ */
+export declare type ServiceAccountTrust = Message<"service.v1.ServiceAccountTrust"> & {
+  /**
+   * Id of the trust, a UUID of version 7: ids ascend in order of creation.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The service account that the tokens act for.
+   *
+   * @generated from field: string service_account_id = 2;
+   */
+  serviceAccountId: string;
+
+  /**
+   * The issuer, letter by letter as its tokens and the server's settings name it.
+   *
+   * @generated from field: string issuer = 3;
+   */
+  issuer: string;
+
+  /**
+   * The audience that the issuer's tokens must be for, as the settings name it.
+   *
+   * @generated from field: string audience = 4;
+   */
+  audience: string;
+
+  /**
+   * What the claims of a token must be, all of it.
+   *
+   * @generated from field: repeated service.v1.ServiceAccountTrust.Condition conditions = 5;
+   */
+  conditions: ServiceAccountTrust_Condition[];
+
+  /**
+   * Who created the trust. While the creator's account is blocked, or its
+   * membership suspended, the trust gives nothing.
+   *
+   * @generated from field: service.v1.Subject creator = 6;
+   */
+  creator?: Subject | undefined;
+
+  /**
+   * When the trust was created.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 7;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.ServiceAccountTrust.
+ * Use `create(ServiceAccountTrustSchema)` to create a new message.
+ */
+export declare const ServiceAccountTrustSchema: GenMessage<ServiceAccountTrust>;
+
+/**
+ * What one claim must be. A claim that is missing, or a list, an object or
+ * null, never is it; a number or a truth value is compared as JSON writes it.
+ *
+ * @generated from message service.v1.ServiceAccountTrust.Condition
+ */
+export declare type ServiceAccountTrust_Condition = Message<"service.v1.ServiceAccountTrust.Condition"> & {
+  /**
+   * Name of the claim, at the top level of the token.
+   *
+   * @generated from field: string claim = 1;
+   */
+  claim: string;
+
+  /**
+   * The value that the claim has, compared whole. One that ends with `/*` or
+   * `:*` is what the claim begins with, up to the separator and with more
+   * behind it; a `*` stands nowhere else.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message service.v1.ServiceAccountTrust.Condition.
+ * Use `create(ServiceAccountTrust_ConditionSchema)` to create a new message.
+ */
+export declare const ServiceAccountTrust_ConditionSchema: GenMessage<ServiceAccountTrust_Condition>;
+

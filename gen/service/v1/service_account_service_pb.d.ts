@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ServiceAccount, ServiceAccountToken } from "./service_account_pb.js";
+import type { ServiceAccount, ServiceAccountToken, ServiceAccountTrust, ServiceAccountTrust_Condition } from "./service_account_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
@@ -356,6 +356,157 @@ export declare type DeleteServiceAccountTokenResponse = Message<"service.v1.Dele
 export declare const DeleteServiceAccountTokenResponseSchema: GenMessage<DeleteServiceAccountTokenResponse>;
 
 /**
+ * The trust to create.
+ *
+ * @generated from message service.v1.CreateServiceAccountTrustRequest
+ */
+export declare type CreateServiceAccountTrustRequest = Message<"service.v1.CreateServiceAccountTrustRequest"> & {
+  /**
+   * Id of the service account that the tokens act for.
+   *
+   * @generated from field: string service_account_id = 1;
+   */
+  serviceAccountId: string;
+
+  /**
+   * The issuer, letter by letter as its tokens name it. 1 to 508 characters.
+   *
+   * @generated from field: string issuer = 2;
+   */
+  issuer: string;
+
+  /**
+   * The audience that its tokens must be for. 1 to 256 characters.
+   *
+   * @generated from field: string audience = 3;
+   */
+  audience: string;
+
+  /**
+   * What the claims of a token must be, all of it. 1 to 20. Name what tells
+   * yours from those of others: most issuers have many customers.
+   *
+   * @generated from field: repeated service.v1.ServiceAccountTrust.Condition conditions = 4;
+   */
+  conditions: ServiceAccountTrust_Condition[];
+};
+
+/**
+ * Describes the message service.v1.CreateServiceAccountTrustRequest.
+ * Use `create(CreateServiceAccountTrustRequestSchema)` to create a new message.
+ */
+export declare const CreateServiceAccountTrustRequestSchema: GenMessage<CreateServiceAccountTrustRequest>;
+
+/**
+ * The trust that was created.
+ *
+ * @generated from message service.v1.CreateServiceAccountTrustResponse
+ */
+export declare type CreateServiceAccountTrustResponse = Message<"service.v1.CreateServiceAccountTrustResponse"> & {
+  /**
+   * The trust.
+   *
+   * @generated from field: service.v1.ServiceAccountTrust service_account_trust = 1;
+   */
+  serviceAccountTrust?: ServiceAccountTrust | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateServiceAccountTrustResponse.
+ * Use `create(CreateServiceAccountTrustResponseSchema)` to create a new message.
+ */
+export declare const CreateServiceAccountTrustResponseSchema: GenMessage<CreateServiceAccountTrustResponse>;
+
+/**
+ * Which trusts to list.
+ *
+ * @generated from message service.v1.ListServiceAccountTrustsRequest
+ */
+export declare type ListServiceAccountTrustsRequest = Message<"service.v1.ListServiceAccountTrustsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Only trusts of the service account with this id. Empty: all of the
+   * organization.
+   *
+   * @generated from field: string service_account_id = 2;
+   */
+  serviceAccountId: string;
+};
+
+/**
+ * Describes the message service.v1.ListServiceAccountTrustsRequest.
+ * Use `create(ListServiceAccountTrustsRequestSchema)` to create a new message.
+ */
+export declare const ListServiceAccountTrustsRequestSchema: GenMessage<ListServiceAccountTrustsRequest>;
+
+/**
+ * A page of trusts.
+ *
+ * @generated from message service.v1.ListServiceAccountTrustsResponse
+ */
+export declare type ListServiceAccountTrustsResponse = Message<"service.v1.ListServiceAccountTrustsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The trusts of this page, by id ascending.
+   *
+   * @generated from field: repeated service.v1.ServiceAccountTrust service_account_trusts = 2;
+   */
+  serviceAccountTrusts: ServiceAccountTrust[];
+};
+
+/**
+ * Describes the message service.v1.ListServiceAccountTrustsResponse.
+ * Use `create(ListServiceAccountTrustsResponseSchema)` to create a new message.
+ */
+export declare const ListServiceAccountTrustsResponseSchema: GenMessage<ListServiceAccountTrustsResponse>;
+
+/**
+ * Which trust to delete.
+ *
+ * @generated from message service.v1.DeleteServiceAccountTrustRequest
+ */
+export declare type DeleteServiceAccountTrustRequest = Message<"service.v1.DeleteServiceAccountTrustRequest"> & {
+  /**
+   * Id of the trust.
+   *
+   * @generated from field: string service_account_trust_id = 1;
+   */
+  serviceAccountTrustId: string;
+};
+
+/**
+ * Describes the message service.v1.DeleteServiceAccountTrustRequest.
+ * Use `create(DeleteServiceAccountTrustRequestSchema)` to create a new message.
+ */
+export declare const DeleteServiceAccountTrustRequestSchema: GenMessage<DeleteServiceAccountTrustRequest>;
+
+/**
+ * Nothing to say: the trust is deleted.
+ *
+ * @generated from message service.v1.DeleteServiceAccountTrustResponse
+ */
+export declare type DeleteServiceAccountTrustResponse = Message<"service.v1.DeleteServiceAccountTrustResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteServiceAccountTrustResponse.
+ * Use `create(DeleteServiceAccountTrustResponseSchema)` to create a new message.
+ */
+export declare const DeleteServiceAccountTrustResponseSchema: GenMessage<DeleteServiceAccountTrustResponse>;
+
+/**
  * Manages the service accounts of the caller's organization and their tokens.
  * Every operation answers unauthenticated without a valid token,
  * permission_denied to a blocked account or to a read-only token that asks for a
@@ -392,7 +543,7 @@ export declare const ServiceAccountService: GenService<{
     output: typeof ListServiceAccountsResponseSchema;
   },
   /**
-   * Deletes a service account with its tokens and its host authentication
+   * Deletes a service account with its tokens, trusts and host authentication
    * tokens; requests that carry one of the former are refused at once, and its
    * agent runs are stopped at once. What else it made stays. Callable by administrators of the organization. Errors:
    * permission_denied for its other members; not_found, also on a repetition.
@@ -408,9 +559,9 @@ export declare const ServiceAccountService: GenService<{
    * Creates a token of a service account and returns its value, this once.
    * Callable by administrators of the organization, and by a service account for
    * itself. Errors: permission_denied for other members and for another service
-   * account; not_found when the service account is absent; invalid_argument when
-   * none is named and the caller is none; failed_precondition when the service
-   * account is suspended.
+   * account, and for a token that a trust gave; not_found when the service
+   * account is absent; invalid_argument when none is named and the caller is
+   * none; failed_precondition when the service account is suspended.
    *
    * @generated from rpc service.v1.ServiceAccountService.CreateServiceAccountToken
    */
@@ -447,6 +598,46 @@ export declare const ServiceAccountService: GenService<{
     methodKind: "unary";
     input: typeof DeleteServiceAccountTokenRequestSchema;
     output: typeof DeleteServiceAccountTokenResponseSchema;
+  },
+  /**
+   * Has a service account trust the tokens of an issuer that have given claims.
+   * Callable by administrators of the organization. Errors: permission_denied for
+   * everybody else in the organization; not_found when the service account is
+   * absent; invalid_argument when the settings of the server name issuers, and
+   * this one or the audience is not among them; failed_precondition when the
+   * service account has 25 trusts.
+   *
+   * @generated from rpc service.v1.ServiceAccountService.CreateServiceAccountTrust
+   */
+  createServiceAccountTrust: {
+    methodKind: "unary";
+    input: typeof CreateServiceAccountTrustRequestSchema;
+    output: typeof CreateServiceAccountTrustResponseSchema;
+  },
+  /**
+   * Lists trusts by id ascending (order of creation). Callable by administrators
+   * of the organization. Errors: permission_denied for everybody else in the
+   * organization; not_found when the service account that is named is absent;
+   * invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.ServiceAccountService.ListServiceAccountTrusts
+   */
+  listServiceAccountTrusts: {
+    methodKind: "unary";
+    input: typeof ListServiceAccountTrustsRequestSchema;
+    output: typeof ListServiceAccountTrustsResponseSchema;
+  },
+  /**
+   * Deletes a trust with the tokens that it gave, which are refused at once.
+   * Callable by administrators of the organization. Errors: permission_denied for
+   * everybody else in the organization; not_found, also on a repetition.
+   *
+   * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccountTrust
+   */
+  deleteServiceAccountTrust: {
+    methodKind: "unary";
+    input: typeof DeleteServiceAccountTrustRequestSchema;
+    output: typeof DeleteServiceAccountTrustResponseSchema;
   },
 }>;
 

@@ -201,6 +201,19 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: "a member's: tokens that it created; a service account's: its own",
   },
 
+  "ServiceAccountService/CreateServiceAccountTrust": {
+    permission: "create_service_account_trust",
+    grants: ADMINISTRATORS,
+  },
+  "ServiceAccountService/ListServiceAccountTrusts": {
+    permission: "list_service_account_trusts",
+    grants: ADMINISTRATORS,
+  },
+  "ServiceAccountService/DeleteServiceAccountTrust": {
+    permission: "delete_service_account_trust",
+    grants: ADMINISTRATORS,
+  },
+
   ...USER_PERMISSIONS,
 
   ...WORKFLOW_PERMISSIONS,

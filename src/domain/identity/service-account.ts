@@ -73,6 +73,18 @@ export function requireOwnServiceAccountId({ role, subject }: Pick<Caller, "role
   throw valueUnusable("serviceAccountId", "name the service account that the token is to act for");
 }
 
+/**
+ * Requires that a caller's own token is one that somebody made: a short one would outlive itself in what it makes.
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function requireLastingToken(kind: string | undefined): void {
+  if (kind !== "machine") return;
+  throw permissionDenied(
+    "create_service_account_token",
+    "a token that was given for that of an issuer makes no other",
+  );
+}
+
 /** The values that a new token of a service account is created from. */
 export interface ServiceAccountTokenTemplate {
   readonly serviceAccountId: string;

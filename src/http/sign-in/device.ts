@@ -3,7 +3,7 @@ import { networkOf } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { DeviceLogin, Sender } from "../../services/identity/device-login.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
-import { presentCaller, readPageRequest, readText, type SignInAct, writeJson } from "./page-request.ts";
+import { presentCaller, readForm, readPageRequest, type SignInAct, writeJson } from "./page-request.ts";
 import type { SessionOrigin } from "./session-origin.ts";
 import type { SignInRoute } from "./sign-in.ts";
 
@@ -48,7 +48,7 @@ async function authorize(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const form = await readForm(req);
+  const form = await readForm(req, MAX_BYTES);
   if (!form) return writeJson(res, record, { error: "invalid_request" }, 400);
   const { base, isSafe } = sessionOrigin();
   if (!isSafe) {
@@ -79,7 +79,7 @@ async function poll(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const form = await readForm(req);
+  const form = await readForm(req, MAX_BYTES);
   if (form?.get("grant_type") !== GRANT) {
     const error = form ? "unsupported_grant_type" : "invalid_request";
     return writeJson(res, record, { error }, 400);
@@ -118,13 +118,6 @@ async function decide(
   const caller = await presentCaller(admission, req);
   await deviceLogin.decide(caller, code, allow, senderOf(record));
   await writeJson(res, record, {});
-}
-
-/** Reads a form, as OAuth sends it; undefined for anything else. */
-async function readForm(req: HttpRequest): Promise<URLSearchParams | undefined> {
-  const type = req.headers["content-type"] ?? "";
-  if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(type)) return undefined;
-  return new URLSearchParams(await readText(req, MAX_BYTES));
 }
 
 function senderOf({ client = "" }: CallRecord): Sender {

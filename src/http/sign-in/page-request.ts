@@ -74,6 +74,13 @@ export async function readPageRequest<T extends Readonly<Record<string, string |
   throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON object of the sign-in page");
 }
 
+/** Reads a form, as OAuth sends it; undefined for anything else. @param maxBytes the most that it may have */
+export async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchParams | undefined> {
+  const type = req.headers["content-type"] ?? "";
+  if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(type)) return undefined;
+  return new URLSearchParams(await readText(req, maxBytes));
+}
+
 /** Reads the body of a request. @param maxBytes the most that it may have */
 export async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];

@@ -88,7 +88,9 @@ export async function blockAccount(
   const receipt = create(BlockAccountResponseSchema, {
     environmentsStopped: stopped.count,
     subscriptionsCancelled: await cancelSubscriptions(tx, accountId),
-    disabledServiceAccountTokens: tokens.map(serviceAccountTokenOfRow),
+    disabledServiceAccountTokens: tokens
+      .filter(({ kind }) => kind === "service_account")
+      .map(serviceAccountTokenOfRow),
   });
   await insertBlockReceipt(tx, accountId, receipt);
   return receipt;

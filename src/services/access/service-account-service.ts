@@ -5,10 +5,13 @@ import type {
   ServiceAccountService as Contract,
   CreateServiceAccountRequest,
   CreateServiceAccountTokenRequest,
+  CreateServiceAccountTrustRequest,
   DeleteServiceAccountRequest,
   DeleteServiceAccountTokenRequest,
+  DeleteServiceAccountTrustRequest,
   ListServiceAccountsRequest,
   ListServiceAccountTokensRequest,
+  ListServiceAccountTrustsRequest,
 } from "#gen/service/v1/service_account_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import { newServiceAccount } from "../../domain/identity/service-account.ts";
@@ -28,6 +31,12 @@ import { removeSecretsOf } from "../../store/policy/secret.ts";
 import { haltAgentExecutions } from "../agent/halt-agent-execution.ts";
 import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import {
+  createServiceAccountTrust,
+  deleteServiceAccountTrust,
+  listServiceAccountTrusts,
+  removeTrustsOf,
+} from "../identity/machine/service-account-trusts.ts";
 import { listServiceAccounts, listServiceAccountTokens } from "../identity/service-account-list.ts";
 import { createServiceAccountToken } from "../identity/service-account-token.ts";
 import { removeHostTokensOf } from "../runner/host-token.ts";
@@ -64,6 +73,7 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       for (const token of await findTokens(tx.db, caller, "service_account", serviceAccountId)) {
         await removeToken(tx, caller, token);
       }
+      await removeTrustsOf(tx, caller, serviceAccountId);
       await removeHostTokensOf(tx, caller, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       await removeSecretsOf(tx, caller, serviceAccountId);
       await removeReviewDraftsOf(tx, caller, serviceAccountId);
@@ -111,4 +121,13 @@ export class ServiceAccountService implements ServiceImpl<typeof Contract> {
       return {};
     });
   }
+
+  createServiceAccountTrust = (req: CreateServiceAccountTrustRequest, ctx: HandlerContext) =>
+    createServiceAccountTrust(this.#deps, req, ctx);
+
+  listServiceAccountTrusts = (req: ListServiceAccountTrustsRequest, ctx: HandlerContext) =>
+    listServiceAccountTrusts(this.#deps, req, ctx);
+
+  deleteServiceAccountTrust = (req: DeleteServiceAccountTrustRequest, ctx: HandlerContext) =>
+    deleteServiceAccountTrust(this.#deps, req, ctx);
 }

@@ -83,12 +83,16 @@ export async function requireNotRevoked(
 /** Returns whether something other than its end keeps a token from being valid. */
 function isRevoked(token: FoundToken, at: number): boolean {
   if (token.disabled_at !== null || token.suspended_at !== null) return true;
-  return token.kind === "service_account" && ((token.valid_until ?? 0) <= at || token.suspended === 1);
+  return isOfServiceAccount(token.kind) && ((token.valid_until ?? 0) <= at || token.suspended === 1);
+}
+
+function isOfServiceAccount(kind: FoundToken["kind"]): boolean {
+  return kind === "service_account" || kind === "machine";
 }
 
 /** Returns undefined for a user who is no longer a member. */
 function identityOf({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
-  if (kind === "service_account") return { role: kind, principal: Principal.SERVICE_ACCOUNT };
+  if (isOfServiceAccount(kind)) return { role: "service_account", principal: Principal.SERVICE_ACCOUNT };
   if (kind === "exchange") return { role: kind, principal: Principal.RUNNER };
   if (kind === "runner") return { role: kind, principal: Principal.RUNNER };
   if (kind === "environment") return { role: kind, principal: Principal.ENVIRONMENT };

@@ -1,4 +1,5 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { TrustableIssuer } from "../../domain/identity/machine/service-account-trust.ts";
 import type { PageTokens } from "../../domain/page.ts";
 import type { Keys } from "../../keys.ts";
 import type { Store } from "../../store/store.ts";
@@ -21,6 +22,8 @@ export interface ServiceDependencies {
   readonly now: () => number;
   /** True when users may create organizations; otherwise only the operator may. */
   readonly allowOrganizationCreation: boolean;
+  /** The issuers of the settings that service accounts may trust. */
+  readonly machineIssuers: readonly TrustableIssuer[];
   /** Maximum size of a page of a list in bytes; a page always has at least one element. */
   readonly pageBytes: number;
   /** Maximum of counts; larger ones are returned as GREATER_THAN_OR_EQUAL. */

@@ -6,14 +6,18 @@ import type { CreateServiceAccountTokenRequest } from "#gen/service/v1/service_a
 import { notFound, unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { validForMs } from "../../domain/identity/personal-token.ts";
-import { newServiceAccountToken, requireOwnServiceAccountId } from "../../domain/identity/service-account.ts";
+import {
+  newServiceAccountToken,
+  requireLastingToken,
+  requireOwnServiceAccountId,
+} from "../../domain/identity/service-account.ts";
 import type { Keys } from "../../keys.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import {
   findServiceAccountToken,
   serviceAccountTokenOfRow,
 } from "../../store/identity/service-account-token.ts";
-import { insertToken } from "../../store/identity/token.ts";
+import { findTokenById, insertToken } from "../../store/identity/token.ts";
 import { toBody } from "../../store/json.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { requireOwnership } from "../call/call.ts";
@@ -71,6 +75,7 @@ async function findAnswerable(
   caller: Caller,
 ): Promise<{ creator: Subject | undefined; accountId: string | null }> {
   if (caller.role !== "service_account") return { creator: caller.subject, accountId: caller.accountId };
+  requireLastingToken((await findTokenById(tx.db, caller.tokenId))?.kind);
   const used = await findServiceAccountToken(tx.db, caller, caller.tokenId);
   // It was deleted since authentication; a new token would belong to nobody, and no block would reach it.
   if (!used) throw unauthenticated();

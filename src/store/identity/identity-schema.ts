@@ -89,11 +89,19 @@ export interface TokenTable {
   id: string;
   organization_id: string;
   /**
-   * Kind of the token: `exchange` opens the registration of a runner, `link` signs a person in once, and
-   * `session` is the cookie of a person who is signed in; the others open the API as the principal that
-   * they name.
+   * Kind of the token: `exchange` opens the registration of a runner, `link` signs a person in once,
+   * `session` is the cookie of a person who is signed in, and `machine` a short token of a service account, in
+   * exchange for one of an issuer that it trusts; the others open the API as the principal that they name.
    */
-  kind: "personal" | "service_account" | "runner" | "environment" | "exchange" | "session" | "link";
+  kind:
+    | "personal"
+    | "service_account"
+    | "runner"
+    | "environment"
+    | "exchange"
+    | "session"
+    | "link"
+    | "machine";
   /** Id of the member, service account, runner or environment that it acts for. */
   subject_id: string;
   /**
@@ -107,7 +115,7 @@ export interface TokenTable {
   /** Separate from the body, since every use changes it. */
   last_used_at: number | null;
   /**
-   * PersonalAccessToken, ServiceAccountToken or Session. Of an environment's token for an agent execution,
+   * PersonalAccessToken, ServiceAccountToken or Session. Of a machine's token, which trust gave it and for whom. Of an environment's token for an agent execution,
    * the execution's id as `agentExecutionId`. Otherwise an empty object.
    */
   body: string;
@@ -121,7 +129,10 @@ export interface TokenTable {
   disabled_at: number | null;
   /** Set when its end was announced, and from the beginning for one that is made for less time than that. */
   warned_at: number | null;
-  /** Of a session that began with a token, the id of that, with which it is removed; otherwise null. */
+  /**
+   * Of a session that began with a token, the id of that, and of a machine's token that of the trust which gave it, with
+   * which it is removed; otherwise null.
+   */
   parent_id: string | null;
   /** Of a session that began at a sign-in provider, the identity there; otherwise null. */
   identity_id: string | null;
@@ -185,6 +196,23 @@ export interface ServiceAccountTable {
   /** Folded name and id, one per line. */
   search_text: string;
   body: string;
+}
+
+/** The trust of a service account in an issuer's tokens. */
+export interface ServiceAccountTrustTable {
+  id: string;
+  organization_id: string;
+  service_account_id: string;
+  creator_account_id: string | null;
+  /** ServiceAccountTrust. */
+  body: string;
+}
+
+/** A token of an issuer that was exchanged, until it ends: it is of use once. */
+export interface MachineTokenUseTable {
+  /** SHA-256 of the issuer and the token's id there. */
+  hash: Uint8Array;
+  expires_at: number;
 }
 
 /** A group of members and service accounts. */

@@ -4,7 +4,7 @@ import type { TokenTable } from "./identity-schema.ts";
 import { TYPES } from "./token.ts";
 
 /**
- * Disables the service account tokens that an account created, by id ascending. They are treated
+ * Disables the service account tokens that an account created, and those that its trusts gave, by id ascending. They are treated
  * like unknown ones from then on.
  * @param scope of the tokens; default all organizations
  * @returns the tokens that were not disabled before
@@ -18,7 +18,7 @@ export async function disableTokensOfCreator(
     .selectFrom("token")
     .selectAll()
     .where("creator_account_id", "=", accountId)
-    .where("kind", "=", "service_account")
+    .where("kind", "in", ["service_account", "machine"])
     .where("disabled_at", "is", null)
     .$if(scope !== undefined, (all) => all.where("organization_id", "=", scope?.organizationId ?? ""))
     .orderBy("id")

@@ -60,7 +60,9 @@ const tokensWithPrincipals = (db: Reader) =>
       join.onRef("agent_account.id", "=", "token.creator_account_id").on("token.kind", "=", "environment"),
     )
     .leftJoin("service_account", (join) =>
-      join.onRef("service_account.id", "=", "token.subject_id").on("token.kind", "=", "service_account"),
+      join
+        .onRef("service_account.id", "=", "token.subject_id")
+        .on("token.kind", "in", ["service_account", "machine"]),
     )
     .select((eb) => [
       "token.id",
@@ -148,6 +150,7 @@ const UNLISTED_KINDS: readonly TokenTable["kind"][] = [
   "environment",
   "session",
   "link",
+  "machine",
 ];
 
 /**
@@ -183,6 +186,7 @@ export const TYPES: Readonly<Record<TokenTable["kind"], ResourceType>> = {
   exchange: "token",
   session: "token",
   link: "token",
+  machine: "token",
 };
 
 const insertRow = prepared<TokenTable, unknown>((db, row) =>

@@ -32,6 +32,7 @@ import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
+import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -117,6 +118,7 @@ export function migrations(): readonly Migration[] {
     fiftySecond,
     fiftySeventh,
     sixtySecond,
+    sixtyThird,
   ];
 }
 

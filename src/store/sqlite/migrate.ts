@@ -46,6 +46,7 @@ import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
+import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -118,6 +119,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fiftySecond,
   fiftySeventh,
   sixtySecond,
+  sixtyThird,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

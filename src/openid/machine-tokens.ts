@@ -1,0 +1,125 @@
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
+import {
+  ExchangeRefused,
+  ISSUER_SKEW_SECONDS,
+  type MachineClaims,
+} from "../domain/identity/machine/machine-token.ts";
+import { type AskedIssuer, createIssuerKeys } from "./issuer-keys.ts";
+
+/** An issuer of the settings. */
+export interface IssuerSettings extends AskedIssuer {
+  readonly audiences: readonly string[];
+  readonly maxSeconds: number;
+  readonly mayOutlive: boolean;
+}
+
+/** Reads tokens of issuers. */
+export interface MachineTokens {
+  /**
+   * Returns what a token says, after its signature, issuer, audience and times were verified.
+   * @throws ExchangeRefused
+   */
+  read(token: string): Promise<MachineClaims>;
+}
+
+/** Signatures that a holder of public keys can verify, and make none of: no HMAC, and not none. */
+const SIGNATURES = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+
+/** The longest time for which a token of an issuer may hold yet: so long is kept that it was exchanged. */
+const MAX_VALID_SECONDS = 24 * 3_600;
+
+/**
+ * Creates the reader of tokens of the issuers of the settings.
+ * @param now returns milliseconds since 1970 UTC
+ */
+export function createMachineTokens(issuers: readonly IssuerSettings[], now: () => number): MachineTokens {
+  const known = new Map(issuers.map((each) => [each.issuer, { ...each, keys: createIssuerKeys(each, now) }]));
+  return {
+    async read(token) {
+      const named = await issuerOf(token);
+      const issuer = named === undefined ? undefined : known.get(named);
+      if (!issuer) throw refused("the settings of the server name no issuer of this token");
+      const claims = await verify(token, issuer, issuer.keys, now());
+      const { sub, jti, exp = 0, aud = [] } = claims;
+      return {
+        issuer: issuer.issuer,
+        audiences: [aud].flat().filter((each) => issuer.audiences.includes(each)),
+        subject: typeof sub === "string" ? sub : "",
+        tokenId: jti,
+        expiresAt: exp * 1000,
+        all: claims,
+        maxSeconds: issuer.maxSeconds,
+        mayOutlive: issuer.mayOutlive,
+      };
+    },
+  };
+}
+
+/** Returns the issuer that a token names, of which nothing is verified yet. */
+async function issuerOf(token: string): Promise<string | undefined> {
+  const { decodeJwt } = await import("jose");
+  try {
+    const { iss } = decodeJwt(token);
+    return typeof iss === "string" ? iss : undefined;
+  } catch (cause) {
+    throw refused("this is no token of an issuer: send a signed JWT", cause);
+  }
+}
+
+async function verify(
+  token: string,
+  { issuer, audiences }: IssuerSettings,
+  keys: JWTVerifyGetKey,
+  at: number,
+): Promise<JWTPayload> {
+  const { jwtVerify } = await import("jose");
+  let claims: JWTPayload;
+  try {
+    const verified = await jwtVerify(token, keys, {
+      algorithms: SIGNATURES,
+      issuer,
+      audience: [...audiences],
+      clockTolerance: ISSUER_SKEW_SECONDS,
+      requiredClaims: ["exp", "iat"],
+      currentDate: new Date(at),
+    });
+    claims = verified.payload;
+  } catch (cause) {
+    throw refusalOf(cause);
+  }
+  const { iat = 0, exp = 0, jti } = claims;
+  if (iat > at / 1000 + ISSUER_SKEW_SECONDS) throw refused("the token is of a time to come");
+  if (exp > at / 1000 + MAX_VALID_SECONDS)
+    throw refused("the token holds for more than a day: ask for a shorter one");
+  if (jti !== undefined && typeof jti !== "string") throw refused("the claim jti of the token is no text");
+  return claims;
+}
+
+/** What is wrong with a token, by the code of the library's error. */
+const REASONS: Readonly<Record<string, string>> = {
+  ERR_JWT_EXPIRED: "the token has ended",
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "the signature of the token is not its issuer's",
+  ERR_JOSE_ALG_NOT_ALLOWED: "the token is signed in a way that is not taken",
+  ERR_JOSE_NOT_SUPPORTED: "the token is signed in a way that is not taken",
+  ERR_JWKS_NO_MATCHING_KEY: "the token names a key that its issuer does not have",
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: "the token does not say which key of its issuer has signed it",
+};
+
+function refusalOf(cause: unknown): ExchangeRefused {
+  const { code, claim } = cause as { readonly code?: unknown; readonly claim?: unknown };
+  if (code === "ERR_JWT_CLAIM_VALIDATION_FAILED") {
+    return refused(`the claim ${String(claim)} of the token is missing or not what it must be`, cause);
+  }
+  const reason = typeof code === "string" && Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  if (reason !== undefined) return refused(reason, cause);
+  if (typeof code === "string" && /^ERR_(?:JW|JOSE)/.test(code) && code !== "ERR_JWKS_INVALID") {
+    return refused("the token is not well-formed", cause);
+  }
+  return new ExchangeRefused("temporarily_unavailable", "the keys of the token's issuer cannot be had now", {
+    cause,
+  });
+}
+
+function refused(message: string, cause?: unknown): ExchangeRefused {
+  return new ExchangeRefused("invalid_grant", message, { cause });
+}
