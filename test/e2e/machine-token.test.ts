@@ -1,9 +1,12 @@
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { exportSPKI, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import { removeOldMachineTokenUses } from "../../src/jobs/token-expiry.ts";
 import { post, reasonOf } from "../harness/call.ts";
+import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { addMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { withRawData } from "../harness/raw-data.ts";
@@ -254,7 +257,7 @@ describe("a machine's token", () => {
     const json = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
     expect((await fetch(`${server.url}/sign-in/machine/token`, json)).status).toBe(400);
     expect((await fetch(`${server.url}/sign-in/machine/token`)).status).toBe(405);
-    expect((await exchange("x".repeat(21_000), serviceAccountId)).status).toBe(429);
+    expect((await exchange("x".repeat(17_500), serviceAccountId)).status).toBe(429);
   });
 });
 
@@ -276,6 +279,18 @@ function changed(token: string): string {
   const other = Buffer.from(JSON.stringify({ ...claims, jti: "another" })).toString("base64url");
   return [head, other, signature].join(".");
 }
+
+test("the page's example runs", async () => {
+  const blocks = fencedBlocks("docs/sign-in.md");
+  const env = { ...process.env, TOKEN: server.token, CI_TOKEN: await ci.sign() };
+  const script = [0, 1]
+    .map((position) => blockOf(blocks, "Tokens of machines", "sh", position))
+    .join("\n")
+    .replaceAll("https://chartroom.example.org", server.url)
+    .replaceAll("https://ci.example.org", ci.issuer);
+  const { stdout } = await promisify(execFile)("bash", ["-euc", script], { env });
+  expect(stdout).toMatch(/"serviceAccountTrust":\{.*\nservice account [-0-9a-f]{36}\n.*"pagination"/s);
+});
 
 describe("a trust", () => {
   test("takes the prefix of a claim, and all of several", async () => {

@@ -34,6 +34,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.SecurityService/UpdateSecurityPolicy",
   "service.v1.ServiceAccountService/DeleteServiceAccount",
   "service.v1.ServiceAccountService/DeleteServiceAccountToken",
+  "service.v1.ServiceAccountService/DeleteServiceAccountTrust",
   "service.v1.UserService/DeletePersonalAccessToken",
   "service.v1.UserService/RenewPersonalAccessToken",
   "service.v1.UserService/RevokeSession",

@@ -25,7 +25,7 @@ const TOKEN_TYPES: ReadonlySet<string | null> = new Set([
 const ISSUED_TYPE = "urn:ietf:params:oauth:token-type:access_token";
 
 /** Bytes of a request: a token of an issuer, and what is around it. */
-const MAX_BYTES = 20 * 1_024;
+const MAX_BYTES = 17 * 1_024;
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 

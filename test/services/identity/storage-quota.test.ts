@@ -187,6 +187,7 @@ describe("each operation that writes", () => {
       "CreateSecurityPolicy",
       "CreateServiceAccount",
       "CreateServiceAccountToken",
+      "CreateServiceAccountTrust",
       "CreateWorkflow",
       "ForkAgentExecution",
       "JoinOrganization",
