@@ -101,7 +101,12 @@ const UNITING = new Set([
 const ENGINES: ReadonlySet<string> = new Set(["store/sqlite", "store/postgres"]);
 
 /** Files beside the engines with SQL: that of both, each expression in the form of either. */
-const SQL_OF_BOTH = new Set(["src/store/expressions.ts", "src/store/owned-rows.ts"]);
+const SQL_OF_BOTH = new Set([
+  "src/store/expressions.ts",
+  "src/store/owned-rows.ts",
+  "src/store/access/retention/ended.ts",
+  "src/store/access/retention/parts.ts",
+]);
 
 /** What only store/ imports: with it, queries can be built. */
 const STORE_ONLY = /^src\/store\/(query-builder|prepared|(.*\/)?[a-z-]*schema)\.ts$/;

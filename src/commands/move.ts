@@ -6,10 +6,10 @@ import { type CopyProgress, copyRows, type RowSink, type RowSource } from "../st
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
-import { verifyAudit } from "./audit.ts";
 import { progressOf } from "./backup.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
+import { verifyAudit } from "./record/audit.ts";
 import { StartError } from "./start-error.ts";
 
 /** The two ends of a move: each a data folder, or the URL of a database. */

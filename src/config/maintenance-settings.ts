@@ -1,15 +1,60 @@
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The limits on stored data, and on how long it is stored. */
-export const STORAGE_SETTINGS = {
-  organizationQuota: setting({
-    flag: "--organization-quota",
-    argument: "MiB",
-    env: "CHARTROOM_ORGANIZATION_QUOTA",
-    default: "102400",
-    help: "what one organization may store before writes that add to it are refused; 0 for no bound",
-    read: integer(0, 1_073_741_824),
+/** The most that a count of what is kept can be, which is looked through from the newest on. */
+const COUNT_MAX = 100_000;
+
+const DAYS_MAX = 3_650;
+
+/** How long what has ended is kept, where an organization's policy does not say it. */
+export const RETENTION_SETTINGS = {
+  executionRetention: setting({
+    flag: "--execution-retention",
+    argument: "days",
+    env: "CHARTROOM_EXECUTION_RETENTION",
+    default: "0",
+    help: "how long executions of workflows are kept after their end, with their actions, logs and outputs; 0 for good",
+    read: integer(0, DAYS_MAX),
+  }),
+  executionCount: setting({
+    flag: "--execution-count",
+    argument: "number",
+    env: "CHARTROOM_EXECUTION_COUNT",
+    default: "0",
+    help: "how many executions of each workflow are kept that have ended; 0 for all",
+    read: integer(0, COUNT_MAX),
+  }),
+  agentExecutionRetention: setting({
+    flag: "--agent-execution-retention",
+    argument: "days",
+    env: "CHARTROOM_AGENT_EXECUTION_RETENTION",
+    default: "0",
+    help: "how long agent executions are kept after they stopped, with their blocks and diffs; 0 for good",
+    read: integer(0, DAYS_MAX),
+  }),
+  agentExecutionCount: setting({
+    flag: "--agent-execution-count",
+    argument: "number",
+    env: "CHARTROOM_AGENT_EXECUTION_COUNT",
+    default: "0",
+    help: "how many agent executions of each organization are kept that have stopped; 0 for all",
+    read: integer(0, COUNT_MAX),
+  }),
+  triggerEntryRetention: setting({
+    flag: "--trigger-entry-retention",
+    argument: "days",
+    env: "CHARTROOM_TRIGGER_ENTRY_RETENTION",
+    default: "30",
+    help: "how long entries of the ledgers of triggers are kept; 0 for good",
+    read: integer(0, DAYS_MAX),
+  }),
+  triggerEntryCount: setting({
+    flag: "--trigger-entry-count",
+    argument: "number",
+    env: "CHARTROOM_TRIGGER_ENTRY_COUNT",
+    default: "0",
+    help: "how many entries of the ledger of each workflow are kept; 0 for all",
+    read: integer(0, COUNT_MAX),
   }),
   eventRetention: setting({
     flag: "--event-retention",
@@ -17,7 +62,28 @@ export const STORAGE_SETTINGS = {
     env: "CHARTROOM_EVENT_RETENTION",
     default: "30",
     help: "how long events are kept for streams that resume; the audit trail is kept for good",
-    read: integer(1, 3_650),
+    read: integer(1, DAYS_MAX),
+  }),
+  eventCount: setting({
+    flag: "--event-count",
+    argument: "number",
+    env: "CHARTROOM_EVENT_COUNT",
+    default: "0",
+    help: "how many events of each organization are kept; 0 for all",
+    read: integer(0, COUNT_MAX),
+  }),
+} as const;
+
+/** The limits on stored data, and on how long it is stored. */
+export const STORAGE_SETTINGS = {
+  ...RETENTION_SETTINGS,
+  organizationQuota: setting({
+    flag: "--organization-quota",
+    argument: "MiB",
+    env: "CHARTROOM_ORGANIZATION_QUOTA",
+    default: "102400",
+    help: "what one organization may store before writes that add to it are refused; 0 for no bound",
+    read: integer(0, 1_073_741_824),
   }),
   diskFloor: setting({
     flag: "--disk-floor",

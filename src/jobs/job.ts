@@ -3,6 +3,7 @@ import type { Log } from "../log.ts";
 import type { SourceControl } from "../scm/source-control.ts";
 import type { RevocationMonitor } from "../services/call/revocation-monitor.ts";
 import type { Store } from "../store/store.ts";
+import type { RetentionSettings } from "./retention/retention.ts";
 
 /** Recurring work without a request. */
 export interface Job {
@@ -42,13 +43,11 @@ export interface JobContext {
   readonly now: () => number;
   /** Aborted when the server begins to shut down. */
   readonly draining: AbortSignal;
-  readonly settings: {
+  readonly settings: RetentionSettings & {
     /** Seconds between two refreshes of the popularity of projects. */
     readonly popularityInterval: number;
     /** Seconds between two removals of deleted projects and expired tokens. */
     readonly removalInterval: number;
-    /** Days that events are kept. */
-    readonly eventRetention: number;
     /** Seconds that an agent which waits for input keeps its runner's slot; 0 for good. */
     readonly agentSlotTime: number;
   };

@@ -3,7 +3,6 @@ import { agentSlotsJob, agentTimersJob, approvalExpiryJob } from "./agent-timers
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
-import { eventPruningJob } from "./event-pruning.ts";
 import { executionExpansionJob } from "./hosts/execution-expansion.ts";
 import { pullRequestsJob } from "./hosts/pull-requests.ts";
 import type { Job, JobContext, JobFactory } from "./job.ts";
@@ -14,12 +13,13 @@ import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
 import { questionExpiryJob } from "./question-expiry.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
+import { retentionJob } from "./retention/retention.ts";
+import { triggerPruningJob } from "./retention/trigger-pruning.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
 import { stopsJob } from "./stops.ts";
 import { featureLevelJob, machineCheckJob, storageCheckJob } from "./storage-check.ts";
 import { timeTriggersJob } from "./time-triggers.ts";
 import { tokenEndJob, tokenExpiryJob } from "./token-expiry.ts";
-import { triggerPruningJob } from "./trigger-pruning.ts";
 import { workflowRemovalJob } from "./workflow-removal.ts";
 
 const JOBS: readonly JobFactory[] = [
@@ -29,9 +29,9 @@ const JOBS: readonly JobFactory[] = [
   approvalExpiryJob,
   callExchangeJob,
   responseExpiryJob,
+  retentionJob,
   environmentArchivingJob,
   environmentDeletionJob,
-  eventPruningJob,
   executionExpansionJob,
   featureLevelJob,
   leaseExpiryJob,

@@ -27,6 +27,9 @@ export const EGRESS_LEVEL = 2;
 /** Policies say which branches may be pushed to, and approvals ask for pushes. */
 export const PUSH_RULES_LEVEL = 2;
 
+/** Policies say how long what has ended is kept. */
+export const RETENTION_LEVEL = 2;
+
 /** Groups and their memberships: events name them, whose types older servers do not know. */
 export const GROUPS_LEVEL = 2;
 

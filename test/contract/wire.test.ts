@@ -239,6 +239,8 @@ const OWN_TYPES = [
   "RenewPersonalAccessTokenRequest",
   "RenewPersonalAccessTokenResponse",
   "RepositoryChanges",
+  "RetentionLimit",
+  "RetentionPolicy",
   "RetryFailedActionsRequest",
   "RetryFailedActionsResponse",
   "RevokeSessionRequest",

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
-import { pruneEvents } from "../../src/jobs/event-pruning.ts";
+import { pruneEvents } from "../../src/jobs/retention/event-pruning.ts";
 import { atTime } from "../harness/at-time.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -173,7 +173,7 @@ describe("a stream of events", () => {
     await own.runner();
     const pruned = await own.head();
     const later = Date.now() + 31 * DAY_MS;
-    await atTime(server, later, (store) => pruneEvents(store, later - 30 * DAY_MS));
+    await atTime(server, later, (store) => pruneEvents(store, own, { days: 30, count: 0 }, later));
     const gapUpTo = (sequence: number) => ({
       operation: ResourceOperation.UNSPECIFIED,
       resourceType: ResourceType.ORGANIZATION,

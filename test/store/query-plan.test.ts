@@ -5,6 +5,9 @@ import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { findEnded, findPastCount } from "../../src/store/access/retention/ended.ts";
+import { findHolders } from "../../src/store/access/retention/removable.ts";
+import { findTakenAway } from "../../src/store/access/retention/removal.ts";
 import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store/agent/agent-conversation.ts";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
 import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
@@ -222,7 +225,7 @@ test("what an idle stream of inputs looks for is found by the run, and due timer
   expect(plans()[0]?.[0]).toContain("INDEX agent_interest_by_time (fires_at<?)");
 });
 
-test("a conversation is found run by run, and what goes on with a run by its environment", async () => {
+test("a conversation is found run by run, and what goes on with a run by its id", async () => {
   await findEarlierParts(db, scope, { id: "e", sequence: 7, isFork: false, origins: 0 });
   await findContinuation(db, scope, "environment", "e" as Handle<"agent_execution">);
   const reads = plans().map((plan) => plan.filter((step) => step.includes("agent_execution")));
@@ -234,7 +237,7 @@ test("a conversation is found run by run, and what goes on with a run by its env
     ),
     [
       expect.stringMatching(
-        /^SEARCH agent_execution USING INDEX agent_execution_by_environment \(environment_id=\?\)$/,
+        /^SEARCH agent_execution USING INDEX agent_execution_by_earlier \(earlier_id=\?\)$/,
       ),
     ],
   ]);
@@ -441,5 +444,32 @@ test("what leads to projects goes on leading where filters and the page's place 
   await findPage(db, scope, page, allCandidates(db, scope));
   expect(plans()).toEqual([
     ["SEARCH project USING COVERING INDEX project_by_id (organization_id=? AND id>?)"],
+  ]);
+});
+
+test("what has ended is found by its end, and what retention has taken away by that", async () => {
+  const after = { id: "a", endedAt: 1 };
+  for (const table of ["workflow_execution", "agent_execution"] as const) {
+    await findEnded(db, scope, { table, before: 1 }, after, 10);
+    await findEnded(db, scope, { table, before: 1, upTo: { id: "z", workflowId: undefined } }, after, 10);
+    await findPastCount(db, scope, table, undefined, 10);
+    await findTakenAway(db, scope, table, 10);
+  }
+  await findPastCount(db, scope, "workflow_execution", "w", 10);
+  await findHolders(db, scope, ["a"]);
+  const ways = plans().map((plan) => plan.filter((line) => /^(SEARCH|SCAN)/.test(line)).join("; "));
+  const found = (table: string, end: string, byEnd: string) => [
+    `SEARCH ${table} USING INDEX ${byEnd} (organization_id=? AND ${end}>? AND ${end}<?)`,
+    `SEARCH ${table} USING INDEX ${table}_by_id (organization_id=? AND id>? AND id<?)`,
+    `SEARCH ${table} USING INDEX ${table}_by_id (organization_id=?)`,
+    `SEARCH ${table} USING INDEX ${table}_being_removed (organization_id=?)`,
+  ];
+  expect(ways).toEqual([
+    ...found("workflow_execution", "finished_at", "workflow_execution_by_end"),
+    ...found("agent_execution", "stopped_at", "agent_execution_by_stop"),
+    "SEARCH workflow_execution USING INDEX workflow_execution_by_workflow (workflow_id=?)",
+    "SEARCH agent_execution USING INDEX agent_execution_by_earlier (earlier_id=?); " +
+      "SEARCH run USING INDEX sqlite_autoindex_agent_execution_1 (id=?); " +
+      "SEARCH other USING INDEX agent_execution_by_environment (environment_id=?)",
   ]);
 });

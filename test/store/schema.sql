@@ -46,7 +46,7 @@ CREATE TABLE agent_execution (
   stopped_at integer,
   first_turn text,
   progress text not null,
-  body text not null, earlier_id text, earlier_sequence integer not null default 0, is_fork integer not null default 0, origins integer not null default 0,
+  body text not null, earlier_id text, earlier_sequence integer not null default 0, is_fork integer not null default 0, origins integer not null default 0, removed_at integer,
   unique (parent_id, start_key),
   unique (action_id, step_key)
 ) strict;
@@ -60,7 +60,12 @@ CREATE TABLE agent_execution_annotation (
 
 CREATE INDEX agent_execution_annotation_by_pair on agent_execution_annotation (key, value, execution_id);
 
+CREATE INDEX agent_execution_being_removed on agent_execution (organization_id, id)
+where removed_at is not null;
+
 CREATE INDEX agent_execution_by_creator on agent_execution (organization_id, creator_id, id);
+
+CREATE INDEX agent_execution_by_earlier on agent_execution (earlier_id) where earlier_id is not null;
 
 CREATE INDEX agent_execution_by_environment on agent_execution (environment_id, phase);
 
@@ -71,6 +76,9 @@ CREATE INDEX agent_execution_by_parent on agent_execution (parent_id, phase) whe
 CREATE INDEX agent_execution_by_phase on agent_execution (organization_id, phase, id);
 
 CREATE INDEX agent_execution_by_session on agent_execution (organization_id, session_id);
+
+CREATE INDEX agent_execution_by_stop on agent_execution (organization_id, stopped_at)
+where stopped_at is not null;
 
 CREATE TRIGGER agent_execution_goes_after_its_parts before delete on agent_execution
 begin delete from agent_input_image where execution_id = old.id; delete from agent_input where execution_id = old.id; delete from agent_output where execution_id = old.id; end;
@@ -1192,7 +1200,10 @@ CREATE TABLE workflow_execution (
   variables text not null,
   retried_execution_id text,
   body text not null
-, source_set_by text, action_failures text not null default '[]', action_warnings text not null default '[]', session text, progress text) strict;
+, source_set_by text, action_failures text not null default '[]', action_warnings text not null default '[]', session text, progress text, removed_at integer) strict;
+
+CREATE INDEX workflow_execution_being_removed on workflow_execution (organization_id, id)
+where removed_at is not null;
 
 CREATE INDEX workflow_execution_by_end on workflow_execution (organization_id, finished_at)
 where finished_at is not null;

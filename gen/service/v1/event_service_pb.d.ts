@@ -435,7 +435,7 @@ export declare const WatchEventsRequest_ResourceTypeFilterSchema: GenMessage<Wat
 /**
  * One message of the stream: a resource of the organization changed. What it is
  * now is to be read from the resource itself. Events are kept for 30 days unless
- * the server is configured otherwise. A message with the operation unspecified
+ * the server is configured otherwise or the organization's policies say so. A message with the operation unspecified
  * tells of the stream itself: it names the organization as its resource, and
  * clients that do not know its fields skip it.
  *

@@ -432,6 +432,13 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
    * @generated from field: service.v1.EgressPolicy egress = 1000;
    */
   egress?: EgressPolicy | undefined;
+
+  /**
+   * How long what has ended is kept. Unset: as the installation's settings say.
+   *
+   * @generated from field: service.v1.RetentionPolicy retention = 1002;
+   */
+  retention?: RetentionPolicy | undefined;
 };
 
 /**
@@ -439,6 +446,81 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
  * Use `create(OrganizationPoliciesSchema)` to create a new message.
  */
 export declare const OrganizationPoliciesSchema: GenMessage<OrganizationPolicies>;
+
+/**
+ * How long what has ended is kept. What is still needed stays past it, such as an
+ * execution whose approval is open. A kind that is unset is kept as the
+ * installation's settings say.
+ *
+ * @generated from message service.v1.RetentionPolicy
+ */
+export declare type RetentionPolicy = Message<"service.v1.RetentionPolicy"> & {
+  /**
+   * Workflow executions with their actions, logs and outputs, from their end on;
+   * the count is of each workflow.
+   *
+   * @generated from field: service.v1.RetentionLimit executions = 1;
+   */
+  executions?: RetentionLimit | undefined;
+
+  /**
+   * Agent executions with their blocks and diffs, from their stop on; the count is
+   * of the organization.
+   *
+   * @generated from field: service.v1.RetentionLimit agent_executions = 2;
+   */
+  agentExecutions?: RetentionLimit | undefined;
+
+  /**
+   * Entries of the ledgers of triggers; the count is of each workflow.
+   *
+   * @generated from field: service.v1.RetentionLimit trigger_entries = 3;
+   */
+  triggerEntries?: RetentionLimit | undefined;
+
+  /**
+   * Events; the count is of the organization.
+   *
+   * @generated from field: service.v1.RetentionLimit events = 4;
+   */
+  events?: RetentionLimit | undefined;
+};
+
+/**
+ * Describes the message service.v1.RetentionPolicy.
+ * Use `create(RetentionPolicySchema)` to create a new message.
+ */
+export declare const RetentionPolicySchema: GenMessage<RetentionPolicy>;
+
+/**
+ * Bounds of what is kept: what is past either of them is removed. Without any it
+ * is kept for good.
+ *
+ * @generated from message service.v1.RetentionLimit
+ */
+export declare type RetentionLimit = Message<"service.v1.RetentionLimit"> & {
+  /**
+   * Days, at most 3650. 0 or unset: however old.
+   *
+   * @generated from field: int32 days = 1;
+   */
+  days: number;
+
+  /**
+   * How many of the newest are kept, at most 100000. 0 or unset: however many.
+   * It does not remove what ended within the last hour, nor an entry of a ledger
+   * of the last day.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message service.v1.RetentionLimit.
+ * Use `create(RetentionLimitSchema)` to create a new message.
+ */
+export declare const RetentionLimitSchema: GenMessage<RetentionLimit>;
 
 /**
  * Which hosts the commands of isolated work may reach: those of the sets and those

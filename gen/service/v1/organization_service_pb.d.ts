@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, EgressPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, EgressPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, RetentionPolicy, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { UserStatus } from "./user_pb.js";
@@ -954,6 +954,15 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
    * @generated from field: service.v1.EgressPolicy egress = 1001;
    */
   egress?: EgressPolicy | undefined;
+
+  /**
+   * How long what has ended is kept. Replaced entirely: a kind that it leaves unset
+   * is kept as the installation's settings say. To go back to them for all, name the
+   * field in update_mask and leave it unset.
+   *
+   * @generated from field: service.v1.RetentionPolicy retention = 1002;
+   */
+  retention?: RetentionPolicy | undefined;
 
   /**
    * Names fields that are replaced even though the request leaves them empty: a

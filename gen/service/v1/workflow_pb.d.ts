@@ -1996,7 +1996,8 @@ export declare const DateRangeSchema: GenMessage<DateRange>;
 
 /**
  * One entry of a workflow's ledger: a delivery, an instant or a manual start, and
- * what came of it. Entries are kept for 30 days.
+ * what came of it. Entries are kept for 30 days unless the server is configured
+ * otherwise or the organization's policies say so.
  *
  * @generated from message service.v1.WorkflowTriggerEvent
  */

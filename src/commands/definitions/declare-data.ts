@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { readConfig, SETTINGS } from "../../config/config.ts";
+import { RETENTION_SETTINGS } from "../../config/maintenance-settings.ts";
 import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadBackupCommands = () => import("../backup.ts");
 
-/** Declares `chartroom doctor`, `audit`, `keys`, `backup`, `move` and `restore`: the commands on the data folder as a whole. */
+/** Declares `chartroom doctor`, `audit`, `retention`, `keys`, `backup`, `move` and `restore`: the commands on the data folder as a whole. */
 export function declareData(program: Command, terminal: Terminal): void {
   withSettings(
     program
@@ -30,12 +31,28 @@ export function declareData(program: Command, terminal: Terminal): void {
         "verify the audit chains of a data folder, or of a copy of one, and print where one is broken; exit code 1 if one is",
       )
       .action(async (flags: Flags) => {
-        const { holds, text } = await (await import("../audit.ts")).verifyAudit(
+        const { holds, text } = await (await import("../record/audit.ts")).verifyAudit(
           readConfig(flags, terminal.env),
         );
         terminal.print(text);
         terminal.setExitCode(holds ? 0 : 1);
       }),
+  );
+  withSettings(
+    withDataSettings(
+      program
+        .command("retention")
+        .description(
+          "remove once what the settings and the policies of organizations keep no longer; the server may be running",
+        )
+        .option("--dry-run", "only print what would be removed, how many and how many bytes", false)
+        .action(({ dryRun, ...flags }: Flags & { readonly dryRun: boolean }) =>
+          runOnData(terminal, flags, async (config) =>
+            (await import("../record/retention.ts")).runRetention(config, dryRun, Date.now(), terminal.print),
+          ),
+        ),
+    ),
+    RETENTION_SETTINGS,
   );
   withDataSettings(
     program

@@ -79,7 +79,7 @@ export async function getOwnedAgentExecution(
 }
 
 /** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
-async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+export async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
   const [successor] = await findOpenAgentExecutionsIn(tx.db, scope, id);
   if (successor) return setCreatedEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);

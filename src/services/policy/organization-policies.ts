@@ -11,8 +11,9 @@ import {
   requireMeaningfulPushRules,
   requirePushRulesKnown,
 } from "../../domain/policy/push-policy.ts";
+import { requireRetentionKnown } from "../../domain/policy/retention.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
-import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL } from "../../store/feature-level.ts";
+import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL, RETENTION_LEVEL } from "../../store/feature-level.ts";
 import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
@@ -66,6 +67,7 @@ export async function changedPolicies(
     requireEgressKnown(mayStore(tx, EGRESS_LEVEL));
     requireMeaningfulEgress(req.egress);
   }
+  if (req.retention) requireRetentionKnown(mayStore(tx, RETENTION_LEVEL));
   // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   return { before, after };

@@ -68,7 +68,8 @@ export async function findAgentExecutionPage(
         .as("child_bytes"),
     )
     .where(checkDeadline())
-    .where("organization_id", "=", scope.organizationId);
+    .where("organization_id", "=", scope.organizationId)
+    .where("removed_at", "is", null);
   let query = own;
   if (filter.reader) {
     const { id, principal } = filter.reader;

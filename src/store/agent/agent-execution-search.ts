@@ -204,13 +204,14 @@ export async function findSubagents(
     // With the organization's index the engine would read all executions of the organization.
     .where(unindexed("agent_execution.organization_id"), "=", scope.organizationId)
     .where("parent_id", "in", parentIds)
+    .where("removed_at", "is", null)
     .orderBy("id")
     .execute();
   const groups = Map.groupBy(rows, ({ parent_id }) => parent_id ?? "");
   return new Map([...groups].map(([parentId, children]) => [parentId, children.map(subagentOfRow)]));
 }
 
-function subagentOfRow(row: AgentExecutionTable): Subagent {
+function subagentOfRow(row: Omit<AgentExecutionTable, "removed_at">): Subagent {
   const { execution, progress } = storedOfRow(row);
   const { metadata, status } = execution;
   return create(SubagentSchema, {
@@ -231,7 +232,8 @@ const selectHandle = prepared<{ id: string; organizationId: string }, { id: Hand
       .selectFrom("agent_execution")
       .select("id")
       .where("id", "=", id)
-      .where("organization_id", "=", organizationId),
+      .where("organization_id", "=", organizationId)
+      .where("removed_at", "is", null),
 );
 
 /** Returns the handle of an execution, for reads of what belongs to it. */

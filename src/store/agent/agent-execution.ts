@@ -88,7 +88,8 @@ const selectExecution = prepared<{ id: string; organizationId: string }, AgentEx
       .selectFrom("agent_execution")
       .selectAll()
       .where("id", "=", id)
-      .where("organization_id", "=", organizationId),
+      .where("organization_id", "=", organizationId)
+      .where("removed_at", "is", null),
 );
 
 export async function findAgentExecution(

@@ -71,6 +71,8 @@ export interface AgentExecutionTable {
   /** JSON of usage, mode and activity, which change often; put into the status when it is read. */
   progress: string;
   body: string;
+  /** When retention took it away: no reader finds it, and its parts go in portions. Null for all others. */
+  removed_at?: number | null;
 }
 
 export interface AgentExecutionAnnotationTable {

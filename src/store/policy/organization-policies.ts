@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import { type OrganizationPolicies, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { type ConfiguredPolicies, effectivePolicies, type Policies } from "../../domain/policy/policies.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
@@ -79,5 +79,22 @@ export async function findAllSetPolicies(
     enterprise: enterprise === 1,
     policies: fromBody(OrganizationPoliciesSchema, body),
     origins: JSON.parse(origins),
+  }));
+}
+
+/** Returns all organizations, with the policies that each has set. For retention, so without a scope. */
+export async function findRetainingOrganizations(
+  db: Reader,
+): Promise<(Scope & { readonly name: string; readonly policies: OrganizationPolicies })[]> {
+  const rows = await builderOf(db)
+    .selectFrom("organization")
+    .leftJoin("organization_policies", "organization_policies.organization_id", "organization.id")
+    .select(["organization.id as organizationId", "organization.name", "organization_policies.body"])
+    .orderBy("organization.id")
+    .execute();
+  return rows.map(({ organizationId, name, body }) => ({
+    organizationId,
+    name,
+    policies: body === null ? create(OrganizationPoliciesSchema) : fromBody(OrganizationPoliciesSchema, body),
   }));
 }

@@ -31,6 +31,8 @@ import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
+import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
+import * as sixtySeventh from "./migrations/0061-0070/0067-retention-index.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
@@ -119,6 +121,8 @@ export function migrations(): readonly Migration[] {
     fiftySeventh,
     sixtySecond,
     sixtyThird,
+    sixtySixth,
+    sixtySeventh,
   ];
 }
 

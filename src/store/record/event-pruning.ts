@@ -1,51 +1,75 @@
+import { sql } from "kysely";
+import { checkDeadline } from "../expressions.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-/**
- * Returns the organizations whose oldest event is from before `cutoff`, in milliseconds since 1970 UTC.
- */
-export async function findOrganizationsWithEventsBefore(db: Reader, cutoff: number): Promise<string[]> {
-  const rows = await builderOf(db)
-    .selectFrom("organization")
-    .select("id")
-    .where((eb) =>
-      eb(
-        eb
-          .selectFrom("event")
-          .select("event.at")
-          .whereRef("event.organization_id", "=", "organization.id")
-          .orderBy("event.sequence")
-          .limit(1),
-        "<",
-        cutoff,
-      ),
-    )
-    .orderBy("id")
-    .execute();
-  return rows.map(({ id }) => id);
+/** Which events are kept no longer; times in milliseconds since 1970 UTC. */
+export interface EventBound {
+  /** Those that happened before it; undefined for none by their age. */
+  readonly before: number | undefined;
+  /** Those up to this number that happened before `spared`; 0 for none by their number. */
+  readonly upTo: number;
+  readonly spared: number;
 }
 
-/**
- * Removes the oldest events of an organization, up to `limit`, while they are from before `cutoff`,
- * and stores the number of the last of them: the remaining events are the end of the record,
- * without gaps. It opens the trigger that protects events, and closes it, inside this transaction.
- * @returns the number of removed events
- */
-export async function removeEventsBefore(
-  { db }: WriteTransaction,
+const isPast = ({ before, upTo, spared }: EventBound, { sequence, at }: { sequence: number; at: number }) =>
+  (before !== undefined && at < before) || (sequence <= upTo && at < spared);
+
+/** Returns the number of the newest event that is not among the `count` newest; 0 when there is none. */
+export async function findPastEventCount(
+  db: Reader,
   { organizationId }: Scope,
-  cutoff: number,
-  limit: number,
+  count: number,
 ): Promise<number> {
+  const row = await builderOf(db)
+    .selectFrom("event")
+    .select("sequence")
+    .where(checkDeadline())
+    .where("organization_id", "=", organizationId)
+    .orderBy("sequence", "desc")
+    .offset(count)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.sequence ?? 0;
+}
+
+/** Returns the bytes and numbers of up to `limit` of the oldest events after a number that are kept no longer. */
+export async function findPrunableEvents(
+  db: Reader,
+  { organizationId }: Scope,
+  bound: EventBound,
+  after: number,
+  limit: number,
+): Promise<{ readonly sequence: number; readonly bytes: number }[]> {
   const oldest = await builderOf(db)
     .selectFrom("event")
     .select(["sequence", "at"])
+    .select(
+      sql<number>`octet_length(resource_id) + octet_length(resource_type) + octet_length(kind)`.as("bytes"),
+    )
     .where("organization_id", "=", organizationId)
+    .where("sequence", ">", after)
     .orderBy("sequence")
     .limit(limit)
     .execute();
-  const kept = oldest.findIndex(({ at }) => at >= cutoff);
-  const removed = kept === -1 ? oldest : oldest.slice(0, kept);
+  const kept = oldest.findIndex((event) => !isPast(bound, event));
+  return kept === -1 ? oldest : oldest.slice(0, kept);
+}
+
+/**
+ * Removes the oldest events of an organization, up to `limit`, while they are kept no longer, and stores the number of
+ * the last of them: the remaining events are the end of the record, without gaps. It opens the trigger that protects
+ * events, and closes it, inside this transaction.
+ * @returns the number of removed events
+ */
+export async function removeEvents(
+  { db }: WriteTransaction,
+  scope: Scope,
+  bound: EventBound,
+  limit: number,
+): Promise<number> {
+  const { organizationId } = scope;
+  const removed = await findPrunableEvents(db, scope, bound, 0, limit);
   const last = removed.at(-1);
   if (!last) return 0;
   await builderOf(db).insertInto("pruning").values({ organization_id: organizationId }).execute();

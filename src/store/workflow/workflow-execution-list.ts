@@ -59,7 +59,8 @@ export async function findExecutionPage(
         .as("plan_bytes"),
     ])
     .where(checkDeadline())
-    .where("organization_id", "=", scope.organizationId);
+    .where("organization_id", "=", scope.organizationId)
+    .where("removed_at", "is", null);
   let query = own;
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
   if (filter.workflowIds.length > 0) query = query.where("workflow_id", "in", filter.workflowIds);

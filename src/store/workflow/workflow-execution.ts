@@ -53,7 +53,8 @@ const selectExecution = prepared<{ id: string; organizationId: string }, StoredR
       .selectFrom("workflow_execution")
       .select(STORED_COLUMNS)
       .where("id", "=", id)
-      .where("organization_id", "=", organizationId),
+      .where("organization_id", "=", organizationId)
+      .where("removed_at", "is", null),
 );
 
 /**

@@ -44,12 +44,14 @@ export async function removeExecutions(
   if (ids.length === 0) return 0;
   const removed = await ofWorkflow
     .leftJoin("workflow_plan", "execution_id", "id")
-    .select([...FACT_COLUMNS, "workflow_execution.body", "workflow_plan.body as plan"])
+    .select([...FACT_COLUMNS, "removed_at", "workflow_execution.body", "workflow_plan.body as plan"])
     .where("id", "in", ids)
     .orderBy("id")
     .execute();
   await builderOf(tx.db).deleteFrom("workflow_execution").where("id", "in", ids).execute();
-  for (const { plan, ...row } of removed) {
+  for (const { plan, removed_at, ...row } of removed) {
+    // Retention has recorded that it took it away.
+    if (removed_at !== null) continue;
     tx.record({
       organizationId: scope.organizationId,
       type: "workflow_execution",

@@ -102,6 +102,8 @@ export interface WorkflowExecutionTable {
    * the migration has filled it.
    */
   progress: string | null;
+  /** When retention took it away: no reader finds it, and its parts go in portions. Null for all others. */
+  removed_at?: number | null;
 }
 
 /** The immutable plans of executions: domain/workflow/execution/workflow-plan.ts. */

@@ -5,7 +5,7 @@ import {
   WorkflowTriggerEventSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
-import { checkDeadline } from "../expressions.ts";
+import { checkDeadline, octets } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
@@ -146,43 +146,64 @@ export async function findTriggerEventPage(
   );
 }
 
-/**
- * Returns which organizations have some of the `limit` oldest entries from before `cutoff`, in milliseconds since 1970
- * UTC, and the time of the newest of each. For the system.
- */
-export async function findOldTriggerEvents(
+/** Which entries of the ledger are looked at: those of an organization, or of a workflow up to an id. */
+export interface LedgerPart {
+  readonly upTo?: { readonly workflowId: string; readonly id: string };
+}
+
+/** Returns up to `limit` entries after an id, the oldest first, with the time at which each was entered. */
+export function findOldestTriggerEvents(
   db: Reader,
-  cutoff: number,
+  { organizationId }: Scope,
+  { upTo }: LedgerPart,
+  after: string,
   limit: number,
-): Promise<{ readonly organizationId: string; readonly until: number }[]> {
-  return builderOf(db)
-    .selectFrom((eb) =>
-      eb
-        .selectFrom("workflow_trigger_event")
-        .select(["organization_id", "at"])
-        .where("at", "<", cutoff)
-        .orderBy("at")
-        .limit(limit)
-        .as("old"),
+): Promise<{ readonly id: string; readonly at: number; readonly bytes: number }[]> {
+  let query = builderOf(db)
+    .selectFrom("workflow_trigger_event")
+    .select(["id", "at"])
+    .select((eb) =>
+      eb(octets("workflow_trigger_event.payload"), "+", octets("workflow_trigger_event.body")).as("bytes"),
     )
-    .select((eb) => ["organization_id as organizationId", eb.fn.max<number>("at").as("until")])
-    .groupBy("organization_id")
-    .execute();
+    .where("organization_id", "=", organizationId)
+    .where("id", ">", after);
+  if (upTo) query = query.where("workflow_id", "=", upTo.workflowId).where("id", "<=", upTo.id);
+  return query.orderBy("id").limit(limit).execute();
+}
+
+/** Returns the id of the newest entry of a workflow that is not among the `count` newest; undefined for none. */
+export async function findPastTriggerEventCount(
+  db: Reader,
+  { organizationId }: Scope,
+  workflowId: string,
+  count: number,
+): Promise<string | undefined> {
+  const row = await builderOf(db)
+    .selectFrom("workflow_trigger_event")
+    .select("id")
+    .where(checkDeadline())
+    .where("workflow_id", "=", workflowId)
+    .where("organization_id", "=", organizationId)
+    .orderBy("id", "desc")
+    .offset(count)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.id;
 }
 
 /**
- * Removes the entries of an organization until a time, without a record.
+ * Removes entries of an organization, without a record.
  * @returns the number of removed entries
  */
 export async function removeTriggerEvents(
   { db }: WriteTransaction,
   { organizationId }: Scope,
-  until: number,
+  ids: readonly string[],
 ): Promise<number> {
   const { numDeletedRows } = await builderOf(db)
     .deleteFrom("workflow_trigger_event")
     .where("organization_id", "=", organizationId)
-    .where("at", "<=", until)
+    .where("id", "in", ids)
     .executeTakeFirstOrThrow();
   return Number(numDeletedRows);
 }

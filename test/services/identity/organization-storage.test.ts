@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { AgentReviewService as ReviewContract } from "#gen/service/v1/agent_review_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { removeDeletedProjects } from "../../../src/jobs/project-removal.ts";
+import { applyRetention } from "../../../src/jobs/retention/retention.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
-import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { AgentReviewService } from "../../../src/services/agent/review/agent-review-service.ts";
 import { findOrganizationsWithBytes } from "../../../src/store/identity/organization.ts";
@@ -67,7 +67,9 @@ async function actions(caller: Caller, random: Random): Promise<(() => Promise<u
     () => removeDeletedWorkflows(made.store),
     async () => {
       made.clock.now += 3 * DAY_MS;
-      await pruneTriggers(made.store, made.clock.now);
+      const keep = { days: 1, count: 3 };
+      const retention = { executions: keep, agentExecutions: keep, triggerEntries: keep, events: keep };
+      await applyRetention(made.store, retention, made.clock.now);
     },
     () => kept(own.runs, runs.start()),
     () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { pruneTriggers } from "../../../src/jobs/trigger-pruning.ts";
+import { pruneDeliveries, pruneTriggerEntries } from "../../../src/jobs/retention/trigger-pruning.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../src/store/workflow/webhook-delivery.ts";
@@ -29,7 +29,9 @@ const note = (deliveryId: string, eventIds: readonly string[]) =>
   testStore.store.write(SYSTEM, "test", async (tx) =>
     insertDelivery(tx, { workflowId: await handle(), deliveryId }, eventIds),
   );
-const prune = () => pruneTriggers(testStore.store, testStore.clock.now);
+const prune = (keep = { days: 30, count: 0 }) =>
+  pruneTriggerEntries(testStore.store, caller, keep, testStore.clock.now);
+const forget = () => pruneDeliveries(testStore.store, testStore.clock.now);
 
 test("the ledger is kept for 30 days, and leaves executions and the audit trail as they are", async () => {
   await own.operations.startWorkflow({ workflowId });
@@ -62,14 +64,29 @@ test("more than one batch goes in one run", async () => {
   expect(await own.ledger(workflowId)).toEqual([]);
 });
 
+test("of each workflow the newest entries are kept, and those of the last day", async () => {
+  const other = await own.create([{ trigger: { case: "manual", value: {} }, context: REPOSITORY }]);
+  for (const id of [workflowId, workflowId, other, workflowId])
+    await own.operations.startWorkflow({ workflowId: id });
+  const [first, second, third] = await own.ledger(workflowId);
+  testStore.clock.now += DAY_MS;
+  expect(await prune({ days: 0, count: 2 })).toBe(0);
+  testStore.clock.now += 1;
+  expect(await prune({ days: 0, count: 3 })).toBe(0);
+  expect(await prune({ days: 0, count: 2 })).toBe(1);
+  expect(await own.ledger(workflowId)).toEqual([second, third]);
+  expect(first).not.toEqual(second);
+  expect(await own.ledger(other)).toHaveLength(1);
+});
+
 test("ids of deliveries are forgotten after 24 hours", async () => {
   await note("first", ["entry"]);
   testStore.clock.now += 1;
   await note("second", []);
   testStore.clock.now = START_MS + DAY_MS - 1;
-  expect(await prune()).toBe(0);
+  expect(await forget()).toBe(0);
   testStore.clock.now += 1;
-  expect(await prune()).toBe(1);
+  expect(await forget()).toBe(1);
   const { reader } = testStore.store;
   expect(
     await findDeliveryEvents(reader, { workflowId: await handle(), deliveryId: "first" }, 0),

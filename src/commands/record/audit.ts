@@ -1,12 +1,12 @@
-import { type DataConfig, keyFileOf } from "../config/config.ts";
-import type { ChainReport } from "../domain/record/audit-verification.ts";
-import { type Keys, loadKeys } from "../keys.ts";
-import { verifyChains } from "../store/record/audit-chain.ts";
-import { openReadOnly } from "../store/sqlite/open-read-only.ts";
-import type { ReadOnlyStore } from "../store/store.ts";
-import { requireKeyFile } from "./open-data.ts";
-import { addressOf, asDatabaseError } from "./open-database.ts";
-import { StartError } from "./start-error.ts";
+import { type DataConfig, keyFileOf } from "../../config/config.ts";
+import type { ChainReport } from "../../domain/record/audit-verification.ts";
+import { type Keys, loadKeys } from "../../keys.ts";
+import { verifyChains } from "../../store/record/audit-chain.ts";
+import { openReadOnly } from "../../store/sqlite/open-read-only.ts";
+import type { ReadOnlyStore } from "../../store/store.ts";
+import { requireKeyFile } from "../open-data.ts";
+import { addressOf, asDatabaseError } from "../open-database.ts";
+import { StartError } from "../start-error.ts";
 
 /** The result of `chartroom audit verify`. */
 export interface Verdict {
@@ -61,7 +61,7 @@ function loadExistingKeys(config: DataConfig): Keys {
 }
 
 async function openAuditDatabase(config: DataConfig): Promise<ReadOnlyStore> {
-  const { openReadOnlyDatabase } = await import("../store/postgres/open-read-only.ts");
+  const { openReadOnlyDatabase } = await import("../../store/postgres/open-read-only.ts");
   return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
 }
 

@@ -1,0 +1,61 @@
+import type { Config } from "../../config/config.ts";
+import type { RetainedKind } from "../../domain/policy/retention.ts";
+import { applyRetention, previewRetention, retentionOfSettings } from "../../jobs/retention/retention.ts";
+import { openExistingData } from "../open-data.ts";
+
+/** How many of a kind are called, by whether it is one. */
+const WORDS: Readonly<Record<RetainedKind, readonly [one: string, several: string]>> = {
+  executions: ["workflow execution", "workflow executions"],
+  agentExecutions: ["agent execution", "agent executions"],
+  triggerEntries: ["trigger entry", "trigger entries"],
+  events: ["event", "events"],
+};
+
+/**
+ * Removes once what is kept no longer, next to the server or without one.
+ *
+ * @param print called with a line for each organization and kind
+ * @returns a summary, in a line
+ * @throws StartError when the data cannot be opened
+ */
+export async function runRetention(
+  config: Config,
+  isDryRun: boolean,
+  now: number,
+  print: (text: string) => void,
+): Promise<string> {
+  const { store } = await openExistingData(config);
+  const defaults = retentionOfSettings(config);
+  try {
+    if (isDryRun) {
+      const removals = await previewRetention(store, defaults, now);
+      for (const { kind, rows, bytes, ...organization } of removals)
+        print(`${nameOf(organization)}: ${countOf(kind, rows)}, ${bytes} bytes\n`);
+      const bytes = removals.reduce((sum, removal) => sum + removal.bytes, 0);
+      return removals.length === 0 ? "nothing would be removed\n" : `${bytes} bytes would be removed\n`;
+    }
+    let isAny = false;
+    await applyRetention(store, defaults, now, ({ kind, rows, ...organization }) => {
+      isAny = true;
+      print(`${nameOf(organization)}: removed ${countOf(kind, rows)}\n`);
+    });
+    return isAny ? "what is kept no longer is removed\n" : "nothing was to be removed\n";
+  } finally {
+    await store.close();
+  }
+}
+
+function nameOf({
+  name,
+  organizationId,
+}: {
+  readonly name: string;
+  readonly organizationId: string;
+}): string {
+  return `${name} (${organizationId})`;
+}
+
+function countOf(kind: RetainedKind, rows: number): string {
+  const [one, several] = WORDS[kind];
+  return `${rows} ${rows === 1 ? one : several}`;
+}

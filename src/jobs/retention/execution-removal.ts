@@ -1,0 +1,229 @@
+import { type Keep, pastDays, pastGrace } from "../../domain/policy/retention.ts";
+import { deleteMadeEnvironment } from "../../services/agent/agent-stop.ts";
+import {
+  type Ended,
+  type EndedQuery,
+  type EndedTable,
+  findEnded,
+  findPastCount,
+  findWorkflowIds,
+} from "../../store/access/retention/ended.ts";
+import { removeParts } from "../../store/access/retention/parts.ts";
+import {
+  findHolders,
+  findRemovableExecutions,
+  findRemovableRuns,
+} from "../../store/access/retention/removable.ts";
+import {
+  findTakenAway,
+  removeApprovalsOfTaken,
+  removeHead,
+  takeExecutionsAway,
+  takeRunsAway,
+} from "../../store/access/retention/removal.ts";
+import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
+import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
+import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
+import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
+import { writeThenPause } from "../job-writes.ts";
+
+const OPERATION = "job/retention";
+
+/** Number of executions that are looked at together. */
+const LOOKED_AT = 200;
+
+/** Number of executions that are taken away per transaction, and of their actions, each of which is looked at. */
+const TAKEN_PER_BATCH = 20;
+const ACTIONS_PER_BATCH = 500;
+
+/**
+ * Rows and bytes of parts removed per transaction, which other writes wait for. A row has up to some megabytes, and is
+ * never divided.
+ */
+const ROWS_PER_BATCH = 100;
+const BYTES_PER_BATCH = 512 * 1024;
+
+/** Number of approvals removed per transaction, each with its own audit record. */
+const APPROVALS_PER_BATCH = 10;
+
+/** Executions that are past their retention, for one reason. */
+export interface Past {
+  readonly ids: readonly string[];
+  readonly reason: string;
+}
+
+/** The kinds of executions, and the tables of their rows. */
+const TABLES = { executions: "workflow_execution", agentExecutions: "agent_execution" } as const;
+
+export type ExecutionKind = keyof typeof TABLES;
+
+export const tableOf = (kind: ExecutionKind): EndedTable => TABLES[kind];
+
+/** Yields the executions that are past what an organization keeps, whether they are needed or not; some twice. */
+export async function* pastExecutions(
+  store: Store,
+  scope: Scope,
+  kind: ExecutionKind,
+  keep: Keep,
+  now: number,
+): AsyncGenerator<Past> {
+  const table = TABLES[kind];
+  const before = pastDays(keep, now);
+  if (before !== undefined) {
+    const reason = `kept for ${keep.days} ${keep.days === 1 ? "day" : "days"}`;
+    yield* pages(store, scope, { table, before }, reason);
+  }
+  if (keep.count === 0) return;
+  const reason = keep.count === 1 ? "only the newest is kept" : `the newest ${keep.count} are kept`;
+  const parts = kind === "executions" ? await findWorkflowIds(store.reader, scope) : [undefined];
+  for (const workflowId of parts) {
+    const id = await findPastCount(store.lister(scope), scope, table, workflowId, keep.count);
+    const query = { table, before: pastGrace(kind, now) };
+    if (id) yield* pages(store, scope, { ...query, upTo: { id, workflowId } }, reason);
+  }
+}
+
+async function* pages(store: Store, scope: Scope, query: EndedQuery, reason: string): AsyncGenerator<Past> {
+  for (let after: Ended | undefined; ; ) {
+    const page = await findEnded(store.lister(scope), scope, query, after, LOOKED_AT);
+    if (page.length > 0) yield { ids: page.map(({ id }) => id), reason };
+    after = page.at(-1);
+    if (page.length < LOOKED_AT) return;
+  }
+}
+
+/**
+ * Removes the executions that an organization keeps no longer and that nothing needs. First they are taken away from
+ * all readers, with a record of each; then their parts go in portions, so that no other write waits long. What a run
+ * that was killed has left goes with the next.
+ *
+ * @param now milliseconds since 1970 UTC
+ * @returns the number of executions removed
+ */
+export async function removePastExecutions(
+  store: Store,
+  scope: Scope,
+  kind: ExecutionKind,
+  keep: Keep,
+  now: number,
+): Promise<number> {
+  await removeTaken(store, scope, kind);
+  let removed = 0;
+  // A run that others go on with can go only after them, which are younger.
+  for (let before = -1; before < removed; ) {
+    before = removed;
+    for await (const { ids, reason } of pastExecutions(store, scope, kind, keep, now)) {
+      const taken = await takeAway(store, scope, kind, ids, reason);
+      if (taken > 0) await removeTaken(store, scope, kind);
+      removed += taken;
+    }
+    if (kind === "executions") break;
+  }
+  return removed;
+}
+
+async function takeAway(
+  store: Store,
+  scope: Scope,
+  kind: ExecutionKind,
+  ids: readonly string[],
+  reason: string,
+): Promise<number> {
+  let taken = 0;
+  const take = kind === "executions" ? takeExecutions : takeRuns;
+  for (const batch of await batchesOf(store, scope, kind, ids)) {
+    taken += await writeThenPause(store, OPERATION, (tx) => take(tx, scope, batch, reason), within(scope));
+  }
+  return taken;
+}
+
+/** Returns what can be removed, in the batches in which it is looked at again, under the lock. */
+async function batchesOf(
+  store: Store,
+  scope: Scope,
+  kind: ExecutionKind,
+  ids: readonly string[],
+): Promise<string[][]> {
+  if (kind === "agentExecutions") {
+    const free = await findRemovableRuns(store.reader, scope, ids);
+    return inBatches(await withoutHeld(store.reader, scope, free), () => 0);
+  }
+  const free = await findRemovableExecutions(store.reader, scope, ids);
+  const actions = new Map(free.map((each) => [each.id, each.actions]));
+  return inBatches([...actions.keys()], (id) => actions.get(id) ?? 0);
+}
+
+function inBatches(ids: readonly string[], actionsOf: (id: string) => number): string[][] {
+  const batches: string[][] = [];
+  let actions = 0;
+  for (const id of ids) {
+    const last = batches.at(-1);
+    actions += actionsOf(id);
+    if (last && last.length < TAKEN_PER_BATCH && actions <= ACTIONS_PER_BATCH) last.push(id);
+    else {
+      batches.push([id]);
+      actions = actionsOf(id);
+    }
+  }
+  return batches;
+}
+
+async function takeExecutions(
+  tx: WriteTransaction,
+  scope: Scope,
+  ids: readonly string[],
+  reason: string,
+): Promise<number> {
+  const free = await findRemovableExecutions(tx.db, scope, ids);
+  await takeExecutionsAway(tx, scope, free, reason);
+  return free.length;
+}
+
+async function takeRuns(
+  tx: WriteTransaction,
+  scope: Scope,
+  ids: readonly string[],
+  reason: string,
+): Promise<number> {
+  const free = await withoutHeld(tx.db, scope, await findRemovableRuns(tx.db, scope, ids));
+  const taken = await takeRunsAway(tx, scope, free, reason);
+  for (const { environmentId, createdEnvironment } of taken) {
+    if (createdEnvironment) await deleteMadeEnvironment(tx, scope, environmentId);
+  }
+  return taken.length;
+}
+
+async function withoutHeld(
+  db: WriteTransaction["db"],
+  scope: Scope,
+  ids: readonly string[],
+): Promise<string[]> {
+  const held = new Set((await findHolders(db, scope, ids)).map(({ id }) => id));
+  return ids.filter((id) => !held.has(id));
+}
+
+/** Removes what was taken away, in portions. */
+async function removeTaken(store: Store, scope: Scope, kind: ExecutionKind): Promise<void> {
+  const table = TABLES[kind];
+  const repeat = async (remove: (tx: WriteTransaction) => Promise<number>) => {
+    while ((await writeThenPause(store, OPERATION, remove, within(scope))) > 0);
+  };
+  for (;;) {
+    const taken = await findTakenAway(store.reader, scope, table, LOOKED_AT);
+    for (const id of taken) {
+      // Before the actions, with which they would go without a record.
+      await repeat((tx) => removeApprovalsOfTaken(tx, scope, table, id, APPROVALS_PER_BATCH));
+      await repeat((tx) => removeParts(tx, scope, table, id, ROWS_PER_BATCH, BYTES_PER_BATCH));
+      await writeThenPause(store, OPERATION, (tx) => removeWhole(tx, scope, table, id), within(scope));
+    }
+    if (taken.length < LOOKED_AT) return;
+  }
+}
+
+async function removeWhole(tx: WriteTransaction, scope: Scope, table: EndedTable, id: string): Promise<void> {
+  const environmentId = await removeHead(tx, scope, table, id);
+  if (environmentId === undefined) return;
+  await removeUnownedChanges(tx, scope, environmentId);
+  await removeUnownedConnections(tx, scope, environmentId);
+  await removeUnownedPullRequests(tx, scope, environmentId);
+}

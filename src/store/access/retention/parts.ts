@@ -1,0 +1,159 @@
+import { type RawBuilder, sql } from "kysely";
+import { builderOf } from "../../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store.ts";
+import type { EndedTable } from "./ended.ts";
+
+/** Rows that go before those they belong to. */
+interface Part {
+  readonly table: string;
+  readonly key: readonly string[];
+  /** The columns that hold its bytes. */
+  readonly bytes: readonly string[];
+  /** Returns the condition for those of what is to go, by a list of ids. */
+  readonly isOf: (ids: RawBuilder<unknown>) => RawBuilder<unknown>;
+}
+
+const ofRun = (ids: RawBuilder<unknown>) => sql`execution_id in (${ids})`;
+const ofActions = (ids: RawBuilder<unknown>) =>
+  sql`action_id in (select id from workflow_action where execution_id in (${ids}))`;
+
+/** Of what was reported of an environment that is gone, in which no other run worked. */
+const ofLastRun = (ids: RawBuilder<unknown>) => sql`environment_id in (
+  select run.environment_id from agent_execution as run
+  where run.id in (${ids})
+    and not exists (select 1 from environment where environment.id = run.environment_id)
+    and not exists (select 1 from agent_execution as other
+      where other.environment_id = run.environment_id and other.id <> run.id))`;
+
+/** Of what hangs on a row for an environment that belongs to no action. */
+const ofLastRunIn = (parent: string) => (ids: RawBuilder<unknown>) =>
+  sql`environment_id in (select environment_id from ${sql.table(parent)}
+    where action_id is null and ${ofLastRun(ids)})`;
+
+const ofActionsIn = (parent: string) => (ids: RawBuilder<unknown>) =>
+  sql`environment_id in (select environment_id from ${sql.table(parent)} where ${ofActions(ids)})`;
+
+const FILE_DIFFS = {
+  table: "environment_file_diff",
+  key: ["environment_id", "base", "place"],
+  bytes: ["body"],
+} as const;
+
+const CONNECTIONS = {
+  table: "environment_connection",
+  key: ["environment_id", "place"],
+  bytes: ["body"],
+} as const;
+
+const RUN_PARTS: readonly Part[] = [
+  { ...FILE_DIFFS, isOf: ofLastRunIn("environment_changes") },
+  { ...CONNECTIONS, isOf: ofLastRunIn("environment_egress") },
+  {
+    table: "agent_input_image",
+    key: ["execution_id", "input_id", "position"],
+    bytes: ["data"],
+    isOf: ofRun,
+  },
+  { table: "agent_input", key: ["execution_id", "input_id"], bytes: ["turn", "body"], isOf: ofRun },
+  { table: "agent_output", key: ["execution_id", "sequence"], bytes: ["body"], isOf: ofRun },
+  { table: "agent_review_draft", key: ["id"], bytes: ["body"], isOf: ofRun },
+];
+
+const EXECUTION_PARTS: readonly Part[] = [
+  {
+    table: "step_log",
+    key: ["action_id", "attempt", "step_index", "start"],
+    bytes: ["data"],
+    isOf: ofActions,
+  },
+  { ...FILE_DIFFS, isOf: ofActionsIn("environment_changes") },
+  { ...CONNECTIONS, isOf: ofActionsIn("environment_egress") },
+  { table: "environment_changes", key: ["environment_id"], bytes: ["body", "diffs"], isOf: ofActions },
+  { table: "pull_request", key: ["id"], bytes: ["memory", "body"], isOf: ofRun },
+  { table: "workflow_action", key: ["id"], bytes: ["outputs", "body", "progress"], isOf: ofRun },
+];
+
+const PARTS: Readonly<Record<EndedTable, readonly Part[]>> = {
+  workflow_execution: EXECUTION_PARTS,
+  agent_execution: RUN_PARTS,
+};
+
+const OWN_BYTES: Readonly<Record<EndedTable, readonly string[]>> = {
+  workflow_execution: ["variables", "action_failures", "action_warnings", "body", "progress"],
+  agent_execution: ["first_turn", "progress", "body"],
+};
+
+const bytesOf = (columns: readonly string[]) =>
+  sql<number>`(${sql.join(
+    columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`),
+    sql` + `,
+  )})`;
+
+/**
+ * Removes up to `limit` rows of the parts of something, without a record; fewer where they have more than `maxBytes`, but
+ * at least one.
+ * @returns the number of removed rows; 0 when nothing is left
+ */
+export async function removeParts(
+  { db }: WriteTransaction,
+  { organizationId }: Scope,
+  table: EndedTable,
+  id: string,
+  limit: number,
+  maxBytes: number,
+): Promise<number> {
+  const own = sql`select id from ${sql.table(table)} where id = ${id} and organization_id = ${organizationId}`;
+  for (const part of PARTS[table]) {
+    const removed = await removePart(db, part, own, limit, maxBytes);
+    if (removed > 0) return removed;
+  }
+  return 0;
+}
+
+async function removePart(
+  db: Reader,
+  { table, key, bytes, isOf }: Part,
+  own: RawBuilder<unknown>,
+  limit: number,
+  maxBytes: number,
+): Promise<number> {
+  const columns = sql.join(key.map((column) => sql.ref(column)));
+  const { rows } = await sql<Record<string, unknown> & { bytes: number }>`
+    select ${columns}, ${bytesOf(bytes)} as bytes from ${sql.table(table)}
+    where ${isOf(own)} limit ${sql.lit(limit)}`.execute(builderOf(db));
+  let [removed, sum] = [0, 0];
+  for (const row of rows) {
+    sum += row.bytes;
+    if (removed > 0 && sum > maxBytes) break;
+    const isIt = key.map((column) => sql`${sql.ref(column)} = ${row[column]}`);
+    await sql`delete from ${sql.table(table)} where ${sql.join(isIt, sql` and `)}`.execute(builderOf(db));
+    removed += 1;
+  }
+  return removed;
+}
+
+/** Returns how many bytes some executions have with their parts, as the quota counts them. */
+export async function findBytes(
+  db: Reader,
+  { organizationId }: Scope,
+  table: EndedTable,
+  ids: readonly string[],
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const list = sql`select id from ${sql.table(table)}
+    where id in (${sql.join(ids)}) and organization_id = ${organizationId}`;
+  const parts: { table: string; bytes: readonly string[]; isIt: RawBuilder<unknown> }[] = [
+    { table, bytes: OWN_BYTES[table], isIt: sql`id in (${list})` },
+    ...PARTS[table].map((part) => ({ ...part, isIt: part.isOf(list) })),
+  ];
+  if (table === "workflow_execution")
+    parts.push({ table: "workflow_plan", bytes: ["body"], isIt: ofRun(list) });
+  let sum = 0;
+  for (const part of parts) {
+    const { rows } = await sql<{ bytes: number }>`
+      select coalesce(sum(${bytesOf(part.bytes)}), 0) as bytes from ${sql.table(part.table)}
+      where ${part.isIt}`.execute(builderOf(db));
+    sum += Number(rows[0]?.bytes ?? 0);
+  }
+  return sum;
+}

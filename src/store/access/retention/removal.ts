@@ -1,0 +1,146 @@
+import { agentExecutionFacts, storedOfRow } from "../../agent/agent-execution.ts";
+import { approvalOfRow } from "../../approval/approval.ts";
+import { removeApproval } from "../../approval/approval-removal.ts";
+import { unindexed } from "../../expressions.ts";
+import { builderOf } from "../../query-builder.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store.ts";
+import type { EndedTable } from "./ended.ts";
+import type { RemovableExecution } from "./removable.ts";
+
+/**
+ * Takes executions of workflows away from all readers, and records it. Their parts go by removeParts, then
+ * removeHeads. The record has no more of them than when they ran: what they were is what retention is to remove.
+ */
+export async function takeExecutionsAway(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  executions: readonly RemovableExecution[],
+  reason: string,
+): Promise<void> {
+  const ids = executions.map(({ id }) => id);
+  await setRemoved(tx, "workflow_execution", ids);
+  for (const { id, workflowId, startedAt, finishedAt } of executions) {
+    const times = { startedAt: asText(startedAt), finishedAt: asText(finishedAt) };
+    tx.record({
+      organizationId,
+      type: "workflow_execution",
+      id,
+      kind: "deleted",
+      before: JSON.stringify({ id, metadata: { workflowId, ...times } }),
+      reason,
+    });
+  }
+}
+
+/** Where a run worked that was taken away. */
+export interface RunTakenAway {
+  readonly id: string;
+  readonly environmentId: string;
+  /** True when the environment was made for it, and goes with it. */
+  readonly createdEnvironment: boolean;
+}
+
+/** Takes agent executions away from all readers, and records it, as {@link takeExecutionsAway}. */
+export async function takeRunsAway(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  ids: readonly string[],
+  reason: string,
+): Promise<RunTakenAway[]> {
+  if (ids.length === 0) return [];
+  await setRemoved(tx, "agent_execution", ids);
+  const rows = await builderOf(tx.db)
+    .selectFrom("agent_execution")
+    .selectAll()
+    .where("id", "in", ids)
+    .where("organization_id", "=", organizationId)
+    .orderBy("id")
+    .execute();
+  return rows.map((row) => {
+    const { execution, environmentId, createdEnvironment } = storedOfRow(row);
+    const { id, metadata } = execution;
+    if (metadata?.parentExecutionId) tx.touch(metadata.parentExecutionId);
+    const times = { createdAt: asText(row.created_at), stoppedAt: asText(row.stopped_at ?? 0) };
+    const before = JSON.stringify({ id, metadata: { creator: { id: row.creator_id }, ...times } });
+    const facts = agentExecutionFacts(execution);
+    tx.record({ organizationId, type: "agent_execution", id, kind: "deleted", before, reason, facts });
+    return { id, environmentId, createdEnvironment };
+  });
+}
+
+const asText = (ms: number) => new Date(ms).toISOString();
+
+async function setRemoved(tx: WriteTransaction, table: EndedTable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await builderOf(tx.db).updateTable(table).set({ removed_at: tx.now }).where("id", "in", ids).execute();
+}
+
+/** Returns the ids of up to `limit` of what was taken away and is still there in parts. */
+export async function findTakenAway(
+  db: Reader,
+  { organizationId }: Scope,
+  table: EndedTable,
+  limit: number,
+): Promise<string[]> {
+  const rows = await builderOf(db)
+    .selectFrom(table)
+    .select("id")
+    .where("organization_id", "=", organizationId)
+    .where("removed_at", "is not", null)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Removes up to `limit` approvals that were asked for in something that was taken away, each with its record.
+ * @returns the number of removed approvals
+ */
+export async function removeApprovalsOfTaken(
+  tx: WriteTransaction,
+  scope: Scope,
+  table: EndedTable,
+  id: string,
+  limit: number,
+): Promise<number> {
+  const { organizationId } = scope;
+  const rows = await builderOf(tx.db)
+    .selectFrom("approval")
+    .select("body")
+    .where((eb) =>
+      table === "agent_execution"
+        ? eb("agent_execution_id", "=", id)
+        : eb(
+            "action_id",
+            "in",
+            eb.selectFrom("workflow_action").select("workflow_action.id").where("execution_id", "=", id),
+          ),
+    )
+    .where(unindexed("approval.organization_id"), "=", organizationId)
+    .limit(limit)
+    .execute();
+  for (const row of rows) await removeApproval(tx, scope, approvalOfRow(row));
+  return rows.length;
+}
+
+/** Removes the row of something that was taken away and has no parts any more. @returns where a run worked */
+export async function removeHead(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  table: EndedTable,
+  id: string,
+): Promise<string | undefined> {
+  const db = builderOf(tx.db);
+  const run =
+    table === "agent_execution"
+      ? await db.selectFrom(table).select("environment_id").where("id", "=", id).executeTakeFirst()
+      : undefined;
+  await db
+    .deleteFrom(table)
+    .where("id", "=", id)
+    .where("organization_id", "=", organizationId)
+    .where("removed_at", "is not", null)
+    .execute();
+  return run?.environment_id;
+}

@@ -1,0 +1,393 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
+import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
+import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
+import type { Caller } from "../../../src/domain/identity/caller.ts";
+import type { Keep, Retention } from "../../../src/domain/policy/retention.ts";
+import { applyRetention, previewRetention } from "../../../src/jobs/retention/retention.ts";
+import { takeExecutionsAway } from "../../../src/store/access/retention/removal.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
+import type { Schema } from "../../../src/store/schema.ts";
+import { SYSTEM, within } from "../../../src/store/store.ts";
+import { withRawData } from "../../harness/raw-data.ts";
+import { countedBytes, storageProblems } from "../../harness/stored-bytes.ts";
+import { DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
+import { addAgent, type Runs, runsOn } from "../agent/agents.ts";
+import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
+import { runnerOf, type Workflows, workflowsOf } from "../workflow/running-workflow.ts";
+import { insertRun } from "../workflow/workflow-run.ts";
+
+const FOREVER: Keep = { days: 0, count: 0 };
+const HOUR_MS = 3_600_000;
+const NOT_FOUND = { reason: ErrorReason.NOT_FOUND };
+
+let made: TestStore;
+let caller: Caller;
+let workflows: Workflows;
+beforeEach(async () => {
+  made = openTestStore();
+  caller = await made.createOrganization("harbour");
+  workflows = workflowsOf(made, caller);
+});
+afterEach(() => made.close());
+
+const retention = (keep: Partial<Retention>): Retention => ({
+  executions: FOREVER,
+  agentExecutions: FOREVER,
+  triggerEntries: FOREVER,
+  events: FOREVER,
+  ...keep,
+});
+
+/** Removes what is kept no longer; what a preview said before, without its bytes. */
+async function apply(keep: Partial<Retention>): Promise<[kind: string, rows: number][]> {
+  const preview = await previewRetention(made.store, retention(keep), made.clock.now);
+  const removed: [string, number][] = [];
+  await applyRetention(made.store, retention(keep), made.clock.now, ({ kind, rows }) =>
+    removed.push([kind, rows]),
+  );
+  const told = preview.map(({ kind, rows }): [string, number] => [kind, rows]);
+  expect(told.sort()).toEqual(removed.sort());
+  return removed;
+}
+
+async function count(table: keyof Schema): Promise<number> {
+  return (await builderOf(made.store.reader).selectFrom(table).selectAll().execute()).length;
+}
+
+const change = (run: Parameters<typeof made.store.write<void>>[2]) => made.store.write(SYSTEM, "test", run);
+
+/** Executions of a workflow that ended at these times. */
+async function ended(
+  workflowId: string,
+  times: readonly number[],
+  scope: Caller = caller,
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (const finishedAt of times)
+    ids.push(
+      await insertRun(made, scope, workflowId, { phase: Phase.COMPLETED, startedAt: START_MS, finishedAt }),
+    );
+  return ids;
+}
+
+const idsOf = async () =>
+  (await workflows.listWorkflowExecutions({ pagination: { pageSize: 100 } })).workflowExecutions
+    .map(({ id }) => id)
+    .sort();
+
+describe("executions of workflows", () => {
+  test("go once they are older than they are kept, and nobody else's do", async () => {
+    const stranger = await made.createOrganization("island");
+    const foreign = workflowsOf(made, stranger);
+    const id = await workflows.make();
+    const now = START_MS + 40 * DAY_MS;
+    const [old = "", ...kept] = await ended(id, [
+      now - 30 * DAY_MS - 1,
+      now - 30 * DAY_MS,
+      now - 30 * DAY_MS + 1,
+    ]);
+    const theirs = await ended(await foreign.make(), [START_MS], stranger);
+    made.clock.now = now;
+    // The policy of an organization goes before the settings.
+    await change(async ({ db }) => {
+      await builderOf(db)
+        .insertInto("organization_policies")
+        .values({
+          organization_id: stranger.organizationId,
+          body: JSON.stringify({ retention: { executions: { days: 50 } } }),
+          origins: "{}",
+        })
+        .execute();
+    });
+    expect(await apply({})).toEqual([]);
+    expect(await apply({ executions: { days: 30, count: 0 } })).toEqual([["executions", 1]]);
+    expect(await idsOf()).toEqual(kept);
+    await expect(workflows.execution(old)).rejects.toMatchObject(NOT_FOUND);
+    expect((await foreign.execution(theirs[0] ?? "")).id).toBe(theirs[0]);
+    expect(await apply({ executions: { days: 30, count: 0 } })).toEqual([]);
+    const { audit, events } = await made.history(caller);
+    expect(audit.at(-1)).toMatchObject({
+      actor_id: SYSTEM.id,
+      operation: "job/retention",
+      subject_id: old,
+      reason: "kept for 30 days",
+    });
+    expect(events.at(-1)).toMatchObject({ kind: "deleted", resource_id: old });
+  });
+
+  test("past a count go, of each workflow, but not those of the last hour", async () => {
+    const [one, two] = [await workflows.make(), await workflows.make()];
+    const first = await ended(one, [START_MS, START_MS, START_MS, START_MS]);
+    const second = await ended(two, [START_MS]);
+    made.clock.now = START_MS + HOUR_MS;
+    expect(await apply({ executions: { days: 0, count: 2 } })).toEqual([]);
+    made.clock.now += 1;
+    expect(await apply({ executions: { days: 0, count: 4 } })).toEqual([]);
+    expect(await apply({ executions: { days: 0, count: 2 } })).toEqual([["executions", 2]]);
+    expect(await idsOf()).toEqual([...first.slice(2), ...second].sort());
+  });
+
+  test("take their actions, logs and outputs with them, in portions, and a page token goes on behind them", async () => {
+    const runner = await runnerOf(made, caller);
+    const id = await workflows.make();
+    const gone = await workflows.start(id);
+    const [work] = await runner.lease();
+    if (!work) throw new Error("there is no work");
+    const { leaseId, fence } = work;
+    for (let piece = 0; piece < 250; piece++)
+      await runner.operations.reportProgress({
+        leaseId,
+        fence,
+        logs: [{ offset: BigInt(piece * 100), data: new Uint8Array(100) }],
+      });
+    await runner.complete(work, "7");
+    made.clock.now += DAY_MS;
+    const kept = await ended(id, [made.clock.now, made.clock.now]);
+    const first = await workflows.listWorkflowExecutions({ pagination: { pageSize: 1 } });
+    made.clock.now += 30 * DAY_MS;
+    const pieces = await count("step_log");
+    expect(pieces).toBeGreaterThan(0);
+    const [action] = await workflows.actions(gone.id);
+    await change(async ({ db }) => {
+      const of = {
+        environment_id: "gone",
+        organization_id: caller.organizationId,
+        action_id: action?.id ?? "",
+      };
+      const changes = {
+        creator_id: "",
+        creator_principal: 0,
+        refreshed_at: 0,
+        version: 1,
+        body: "{}",
+        diffs: "[]",
+      };
+      await builderOf(db)
+        .insertInto("environment_changes")
+        .values({ ...of, ...changes })
+        .execute();
+      const { action_id: _, ...file } = of;
+      await builderOf(db)
+        .insertInto("environment_file_diff")
+        .values([1, 2].map((place) => ({ ...file, base: 1, place, body: "{}" })))
+        .execute();
+    });
+    const left: Promise<number>[] = [];
+    const leave = made.store.onCommit(() => left.push(count("step_log")));
+    expect(await apply({ executions: { days: 30, count: 0 } })).toEqual([["executions", 1]]);
+    leave();
+    const counts = [pieces, ...(await Promise.all(left))].sort((a, b) => b - a);
+    for (const [at, before] of counts.entries())
+      expect(before - (counts[at + 1] ?? 0)).toBeLessThanOrEqual(100);
+    for (const table of [
+      "workflow_action",
+      "step_log",
+      "environment_changes",
+      "environment_file_diff",
+    ] as const)
+      expect([table, await count(table)]).toEqual([table, 0]);
+    expect(await count("workflow_plan")).toBe(0);
+    await expect(
+      workflows.getWorkflowExecutionAction({ workflowExecutionActionId: action?.id ?? "" }),
+    ).rejects.toMatchObject(NOT_FOUND);
+    const { nextToken: token } = first.pagination ?? {};
+    const next = await workflows.listWorkflowExecutions({ pagination: { pageSize: 5, token: token ?? "" } });
+    const seen = [...first.workflowExecutions, ...next.workflowExecutions].map(({ id: each }) => each);
+    expect(seen.sort()).toEqual(kept.sort());
+  });
+
+  test("stay while anything needs them", async () => {
+    const id = await workflows.make();
+    const [asked = "", followed = "", retried = "", again = "", free = ""] = await ended(
+      id,
+      Array(5).fill(START_MS),
+    );
+    const [open = ""] = await ended(id, [START_MS]);
+    await change(async ({ db }) => {
+      const set = (run: string, values: object) =>
+        builderOf(db).updateTable("workflow_execution").set(values).where("id", "=", run).execute();
+      await set(again, { retried_execution_id: retried });
+      await set(open, { retried_execution_id: again, finished_at: null, phase: Phase.RUNNING });
+      await builderOf(db)
+        .insertInto("approval")
+        .values({
+          id: made.newId(),
+          organization_id: caller.organizationId,
+          phase: 1,
+          agent_execution_id: null,
+          tool_call_id: null,
+          digest: "",
+          workflow_execution_id: asked,
+          action_id: null,
+          step_index: null,
+          environment_id: null,
+          creator_id: "",
+          creator_principal: 0,
+          is_shared: 1,
+          expires_at: 0,
+          body: "{}",
+        })
+        .execute();
+      await builderOf(db)
+        .insertInto("pull_request")
+        .values({
+          id: made.newId(),
+          organization_id: caller.organizationId,
+          workflow_id: id,
+          execution_id: followed,
+          action_id: null,
+          environment_id: "",
+          agent_execution_id: null,
+          owner_id: null,
+          owner_principal: null,
+          host: "",
+          repository: "",
+          identity: "",
+          number: 1,
+          head_sha: "",
+          state: 1,
+          source_set_by: "[]",
+          changed_at: 0,
+          seen_at: null,
+          next_poll_at: 1,
+          failures: 0,
+          memory: "{}",
+          body: "{}",
+        })
+        .execute();
+    });
+    made.clock.now += 9 * DAY_MS;
+    const keep = { executions: { days: 1, count: 0 } };
+    expect(await apply(keep)).toEqual([["executions", 1]]);
+    await expect(workflows.execution(free)).rejects.toMatchObject(NOT_FOUND);
+    await change(async ({ db }) => {
+      await builderOf(db).updateTable("approval").set({ phase: 2 }).execute();
+      await builderOf(db).updateTable("pull_request").set({ next_poll_at: null }).execute();
+      await builderOf(db)
+        .updateTable("workflow_execution")
+        .set({ finished_at: made.clock.now })
+        .where("id", "=", open)
+        .execute();
+    });
+    expect(await apply(keep)).toEqual([["executions", 4]]);
+    expect(await idsOf()).toEqual([open]);
+  });
+
+  test("that a killed run had taken away are gone for readers, and go with the next run", async () => {
+    const id = await workflows.make();
+    const [taken = "", kept = ""] = await ended(id, [START_MS, START_MS]);
+    const { organizationId } = caller;
+    await made.store.write(
+      SYSTEM,
+      "test",
+      (tx) =>
+        takeExecutionsAway(
+          tx,
+          { organizationId },
+          [{ id: taken, workflowId: id, startedAt: START_MS, finishedAt: START_MS, actions: 0 }],
+          "test",
+        ),
+      within(caller),
+    );
+    expect(await idsOf()).toEqual([kept]);
+    await expect(workflows.execution(taken)).rejects.toMatchObject(NOT_FOUND);
+    await expect(workflows.retryFailedActions({ workflowExecutionId: taken })).rejects.toMatchObject(
+      NOT_FOUND,
+    );
+    expect(await count("workflow_execution")).toBe(2);
+    await applyRetention(made.store, retention({}), made.clock.now);
+    expect(await count("workflow_execution")).toBe(1);
+  });
+});
+
+describe("agent executions", () => {
+  let runner: RegisteredRunner;
+  let runs: Runs;
+  beforeEach(async () => {
+    runner = await registeredRunner(made, caller);
+    runs = runsOn(made, caller, runner);
+    await addAgent(made, caller.organizationId, { isDefault: true, takesSettings: true });
+  });
+
+  async function say(given: Work, words: readonly string[]): Promise<void> {
+    const { lastSequence } = given.work.value as { lastSequence: bigint };
+    const blocks = words.map((content, index) => ({
+      sequence: lastSequence + BigInt(index + 1),
+      block: { case: "text" as const, value: { content } },
+    }));
+    await runs.work.reportAgent({ ...runs.named(given), blocks, state: State.WAITING });
+  }
+
+  /** Ends a run, and stops the environment that was made for it. */
+  async function end({ id, given }: { readonly id: string; readonly given: Work }): Promise<string> {
+    await runs.agents.stopAgentExecution({ agentExecutionId: id });
+    await runs.finish(given, Outcome.STOPPED);
+    const [stopping] = await runs.lease(WorkKind.ENVIRONMENT);
+    if (!stopping) throw new Error("the environment is not stopped");
+    await runner.reportProgress({
+      ...runs.named(stopping),
+      environment: { phase: EnvironmentPhase.STOPPED },
+    });
+    await runner.finishWork({ ...runs.named(stopping), outcome: Outcome.DONE });
+    return id;
+  }
+
+  const get = (id: string) => runs.agents.getAgentExecution({ agentExecutionId: id });
+  const keep = { agentExecutions: { days: 30, count: 0 } };
+
+  test("whose conversation goes on stay, and go with its last run", async () => {
+    const first = await runs.running({ name: "Mend it" });
+    await say(first.given, ["one", "two"]);
+    await end(first);
+    made.clock.now += 31 * DAY_MS;
+    const second = await runs.running({ resumeFrom: first.id });
+    await say(second.given, ["three"]);
+    expect(await apply(keep)).toEqual([]);
+    await end(second);
+    made.clock.now += 30 * DAY_MS;
+    expect(await apply(keep)).toEqual([]);
+    expect(await count("agent_output")).toBe(3);
+    made.clock.now += 1;
+    expect(await apply(keep)).toEqual([["agentExecutions", 2]]);
+    for (const table of ["agent_execution", "agent_output", "agent_input"] as const)
+      expect([table, await count(table)]).toEqual([table, 0]);
+    for (const id of [first.id, second.id]) {
+      await expect(get(id)).rejects.toMatchObject(NOT_FOUND);
+      await expect(runs.agents.startAgent({ resumeFrom: id })).rejects.toMatchObject(NOT_FOUND);
+    }
+    // The environment that was made for the first goes as with DeleteAgentExecution.
+    const [deleting] = await runs.lease(WorkKind.ENVIRONMENT);
+    expect(deleting).toBeDefined();
+    const { audit } = await made.history(caller);
+    const removed = audit.filter(({ operation }) => operation === "job/retention");
+    expect(removed.map(({ subject_id }) => subject_id)).toEqual(
+      expect.arrayContaining([first.id, second.id]),
+    );
+    expect(JSON.stringify(removed)).not.toContain("Mend it");
+    expect(await withRawData(made.dataDir, storageProblems)).toEqual([]);
+    expect((await withRawData(made.dataDir, countedBytes)).size).toBeGreaterThan(0);
+  });
+
+  test("past a count go, but not one whose environment runs, nor one that runs", async () => {
+    const [first, second, third] = [await runs.running(), await runs.running(), await runs.running()];
+    for (const { id, given } of [first, third]) {
+      await runs.agents.stopAgentExecution({ agentExecutionId: id });
+      await runs.finish(given, Outcome.STOPPED);
+    }
+    made.clock.now += HOUR_MS + 1;
+    const newest = { agentExecutions: { days: 0, count: 1 } };
+    // Its environment is on its way to be stopped.
+    expect(await apply(newest)).toEqual([]);
+    await change(async ({ db }) => {
+      await builderOf(db).updateTable("environment").set({ phase: EnvironmentPhase.STOPPED }).execute();
+    });
+    expect(await apply({ agentExecutions: { days: 0, count: 2 } })).toEqual([]);
+    expect(await apply(newest)).toEqual([["agentExecutions", 1]]);
+    await expect(get(first.id)).rejects.toMatchObject(NOT_FOUND);
+    for (const { id } of [second, third]) expect((await get(id)).agentExecution?.id).toBe(id);
+  });
+});
