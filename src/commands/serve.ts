@@ -31,7 +31,10 @@ import { StartError } from "./start-error.ts";
  *
  * @throws ConfigError or StartError when it cannot start
  */
-export async function serve(config: Config, terminal: Terminal): Promise<RunningService> {
+export async function serve(given: Config, terminal: Terminal): Promise<RunningService> {
+  // Loaded on demand: nearly no start has sample data.
+  const sample = given.sampleData ? await import("./sample/start-sample.ts") : undefined;
+  const config = sample?.sampleSettings(given) ?? given;
   checkServeSettings(config);
   const providers = readSignInProviders(config.signInProviders, terminal.env);
   const machineIssuers = readMachineIssuers(config.machineIssuers);
@@ -70,6 +73,7 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
     const isFirstStart = !(await hasOrganization(store.reader));
     // Where another server has made the first rows since, there was nothing yet to compare the keys with.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
+    await sample?.requireFreshData(store.reader, config);
     await requireOrganizations(store, providers);
     const server = buildServer(config, { store, keys, log, providers, machineIssuers, now: Date.now });
     const url = await server.listen().catch((error) => {
@@ -84,8 +88,9 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       );
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
+    let first: FirstTokens | undefined;
     if (isFirstStart) {
-      const first = await firstTokens(store, keys);
+      first = await firstTokens(store, keys, sample?.SAMPLE_ORGANIZATION);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
       if (first !== undefined) terminal.print(welcome(url, first));
@@ -97,9 +102,13 @@ export async function serve(config: Config, terminal: Terminal): Promise<Running
       local && isolation
         ? await local.startLocalRunner(config, { server, url, store, keys, log, terminal, isolation })
         : undefined;
+    const filling =
+      first &&
+      sample?.startSample(config, { ...first, store, keys, log, terminal, transport: server.transport });
     return {
       async stop() {
         log.info({}, "stopping");
+        await filling?.stop();
         // First, while the server still accepts reports about its work.
         await localRunner?.stop();
         await server.close();
@@ -190,21 +199,30 @@ async function recordOrganizations(store: Store): Promise<void> {
 
 /** The secrets that the first start prints: a token, and the secret of a sign-in link. */
 interface FirstTokens {
+  readonly organizationId: string;
   readonly token: string;
   readonly link: string;
 }
 
-async function firstTokens(store: Store, keys: Keys): Promise<FirstTokens | undefined> {
+async function firstTokens(
+  store: Store,
+  keys: Keys,
+  organizationName = "My organization",
+): Promise<FirstTokens | undefined> {
   const first = await createFirstOrganization(store, keys, {
     operation: "chartroom serve",
-    organizationName: "My organization",
+    organizationName,
     accountName: "Administrator",
     email: "admin@localhost",
     tokenDescription: "first start",
   });
   if (!first) return undefined;
-  const { token, userId } = first;
-  return { token, link: await createSignInLinkAsOperator(store, keys, userId, "chartroom serve") };
+  const { organizationId, token, userId } = first;
+  return {
+    organizationId,
+    token,
+    link: await createSignInLinkAsOperator(store, keys, userId, "chartroom serve"),
+  };
 }
 
 const NO_ORGANIZATION = `

@@ -104,6 +104,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   eventRetention: two(["1", 1], ["3650", 3_650]),
   eventCount: two(["0", 0], ["100000", 100_000]),
   localRunner: BOOLEANS,
+  sampleData: BOOLEANS,
   localRunnerWorkDir: [
     ["/srv/work", "/srv/work"],
     ["work", "work"],
@@ -209,6 +210,7 @@ describe("without flags and variables", () => {
       eventRetention: 30,
       eventCount: 0,
       localRunner: false,
+      sampleData: false,
       localRunnerWorkDir: "",
       localRunnerSlots: 4,
       localRunnerAgentSlots: 8,

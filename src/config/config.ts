@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
+import { LOCAL_RUNNER_SETTINGS } from "./local-runner-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
@@ -158,21 +159,7 @@ export const SETTINGS = {
   ...SIGN_IN_SETTINGS,
   ...INTERVAL_SETTINGS,
   ...TELEMETRY_SETTINGS,
-  localRunner: setting({
-    flag: "--local-runner",
-    env: "CHARTROOM_LOCAL_RUNNER",
-    default: "false",
-    help: "carry out work in folders on this machine; --isolation says what keeps it in",
-    read: boolean,
-  }),
-  localRunnerWorkDir: setting({
-    flag: "--local-runner-work-dir",
-    argument: "folder",
-    env: "CHARTROOM_LOCAL_RUNNER_WORK_DIR",
-    default: "",
-    help: "folder of the local runner's workspaces; by default one of the server's own in $XDG_STATE_HOME/chartroom, or ~/.local/state/chartroom",
-    read: (text: string) => text,
-  }),
+  ...LOCAL_RUNNER_SETTINGS,
   localRunnerSlots: setting({
     flag: "--local-runner-slots",
     argument: "number",

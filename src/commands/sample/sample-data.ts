@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import type { Config } from "../../config/config.ts";
+import { hadOrganization, hasOrganization } from "../../store/identity/organization.ts";
+import type { Reader } from "../../store/store.ts";
+import { placeOf } from "../open-data.ts";
+import { StartError } from "../start-error.ts";
+
+const run = promisify(execFile);
+
+const ROOT = join(import.meta.dirname, "../../..");
+
+/** The program of the sample's agent. */
+export const SAMPLE_AGENT = join(ROOT, "examples/agents/scripted-agent.js");
+
+/** The packages, in which the Node is that runs the program. */
+const PACKAGES = join(ROOT, "node_modules");
+
+/** The organization of sample data, which is all of it: to remove it is to remove the rest. */
+export const SAMPLE_ORGANIZATION = "Sample organization";
+
+/** Returns the settings of a server with sample data: its work needs the local runner, its repositories and its agent. */
+export function sampleSettings(config: Config): Config {
+  const isolationRead = [...config.isolationRead, dirname(SAMPLE_AGENT), PACKAGES];
+  return { ...config, localRunner: true, allowFileRemotes: true, isolationRead };
+}
+
+/** Returns the folder of the sample's repositories: beside the data, which no work may see. */
+export function sampleFolder({ dataDir }: Pick<Config, "dataDir">): string {
+  return `${resolve(dataDir)}-sample`;
+}
+
+/** Requires that there is no data yet. @throws StartError */
+export async function requireFreshData(db: Reader, config: Config): Promise<void> {
+  const folder = sampleFolder(config);
+  if ((await hasOrganization(db)) || (await hadOrganization(db))) {
+    throw new StartError(
+      `--sample-data fills a fresh folder, and ${placeOf(config)} has data: name another one with --data-dir, or leave ` +
+        `--sample-data out to go on with what is there (a sample goes on with ${flagsOf(config)})`,
+    );
+  }
+  if (existsSync(folder)) {
+    throw new StartError(
+      `--sample-data makes its repositories in ${folder}, which is there already: remove it, or name another folder with --data-dir`,
+    );
+  }
+}
+
+/** Returns the flags with which a server goes on with sample data. */
+export function flagsOf({ isolationRead }: Pick<Config, "isolationRead">): string {
+  return `--local-runner --allow-file-remotes --isolation-read ${isolationRead.join(":")}`;
+}
+
+/** The repositories of the sample, by their names: files and what is in them. */
+const REPOSITORIES = {
+  hello: {
+    "README.md": "# Hello\n\nA repository of Chartroom's sample data.\n",
+    "hello.txt": "Hello, world\n",
+  },
+  tools: {
+    "README.md": "# Tools\n\nAnother repository of the sample data.\n",
+    "count.sh": "#!/bin/sh\nwc -l < README.md\n",
+  },
+} as const;
+
+/** The URLs of the repositories, by their names. */
+export type SampleRepositories = Readonly<Record<keyof typeof REPOSITORIES, string>>;
+
+/** Makes the repositories of the sample. */
+export async function makeRepositories(config: Config): Promise<SampleRepositories> {
+  const urls = Object.entries(REPOSITORIES).map(async ([name, files]) => {
+    const folder = join(sampleFolder(config), name);
+    mkdirSync(folder, { recursive: true });
+    for (const [file, content] of Object.entries(files)) writeFileSync(join(folder, file), content);
+    const git = (...args: string[]) =>
+      run("git", ["-c", "user.name=Sample", "-c", "user.email=sample@localhost", ...args], { cwd: folder });
+    await git("init", "--quiet", "--initial-branch=main");
+    await git("add", ".");
+    await git("-c", "commit.gpgsign=false", "commit", "--quiet", "--message", "Begin the sample");
+    return [name, pathToFileURL(folder).href];
+  });
+  return Object.fromEntries(await Promise.all(urls));
+}

@@ -1,0 +1,58 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Config } from "../../config/config.ts";
+import type { Keys } from "../../keys.ts";
+import type { Log } from "../../log.ts";
+import type { Store } from "../../store/store.ts";
+import type { Terminal } from "../definitions/command-line.ts";
+import { fillSample } from "./fill-sample.ts";
+import { flagsOf, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./sample-data.ts";
+
+export { requireFreshData, SAMPLE_ORGANIZATION, sampleSettings } from "./sample-data.ts";
+
+/** What the sample of a first start is made with. */
+export interface FirstStart {
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly log: Log;
+  readonly terminal: Pick<Terminal, "print">;
+  readonly transport: Transport;
+  readonly organizationId: string;
+  readonly token: string;
+}
+
+/** Begins to fill the organization of a first start, which goes on while the server answers. */
+export function startSample(config: Config, { log, terminal, ...start }: FirstStart) {
+  const ending = new AbortController();
+  terminal.print(noteOf(config));
+  const filled = makeRepositories(config)
+    .then((repositories) => fillSample({ ...start, repositories, signal: ending.signal }))
+    .then(async (carryOutPush) => {
+      log.info({}, "the sample data is there");
+      await carryOutPush().catch((err) => {
+        if (!ending.signal.aborted) log.info({ err }, "the push of the sample was not carried out");
+      });
+    })
+    .catch((err) => {
+      if (!ending.signal.aborted) log.error({ err }, "the sample data could not be made whole");
+    });
+  return {
+    async stop(): Promise<void> {
+      ending.abort();
+      await filled;
+    },
+  };
+}
+
+function noteOf(config: Config): string {
+  return `Sample data is being made: projects, runs of a scripted agent, a push that waits for you, and workflows.
+It is in the organization "${SAMPLE_ORGANIZATION}" and, its repositories, in ${sampleFolder(config)}.
+After a stop, go on with it:
+
+  npm start -- ${flagsOf(config)}
+
+Remove it, while the server is stopped:
+
+  npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force
+
+`;
+}

@@ -1,0 +1,90 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
+import { ok } from "../harness/host-token.ts";
+import {
+  type HostedServer,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
+import { until } from "../harness/until.ts";
+
+const dataDir = join(temporaryFolder(), "data");
+let server: HostedServer;
+beforeAll(async () => {
+  server = await startHostedServer({ dataDir, args: ["--sample-data"] });
+});
+afterAll(stopAll);
+
+const call = (operation: string, body: object = {}) => ok(post(server, operation, body));
+const named = (rows: readonly { metadata: { name: string } }[]) =>
+  rows.map(({ metadata }) => metadata.name).sort();
+
+describe("--sample-data", () => {
+  test("fills a fresh folder: two projects, runs, a workflow that has run, and one in progress", async () => {
+    const asked = await until(
+      () => call("ApprovalService/ListApprovals", { filter: { states: ["APPROVAL_STATE_PENDING"] } }),
+      ({ approvals }) => approvals.length === 2,
+    );
+    expect(asked.approvals.map(({ kind }: { kind: string }) => kind).sort()).toEqual([
+      "APPROVAL_KIND_PUSH",
+      "APPROVAL_KIND_TOOL_CALL",
+    ]);
+    const { projects } = await call("ProjectService/ListProjects");
+    expect(named(projects)).toEqual(["Sample: hello", "Sample: tools"]);
+    const { agentExecutions } = await call("AgentService/ListAgentExecutions");
+    expect(named(agentExecutions)).toEqual(["Sample: a push", "Sample: ask first", "Sample: greet"]);
+    const { outputs } = await until(
+      () => call("WorkflowService/ListWorkflowExecutionOutputs"),
+      (body) => body.outputs.length === 2,
+    );
+    for (const { values } of outputs) expect(values.lines.intValue).toBe("3");
+    const { workflowExecutions } = await call("WorkflowService/ListWorkflowExecutions", {
+      filter: { statusPhases: ["WORKFLOW_EXECUTION_PHASE_RUNNING"] },
+    });
+    expect(workflowExecutions).toHaveLength(1);
+    expect(server.output()).toContain(
+      'npx chartroom organization remove "Sample organization" --yes --force',
+    );
+  });
+
+  test("approves the push of the sample", async () => {
+    const { approvals } = await call("ApprovalService/ListApprovals", {
+      filter: { states: ["APPROVAL_STATE_PENDING"] },
+    });
+    const push = approvals.find(({ kind }: { kind: string }) => kind === "APPROVAL_KIND_PUSH");
+    const decision = { approvalId: push.id, digest: push.digest, decision: "DECISION_APPROVE" };
+    await call("ApprovalService/DecideApproval", decision);
+    const branch = join(`${dataDir}-sample`, "tools/.git/refs/heads/sample/push");
+    await until(
+      () => existsSync(branch),
+      (is) => is,
+    );
+  });
+
+  test("is refused on a folder with data, and removed in one command", async () => {
+    await server.stop();
+    const again = startHostedServer({ dataDir, args: ["--sample-data"] });
+    await expect(again).rejects.toThrow(
+      /--sample-data fills a fresh folder, and .* has data: name another one/,
+    );
+    const removal = [
+      "organization",
+      "remove",
+      "Sample organization",
+      "--yes",
+      "--force",
+      "--data-dir",
+      dataDir,
+    ];
+    expect(await runHostedCommand(removal)).toMatchObject({ code: 0 });
+    const { stdout } = await runHostedCommand(["organization", "list", "--data-dir", dataDir]);
+    expect(stdout).not.toContain("Sample");
+    // What was removed is no fresh folder: its chain of the audit log goes on.
+    const afterwards = startHostedServer({ dataDir, args: ["--sample-data"] });
+    await expect(afterwards).rejects.toThrow(/has data/);
+  });
+});
