@@ -88,6 +88,7 @@ export const UNSCOPED: readonly Group[] = [
       insertSubscription: "account subscribe",
       recordInInstallation: "serve: records such an organization",
       removeOrganization: "organization remove",
+      exportChains: "audit export",
       verifyChains: "audit verify",
     },
   },

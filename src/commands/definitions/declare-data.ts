@@ -22,10 +22,9 @@ export function declareData(program: Command, terminal: Terminal): void {
       }),
     SETTINGS,
   );
+  const audit = program.command("audit").description("the audit log");
   withDataSettings(
-    program
-      .command("audit")
-      .description("the audit log")
+    audit
       .command("verify")
       .description(
         "verify the audit chains of a data folder, or of a copy of one, and print where one is broken; exit code 1 if one is",
@@ -33,6 +32,37 @@ export function declareData(program: Command, terminal: Terminal): void {
       .action(async (flags: Flags) => {
         const { holds, text } = await (await import("../record/audit.ts")).verifyAudit(
           readConfig(flags, terminal.env),
+        );
+        terminal.print(text);
+        terminal.setExitCode(holds ? 0 : 1);
+      }),
+  );
+  withDataSettings(
+    audit
+      .command("export")
+      .description("print the audit log, one JSON object a line, with its chains; the server may be running")
+      .option(
+        "--since <file>",
+        "an earlier export, after whose end it begins; by default it begins with the first row",
+      )
+      .action(async ({ since, ...flags }: Flags & { readonly since?: string }) =>
+        (await import("../record/audit-export.ts")).exportAudit(
+          readConfig(flags, terminal.env),
+          since,
+          terminal.print,
+        ),
+      ),
+  );
+  withDataSettings(
+    audit
+      .command("check <files...>")
+      .description(
+        "check that exports of the audit log, in the order in which they were made, are whole and unchanged; exit code 1 if not",
+      )
+      .action(async (files: string[], flags: Flags) => {
+        const { holds, text } = await (await import("../record/audit-export.ts")).checkExports(
+          readConfig(flags, terminal.env),
+          files,
         );
         terminal.print(text);
         terminal.setExitCode(holds ? 0 : 1);

@@ -1,6 +1,6 @@
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
-import type { ChainReport } from "../../domain/record/audit-verification.ts";
-import { type Keys, loadKeys } from "../../keys.ts";
+import type { AuditMac, ChainReport } from "../../domain/record/audit-verification.ts";
+import { loadKeys } from "../../keys.ts";
 import { verifyChains } from "../../store/record/audit-chain.ts";
 import { openReadOnly } from "../../store/sqlite/open-read-only.ts";
 import type { ReadOnlyStore } from "../../store/store.ts";
@@ -22,12 +22,10 @@ export interface Verdict {
  * @throws StartError when the folder or the key file cannot be read
  */
 export async function verifyAudit(config: DataConfig): Promise<Verdict> {
-  const keys = loadExistingKeys(config);
-  const store = config.databaseUrl ? await openAuditDatabase(config) : openAuditStore(config.dataDir);
+  const mac = loadAuditMac(config);
+  const store = await openAudit(config);
   try {
-    const chains = await verifyChains(store.reader, (keyId, bytes) =>
-      keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined,
-    );
+    const chains = await verifyChains(store.reader, mac);
     const broken = chains.filter(({ broken }) => broken).length;
     const sum = broken === 0 ? "every chain holds" : `${broken} of ${chains.length} chains are broken`;
     return { holds: broken === 0, text: `${[...chains.map(lineOf), sum].join("\n")}\n` };
@@ -36,7 +34,16 @@ export async function verifyAudit(config: DataConfig): Promise<Verdict> {
   }
 }
 
-function lineOf({ organizationId, rows, validRows, unhashed, hash, broken, removal }: ChainReport): string {
+/** Returns the line of a chain in the report. */
+export function lineOf({
+  organizationId,
+  rows,
+  validRows,
+  unhashed,
+  hash,
+  broken,
+  removal,
+}: ChainReport): string {
   const chain = organizationId === null ? "installation" : `organization ${organizationId}`;
   if (removal) {
     const { at, actorId, head } = removal;
@@ -55,9 +62,15 @@ function formatHash(hash: Uint8Array): string {
 }
 
 /** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
-function loadExistingKeys(config: DataConfig): Keys {
+export function loadAuditMac(config: DataConfig): AuditMac {
   requireKeyFile(config);
-  return loadKeys(keyFileOf(config));
+  const keys = loadKeys(keyFileOf(config));
+  return (keyId, bytes) => (keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined);
+}
+
+/** Opens the data for reading, in the one state that it has now. */
+export async function openAudit(config: DataConfig): Promise<ReadOnlyStore> {
+  return config.databaseUrl ? await openAuditDatabase(config) : openAuditStore(config.dataDir);
 }
 
 async function openAuditDatabase(config: DataConfig): Promise<ReadOnlyStore> {

@@ -57,13 +57,14 @@ export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefi
 /**
  * Returns a verifier of one chain, which takes its rows in ascending order from the first. The
  * head, which is stored apart from the rows, reveals a tail that was cut off.
+ * @param after what the rows go on from; from the first row without it
  */
-export function createChainVerifier(organizationId: string | null, mac: AuditMac) {
+export function createChainVerifier(organizationId: string | null, mac: AuditMac, after?: ChainHead) {
   let rows = 0;
   let validRows = 0;
   let unhashed = 0;
-  let sequence = 0;
-  let previous: Uint8Array | null = null;
+  let sequence = after?.sequence ?? 0;
+  let previous: Uint8Array | null = after?.chain_hash ?? null;
   let broken: ChainBreak | undefined;
   return {
     /** @returns whether the chain is valid up to the row */

@@ -1,4 +1,11 @@
 import {
+  type ExportLine,
+  exportedRow,
+  headOf,
+  type NamedHead,
+  namedHead,
+} from "../../domain/record/audit-export.ts";
+import {
   type AuditMac,
   type ChainHead,
   type ChainRemoval,
@@ -43,6 +50,25 @@ export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainRepo
   return present.concat(gone.map((id) => removedChainReport(id, removals.get(id))));
 }
 
+/**
+ * Yields the lines of an export: the heads that it goes on from, all rows after them, and the heads of all chains. `db`
+ * must show one state throughout. It covers the installation, so it takes no scope.
+ */
+export async function* exportChains(db: Reader, after: readonly NamedHead[]): AsyncGenerator<ExportLine> {
+  const heads = await findHeads(db);
+  const known = new Map(after.map((head) => [head.chain, headOf(head)]));
+  yield { after: after.filter(({ chain }) => heads.has(chain)) };
+  for (const chain of heads.keys()) {
+    const from = known.get(chain);
+    let previous = from?.chain_hash ?? null;
+    for await (const row of auditRows(db, { chain, after: from?.sequence ?? 0 })) {
+      yield { row: exportedRow(row, previous) };
+      previous = row.hash;
+    }
+  }
+  yield { heads: [...heads].map(([chain, head]) => namedHead(chain, head)) };
+}
+
 async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {
   const installation = await builderOf(db)
     .selectFrom("installation")
@@ -59,13 +85,19 @@ async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {
   return heads;
 }
 
-/** Reads row by row, so that a long trail needs little memory. */
-async function* auditRows(db: Reader): AsyncIterable<StoredAuditRow> {
-  const rows = builderOf(db)
-    .selectFrom("audit_log")
-    .selectAll()
-    .orderBy("organization_id")
-    .orderBy("sequence")
-    .stream();
-  for await (const row of rows) yield { ...row, diff: diffOfTampered(row) };
+/** Reads row by row, so that a long trail needs little memory; with `of`, those of one chain after a number. */
+async function* auditRows(
+  db: Reader,
+  of?: { readonly chain: string | null; readonly after: number },
+): AsyncIterable<StoredAuditRow> {
+  let query = builderOf(db).selectFrom("audit_log").selectAll();
+  if (of) {
+    query = query.where("sequence", ">", of.after);
+    query =
+      of.chain === null
+        ? query.where("organization_id", "is", null)
+        : query.where("organization_id", "=", of.chain);
+  }
+  for await (const row of query.orderBy("organization_id").orderBy("sequence").stream())
+    yield { ...row, diff: diffOfTampered(row) };
 }

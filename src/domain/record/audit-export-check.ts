@@ -1,0 +1,84 @@
+import { auditBytes } from "./audit-chain.ts";
+import { type ExportLine, headOf, type NamedHead, storedRow } from "./audit-export.ts";
+import {
+  type AuditMac,
+  type ChainBreak,
+  type ChainRemoval,
+  type ChainReport,
+  createChainVerifier,
+  parseChainRemoval,
+  removedChainReport,
+  type StoredAuditRow,
+} from "./audit-verification.ts";
+
+/** The result of checking one chain of exports. */
+export interface ExportedChainReport extends ChainReport {
+  /** Number of the first row that the exports have to hold: 1 unless they begin with a later one. */
+  readonly first: number;
+}
+
+/**
+ * Returns a check of exports that follow each other: every chain has to go on where it ended, and to reach the head that
+ * the last export names. A row may come again.
+ */
+export function createExportCheck(mac: AuditMac) {
+  const chains = new Map<string | null, ReturnType<typeof chainOf>>();
+  const named = new Set<string>();
+  const removals = new Map<string, ChainRemoval>();
+  let heads: readonly NamedHead[] | undefined;
+  const chainOf = (chain: string | null, after?: NamedHead) => ({
+    first: (after?.sequence ?? 0) + 1,
+    last: after?.sequence ?? 0,
+    verifier: createChainVerifier(chain, mac, after && headOf(after)),
+  });
+  const find = (id: string | null) => {
+    const chain = chains.get(id) ?? chainOf(id);
+    chains.set(id, chain);
+    return chain;
+  };
+  const addRow = (row: StoredAuditRow) => {
+    const chain = find(row.organization_id);
+    if (row.sequence <= chain.last && isAuthentic(row, mac)) return;
+    chain.last = Math.max(chain.last, row.sequence);
+    if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
+    const removal = chain.verifier.add(row) ? parseChainRemoval(row) : undefined;
+    if (removal) removals.set(removal.organizationId, removal);
+  };
+  return {
+    add(line: ExportLine): void {
+      if ("row" in line) addRow(storedRow(line.row));
+      else if ("heads" in line) heads = line.heads;
+      else
+        for (const after of line.after)
+          if (!chains.has(after.chain)) chains.set(after.chain, chainOf(after.chain, after));
+    },
+    /** Returns what was found, chain by chain. */
+    end(): ExportedChainReport[] {
+      for (const { chain } of heads ?? []) find(chain);
+      const ends = new Map((heads ?? []).map((head) => [head.chain, headOf(head)]));
+      for (const [id, { head }] of removals) if (!ends.has(id)) ends.set(id, head);
+      const reports = [...chains].map(([id, { verifier, first }]) => {
+        // The rows of one that was removed since need not have been exported to their end.
+        const removal = id === null ? undefined : removals.get(id);
+        const report = removal
+          ? removedChainReport(removal.organizationId, removal)
+          : verifier.end(ends.get(id));
+        return { ...(heads ? report : { ...report, broken: report.broken ?? cutOff(report) }), first };
+      });
+      const gone = [...named].filter((id) => !chains.has(id));
+      return reports.concat(gone.map((id) => ({ ...removedChainReport(id, removals.get(id)), first: 1 })));
+    },
+  };
+}
+
+/** Returns whether a row that comes again is one that was made with the key. */
+function isAuthentic(row: StoredAuditRow, mac: AuditMac): boolean {
+  if (row.hash === null || row.key_id === null) return row.hash === null && row.key_id === null;
+  const expected = mac(row.key_id, auditBytes({ ...row, key_id: row.key_id }, row.previous_hash));
+  return expected !== undefined && Buffer.compare(expected, row.hash) === 0;
+}
+
+const cutOff = ({ rows }: ChainReport): ChainBreak => ({
+  sequence: rows + 1,
+  problem: "the export does not end with the heads of the chains",
+});
