@@ -111,7 +111,7 @@ describe("a workflow", () => {
     const instants = page.getByRole("list", { name: "Next instants" }).getByRole("listitem");
     await instants.filter({ hasText: "9:30 PM" }).nth(4).waitFor();
     await page.getByLabel(/^Minute, hour/).fill("61 * * * *");
-    await page.getByText("The expression cannot be read").waitFor();
+    await page.locator(".breach").filter({ hasText: "61" }).waitFor();
     await page.getByLabel(/^Minute, hour/).fill("30 12 * * *");
     await page.getByRole("button", { name: "Review changes" }).click();
     await page.getByRole("button", { name: "Save workflow" }).click();
@@ -158,6 +158,7 @@ describe("an execution", () => {
     await dialog
       .getByLabel(/^URLs to clone/)
       .fill(["three", "four"].map((name) => `https://git.example.org/team/${name}.git`).join("\n"));
+    await dialog.getByText("2 actions, for three, four").waitFor();
     await look(page);
     await dialog.getByRole("button", { name: "Start workflow" }).click();
     const works = [await runner.leaseOne(), await runner.leaseOne()];

@@ -7,6 +7,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Dialog } from "../../parts/Dialog.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ContextFields, emptyContext } from "./editor/ContextFields.tsx";
+import { Preview } from "./Preview.tsx";
 import { usedParameters } from "./used-parameters.ts";
 import { contextText } from "./workflow-state.ts";
 
@@ -79,6 +80,11 @@ export function StartWorkflow({
         {isElsewhere && (
           <ContextFields path="context_override" context={context} onChange={setContext} isOfEvent={false} />
         )}
+        <Preview
+          workflowId={workflow.id}
+          parameters={values}
+          contextOverride={isElsewhere ? context : undefined}
+        />
         <div className="row">
           <Button type="submit" loading={start.isPending}>
             Start workflow

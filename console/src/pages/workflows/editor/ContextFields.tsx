@@ -35,7 +35,7 @@ export function emptyContext(kind: Kind): WorkflowTriggerContext {
   if (kind === "urls") {
     return repositoriesContext({
       case: "repositoryUrls",
-      value: create(RepositoryURLsSchema, { repoUrls: [""] }),
+      value: create(RepositoryURLsSchema),
     });
   }
   if (kind === "search") {
@@ -118,16 +118,13 @@ function RepositoriesFields({
   return (
     <>
       {selector.case === "repositoryUrls" && (
-        <LongField
+        <UrlsField
           path={`${path}.repository_urls.repo_urls`}
-          label="URLs to clone, one a line"
-          placeholder="https://git.example.org/team/hello.git"
-          isProgram
-          value={selector.value.repoUrls.join("\n")}
-          onChange={(text) =>
+          urls={selector.value.repoUrls}
+          onChange={(repoUrls) =>
             onChange({
               ...repositories,
-              repositorySelector: { ...selector, value: { ...selector.value, repoUrls: text.split("\n") } },
+              repositorySelector: { ...selector, value: { ...selector.value, repoUrls } },
             })
           }
         />
@@ -175,6 +172,38 @@ function RepositoriesFields({
           })),
         ]}
       />
+    </>
+  );
+}
+
+/** Addresses, one a line; lines that are empty yet are none. */
+function UrlsField({
+  path,
+  urls,
+  onChange,
+}: {
+  readonly path: string;
+  readonly urls: readonly string[];
+  readonly onChange: (urls: string[]) => void;
+}) {
+  const [typed, setTyped] = useState(() => urls.join("\n"));
+  return (
+    <>
+      <LongField
+        path={path}
+        label="URLs to clone, one a line"
+        placeholder="https://git.example.org/team/hello.git"
+        isProgram
+        value={typed}
+        onChange={(text) => {
+          setTyped(text);
+          onChange(text.split("\n").flatMap((line) => line.trim() || []));
+        }}
+      />
+      {urls.map((url, at) => (
+        // The rules name each address by its place.
+        <PartBreach key={url} path={`${path}[${at}]`} />
+      ))}
     </>
   );
 }

@@ -20,7 +20,7 @@ export const newDraft = (): Draft =>
         context: {
           context: {
             case: "repositories",
-            value: { repositorySelector: { case: "repositoryUrls", value: { repoUrls: [""] } } },
+            value: { repositorySelector: { case: "repositoryUrls", value: {} } },
           },
         },
       },

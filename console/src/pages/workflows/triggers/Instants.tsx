@@ -1,7 +1,10 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
 import { NativeSelect } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { failureOf } from "../../../api/failure.ts";
 
 /** The zone of the person's own clock. */
 const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -10,9 +13,6 @@ const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const ZONES: readonly string[] = [
   ...new Set(["UTC", OWN_ZONE, ...Intl.supportedValuesOf("timeZone")]),
 ];
-
-/** Instants that are shown. */
-const SHOWN = 5;
 
 interface InstantsProps {
   readonly cron: string;
@@ -24,14 +24,14 @@ interface InstantsProps {
 export function Instants({ cron, zone }: InstantsProps) {
   const [shownIn, setShownIn] = useState(OWN_ZONE);
   const [typed] = useDebouncedValue(cron, 200);
-  const { data } = useQuery({
-    queryKey: ["instants", typed, zone],
-    queryFn: () => nextInstants(typed, zone),
-    refetchInterval: 30_000,
-    retry: false,
-  });
-  if (!data) return null;
-  if ("problem" in data) return <p className="breach">{data.problem}</p>;
+  const { data, error } = useQuery(
+    WorkflowService.method.previewWorkflow,
+    { schedules: [{ cronExpression: typed, timeZone: zone }] },
+    { enabled: typed !== "", retry: false },
+  );
+  if (error) return <p className="breach">{failureOf(error).sentence}</p>;
+  const instants = data?.schedules[0]?.instants.map(timestampDate);
+  if (!instants) return null;
   return (
     <div className="instants">
       <div className="row small dim">
@@ -45,7 +45,7 @@ export function Instants({ cron, zone }: InstantsProps) {
         />
       </div>
       <ol className="small figures" aria-label="Next instants">
-        {data.instants.map((instant) => (
+        {instants.map((instant) => (
           <li key={instant.toISOString()}>
             <time dateTime={instant.toISOString()}>
               {instant.toLocaleString(undefined, {
@@ -59,19 +59,4 @@ export function Instants({ cron, zone }: InstantsProps) {
       </ol>
     </div>
   );
-}
-
-/** Computes what comes due next, by the library that the server has, which is loaded for it. */
-async function nextInstants(
-  cron: string,
-  timezone: string,
-): Promise<{ readonly instants: readonly Date[] } | { readonly problem: string }> {
-  const { Cron } = await import("croner");
-  try {
-    const instants = new Cron(cron, { timezone, paused: true, mode: "5-part" }).nextRuns(SHOWN);
-    return instants.length === 0 ? { problem: "It never comes due." } : { instants };
-  } catch (error) {
-    const { message } = error as Error;
-    return { problem: `The expression cannot be read: ${message.replace(/^CronPattern: /, "")}` };
-  }
 }
