@@ -30,7 +30,10 @@ const run = createRoute({
   getParentRoute: () => root,
   path: "/agents/$runId",
   component: lazyRouteComponent(() => import("./pages/agents/run/Run.tsx"), "Run"),
-  validateSearch: tabOf,
+  validateSearch: (search): { tab?: string | undefined; diff?: string | undefined } => ({
+    ...tabOf(search),
+    diff: text(search.diff),
+  }),
 });
 
 const approvals = createRoute({

@@ -30,6 +30,10 @@ afterAll(async () => {
   await stopAll();
 });
 
+/** An image of one pixel. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 const say = async (words: string) => {
   await visit.page.getByLabel("Message to the agent").fill(words);
   await visit.page.getByLabel("Message to the agent").press("Control+Enter");
@@ -111,6 +115,9 @@ describe("a run", () => {
     const { page } = visit;
     const runId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Show split" }).click();
+    // What a line was stands beside what it is.
+    await page.locator(".patch-split tr").filter({ hasText: /two.*zwei/s }).waitFor();
     await page.getByRole("button", { name: "Comment on line 2", exact: true }).click();
     await page.getByLabel("Comment", { exact: true }).fill("echo in German");
     await page.getByRole("button", { name: "Add comment" }).click();
@@ -125,6 +132,31 @@ describe("a run", () => {
       .map((input) => input.words)
       .join("\n");
     expect(words).toContain("echo in German");
+  });
+
+  test("gets an image with a message, and a goal", async () => {
+    const { page } = visit;
+    const image = Buffer.from(PIXEL, "base64");
+    await page.getByLabel("Images to send").setInputFiles([
+      { name: "pixel.png", mimeType: "image/png", buffer: image },
+      { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no image") },
+    ]);
+    await page.getByText("notes.txt is no PNG or JPEG image.").waitFor();
+    await page.getByRole("img", { name: "pixel.png" }).waitFor();
+    await say("image");
+    await conversation().getByText(`image/png ${image.length}`, { exact: false }).waitFor();
+    await page.getByRole("list", { name: "Images of the message" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "More to do with this run" }).click();
+    await page.getByRole("menuitem", { name: "Set goal" }).click();
+    await page.getByLabel("What is to be reached").fill("All headers say 2026");
+    await page.getByRole("dialog").getByRole("button", { name: "Set goal" }).click();
+    const goal = page.getByRole("region", { name: "Goal" });
+    await goal.getByText("All headers say 2026").waitFor();
+    await goal.getByRole("button", { name: "Pause goal" }).click();
+    await goal.getByText("Paused").waitFor();
+    await look(page);
+    await goal.getByRole("button", { name: "Remove goal" }).click();
+    await goal.waitFor({ state: "detached" });
   });
 
   test("loses nothing of what is typed, and is resumed after its end", async () => {

@@ -8,14 +8,7 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
-
-const MODES: readonly (readonly [AgentMode, string])[] = [
-  [AgentMode.EXECUTION, "Work: performs tasks and makes changes"],
-  [AgentMode.PLANNING, "Plan: analyses, and changes nothing"],
-  [AgentMode.SPEC, "Specify: plans first, then implements with you"],
-  [AgentMode.RALPH, "On its own: plans and implements without asking in between"],
-  [AgentMode.GOAL, "Goal: takes the message as an objective"],
-];
+import { MODES } from "./run-state.ts";
 
 /** Starts a run: the agent, the code that it works on, and the first message. */
 export function StartRun() {

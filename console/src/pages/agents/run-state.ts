@@ -1,4 +1,4 @@
-import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { type AgentExecution, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type { Tone } from "../../parts/State.tsx";
 
 /** Returns the tone and word of where a run is. */
@@ -19,3 +19,12 @@ export const runTitle = ({ id, metadata }: AgentExecution): string =>
 
 /** The phases of runs that go on. */
 export const GOING_ON = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT];
+
+/** The modes in which an agent works, in words: a name, and what it means. */
+export const MODES: readonly (readonly [AgentMode, string])[] = [
+  [AgentMode.EXECUTION, "Work: performs tasks and makes changes"],
+  [AgentMode.PLANNING, "Plan: analyses, and changes nothing"],
+  [AgentMode.SPEC, "Specify: plans first, then implements with you"],
+  [AgentMode.RALPH, "On its own: plans and implements without asking in between"],
+  [AgentMode.GOAL, "Goal: takes the message as an objective"],
+];

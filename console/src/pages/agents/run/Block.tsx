@@ -12,6 +12,7 @@ import { Icon, type IconName } from "../../../parts/Icon.tsx";
 import { Markdown } from "../../../parts/Markdown.tsx";
 import { State as StateMark, type Tone } from "../../../parts/State.tsx";
 import { Ago } from "../../../parts/Time.tsx";
+import { addressOf, IMAGE_TYPES } from "./images.ts";
 import { Patch } from "./Patch.tsx";
 
 const ICONS: Readonly<Partial<Record<Kind, IconName>>> = {
@@ -52,7 +53,23 @@ export function Said({ input }: { readonly input: AgentInput }) {
         <Ago at={input.createdAt} />
       </div>
       <div className="said-text">{saidText(input)}</div>
+      <SaidImages input={input} />
     </div>
+  );
+}
+
+/** The images that were said, as far as the server has them: runners move them out of the message. */
+function SaidImages({ input: { input } }: { readonly input: AgentInput }) {
+  if (input.case !== "userInput") return null;
+  return input.value.inputs.map(({ input: part }, at) =>
+    part.case === "image" && part.value.data.length > 0 && IMAGE_TYPES.includes(part.value.mimeType) ? (
+      <img
+        // biome-ignore lint/suspicious/noArrayIndexKey: a message never changes its parts
+        key={at}
+        src={addressOf(part.value.mimeType, part.value.data)}
+        alt={`Part ${at + 1} of the message`}
+      />
+    ) : null,
   );
 }
 

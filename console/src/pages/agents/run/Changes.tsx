@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
 import { Button, NativeSelect, Textarea } from "@mantine/core";
+import { Link, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
@@ -9,6 +10,7 @@ import { Empty } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { Ago } from "../../../parts/Time.tsx";
 import { FileDiff } from "./FileDiff.tsx";
+import { PushBranch } from "./PushBranch.tsx";
 import { type Comment, sentComment } from "./review.ts";
 import { refreshInputs } from "./use-run.ts";
 
@@ -22,6 +24,8 @@ interface ChangesProps {
 /** What a run changed: its files and their lines, on which comments are made and sent as one review. */
 export function Changes({ runId, environmentId }: ChangesProps) {
   const [base, setBase] = useState(DiffBase.ENVIRONMENT);
+  const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
+  const isSplit = shownAs === "split";
   const [comments, setComments] = useState<readonly Comment[]>([]);
   const diff = useInfiniteQuery(
     EnvironmentService.method.getEnvironmentDiff,
@@ -54,6 +58,16 @@ export function Changes({ runId, environmentId }: ChangesProps) {
                   { value: String(DiffBase.LAST_TURN), label: "Since the last turn" },
                 ]}
               />
+              <Link
+                to="."
+                search={(before: Record<string, unknown>) => ({
+                  ...before,
+                  diff: isSplit ? undefined : "split",
+                })}
+                replace
+              >
+                {isSplit ? "Show unified" : "Show split"}
+              </Link>
               <span className="dim">
                 {files.length} {files.length === 1 ? "file" : "files"}, looked at{" "}
                 <Ago at={first?.refreshedAt} />
@@ -95,6 +109,7 @@ export function Changes({ runId, environmentId }: ChangesProps) {
                   <FileDiff
                     key={file.path}
                     file={file}
+                    isSplit={isSplit}
                     comments={comments}
                     onAdd={add}
                     onRemove={(comment) => setComments((before) => before.filter((each) => each !== comment))}
@@ -115,6 +130,7 @@ export function Changes({ runId, environmentId }: ChangesProps) {
                 )}
               </div>
             </div>
+            {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
             {comments.length > 0 && (
               <SendReview runId={runId} comments={comments} onSent={() => setComments([])} />
             )}

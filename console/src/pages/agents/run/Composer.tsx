@@ -1,9 +1,13 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { Button, Textarea } from "@mantine/core";
+import { Button, NativeSelect, Textarea } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, type KeyboardEvent, useEffect, useState } from "react";
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Icon } from "../../../parts/Icon.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
+import { MODES } from "../run-state.ts";
+import { IMAGE_TYPES, type Image, imagesOf, partsOf } from "./images.ts";
 import { refreshInputs } from "./use-run.ts";
 
 interface ComposerProps {
@@ -15,10 +19,13 @@ interface ComposerProps {
 /** Where what was typed stays until it is sent, so that a reload or an expired session loses none of it. */
 const draftKey = (runId: string) => `draft ${runId}`;
 
-/** The field for what to say to the agent; it is always there. */
+/** The field for what to say to the agent, with images and the mode of the turn; it is always there. */
 export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
   const [text, setText] = useState(() => sessionStorage.getItem(draftKey(runId)) ?? "");
+  const [images, setImages] = useState<readonly Image[]>([]);
+  const [problem, setProblem] = useState("");
+  const [mode, setMode] = useState(AgentMode.UNSPECIFIED);
   useEffect(() => {
     try {
       if (text === "") sessionStorage.removeItem(draftKey(runId));
@@ -27,22 +34,38 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       // Too long for the storage: it stays in the field.
     }
   }, [runId, text]);
+  const clear = () => {
+    setText("");
+    setImages([]);
+    setProblem("");
+    setMode(AgentMode.UNSPECIFIED);
+  };
   const send = useMutation(AgentService.method.sendToAgentExecution, {
-    onSuccess: () => setText(""),
+    onSuccess: clear,
     onSettled: () => refreshInputs(runId),
   });
   const resume = useMutation(AgentService.method.startAgent, {
     onSuccess({ agentExecutionId }) {
-      setText("");
+      clear();
       void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
     },
   });
   const isBusy = send.isPending || resume.isPending;
+  const isEmpty = text.trim() === "" && images.length === 0;
   const submit = () => {
-    if (text.trim() === "" || isBusy) return;
-    const userInput = { inputs: [{ input: { case: "text" as const, value: { content: text } } }] };
-    if (isStopped) resume.mutate({ resumeFrom: runId, userInput });
-    else send.mutate({ agentExecutionId: runId, input: { case: "userInput", value: userInput } });
+    if (isEmpty || isBusy) return;
+    const userInput = { inputs: partsOf(text, images) };
+    if (isStopped) return resume.mutate({ resumeFrom: runId, userInput, mode });
+    send.mutate({
+      agentExecutionId: runId,
+      input: { case: "userInput", value: userInput },
+      ...(mode !== AgentMode.UNSPECIFIED && { turnOptions: { modes: [mode] } }),
+    });
+  };
+  const add = async (files: readonly File[]) => {
+    const added = await imagesOf(files, images.length);
+    setImages((before) => [...before, ...added.images]);
+    setProblem(added.problem);
   };
   return (
     <form
@@ -51,8 +74,21 @@ export function Composer({ runId, isStopped }: ComposerProps) {
         event.preventDefault();
         submit();
       }}
+      onDragOver={(event) => {
+        if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+      }}
+      onDrop={(event) => {
+        if (event.dataTransfer.files.length === 0) return;
+        event.preventDefault();
+        void add([...event.dataTransfer.files]);
+      }}
     >
       <Problem error={send.error ?? resume.error} />
+      {problem !== "" && (
+        <p className="bar bar-asks" role="status">
+          {problem}
+        </p>
+      )}
       <Textarea
         aria-label="Message to the agent"
         placeholder={isStopped ? "Resume the run with a message" : "Message to the agent"}
@@ -61,16 +97,88 @@ export function Composer({ runId, isStopped }: ComposerProps) {
         maxRows={12}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
+        onPaste={(event) => {
+          const files = [...event.clipboardData.files];
+          if (files.length > 0) void add(files);
+        }}
         onKeyDown={(event: KeyboardEvent) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit();
         }}
       />
+      <Images
+        images={images}
+        onRemove={(image) => setImages((before) => before.filter((each) => each !== image))}
+      />
       <div className="row composer-foot">
-        <span className="dim small">Ctrl Enter sends it.</span>
-        <Button type="submit" size="xs" loading={isBusy} disabled={text.trim() === ""}>
+        <span className="row">
+          <AddImages onAdd={(files) => void add(files)} />
+          <NativeSelect
+            size="xs"
+            aria-label="Mode of the turn"
+            value={String(mode)}
+            onChange={(event) => setMode(Number(event.currentTarget.value))}
+            data={[
+              { value: String(AgentMode.UNSPECIFIED), label: "Mode as before" },
+              ...MODES.map(([value, label]) => ({ value: String(value), label: label.split(":")[0] ?? "" })),
+            ]}
+          />
+          <span className="dim small extra">Ctrl Enter sends it.</span>
+        </span>
+        <Button type="submit" size="xs" loading={isBusy} disabled={isEmpty}>
           {isStopped ? "Resume" : "Send"}
         </Button>
       </div>
     </form>
+  );
+}
+
+/** Asks for files; images can also be pasted and dropped. */
+function AddImages({ onAdd }: { readonly onAdd: (files: File[]) => void }) {
+  const field = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button
+        variant="default"
+        size="xs"
+        leftSection={<Icon name="plus" size={14} />}
+        onClick={() => field.current?.click()}
+      >
+        Image
+      </Button>
+      <input
+        ref={field}
+        type="file"
+        accept={IMAGE_TYPES.join(",")}
+        multiple
+        hidden
+        aria-label="Images to send"
+        onChange={({ currentTarget }) => {
+          onAdd([...(currentTarget.files ?? [])]);
+          currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+function Images({
+  images,
+  onRemove,
+}: {
+  readonly images: readonly Image[];
+  readonly onRemove: (image: Image) => void;
+}) {
+  if (images.length === 0) return null;
+  return (
+    <ul className="images" aria-label="Images of the message">
+      {images.map((image) => (
+        <li key={image.address}>
+          <img src={image.address} alt={image.name} />
+          <Button variant="subtle" size="compact-xs" onClick={() => onRemove(image)}>
+            Remove {image.name}
+          </Button>
+        </li>
+      ))}
+    </ul>
   );
 }

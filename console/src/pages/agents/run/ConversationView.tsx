@@ -18,9 +18,11 @@ import { Problem } from "../../../parts/Problem.tsx";
 import { ApprovalCard } from "../../approvals/ApprovalCard.tsx";
 import { Block, Said } from "./Block.tsx";
 import { Composer } from "./Composer.tsx";
+import { GoalView } from "./GoalView.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { PlanView } from "./PlanView.tsx";
 import { Queue } from "./Queue.tsx";
+import { SubagentTree } from "./SubagentTree.tsx";
 import type { Inputs } from "./use-run.ts";
 
 /** Things that are drawn at once; earlier ones come when they are asked for. */
@@ -48,10 +50,13 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   const content = useFollowedEnd();
   const asked = run.status?.pendingApprovalIds.length ?? 0;
   const isWorking = run.status?.phase === Phase.RUNNING && asked === 0;
+  const subagents = run.status?.subagents ?? [];
+  const hasSide = plan?.case === "plan" || subagents.length > 0;
   return (
-    <div className={plan?.case === "plan" ? "talk with-plan" : "talk"}>
+    <div className={hasSide ? "talk with-plan" : "talk"}>
       <div className="talk-main" ref={content}>
         <Problem error={inputs.error} />
+        <GoalView run={run} />
         <div className="talk-items" role="log" aria-label="Conversation">
           {items.length > shown.length && (
             <Button variant="default" size="xs" onClick={() => setDrawn(drawn + DRAWN)}>
@@ -79,7 +84,12 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
           {usage?.case === "usage" && <UsageLine usage={usage.value} />}
         </div>
       </div>
-      {plan?.case === "plan" && <PlanView plan={plan.value} />}
+      {hasSide && (
+        <div className="talk-side">
+          {plan?.case === "plan" && <PlanView plan={plan.value} />}
+          {subagents.length > 0 && <SubagentTree runId={run.id} subagents={subagents} />}
+        </div>
+      )}
     </div>
   );
 }

@@ -29,26 +29,27 @@ const MOST_COMMENTS = 40;
 
 interface FileDiffProps {
   readonly file: EnvironmentFileDiff;
+  readonly isSplit: boolean;
   readonly comments: readonly Comment[];
   readonly onAdd: (comment: Omit<Comment, "base" | "digest">) => void;
   readonly onRemove: (comment: Comment) => void;
 }
 
 /** Shows what has changed in one file, with the comments that wait to be sent. */
-export function FileDiff({ file, comments, onAdd, onRemove }: FileDiffProps) {
+export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
   const [open, setOpen] = useState<PatchLine>();
   const isAt = (comment: Comment, line: PatchLine) => {
     const place = placeOf(line);
     return comment.path === file.path && comment.line === place.line && comment.isOld === place.isOld;
   };
-  const below = (line: PatchLine) => {
+  const below = (line: PatchLine, columns: number) => {
     if (line.kind === "hunk") return null;
     const here = comments.filter((comment) => isAt(comment, line));
     const isOpen = open !== undefined && open.old === line.old && open.new === line.new;
     if (here.length === 0 && !isOpen) return null;
     return (
       <tr>
-        <td colSpan={4} className="patch-comments">
+        <td colSpan={columns} className="patch-comments">
           {here.map((comment) => (
             <div key={comment.text} className="comment">
               <p>{comment.text}</p>
@@ -85,7 +86,7 @@ export function FileDiff({ file, comments, onAdd, onRemove }: FileDiffProps) {
         </span>
       </div>
       {file.patch ? (
-        <Patch text={file.patch} onLine={setOpen} below={below} />
+        <Patch text={file.patch} onLine={setOpen} below={below} isSplit={isSplit} />
       ) : (
         <p className="dim file-none">{OMISSIONS[file.patchOmission]}</p>
       )}

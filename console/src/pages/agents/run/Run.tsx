@@ -12,6 +12,7 @@ import { Ago } from "../../../parts/Time.tsx";
 import { runState, runTitle } from "../run-state.ts";
 import { Changes } from "./Changes.tsx";
 import { ConversationView } from "./ConversationView.tsx";
+import { RunMenu } from "./RunMenu.tsx";
 import { useRun } from "./use-run.ts";
 
 /** One run of an agent: the conversation with it, and what it changed. */
@@ -42,14 +43,17 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
       mark={<State tone={tone} word={word} />}
       facts={<Facts run={run} />}
       actions={
-        !isStopped && (
-          <ConfirmButton
-            label="Stop run"
-            question="Ends the agent's program. What it changed stays, and the run can be resumed with a message."
-            onConfirm={() => stop.mutate({ agentExecutionId: runId })}
-            isBusy={stop.isPending}
-          />
-        )
+        <>
+          <RunMenu run={run} isStopped={isStopped} />
+          {!isStopped && (
+            <ConfirmButton
+              label="Stop run"
+              question="Ends the agent's program. What it changed stays, and the run can be resumed with a message."
+              onConfirm={() => stop.mutate({ agentExecutionId: runId })}
+              isBusy={stop.isPending}
+            />
+          )}
+        </>
       }
     >
       <Problem error={stop.error} />
@@ -94,6 +98,11 @@ function Facts({ run: { metadata, spec } }: { readonly run: AgentExecution }) {
       {metadata?.parentExecutionId && (
         <Link to="/agents/$runId" params={{ runId: metadata.parentExecutionId }}>
           a sub-agent of another run
+        </Link>
+      )}
+      {metadata?.forkedFrom && (
+        <Link to="/agents/$runId" params={{ runId: metadata.forkedFrom }}>
+          branches off another run
         </Link>
       )}
       {metadata?.resumedFrom && (

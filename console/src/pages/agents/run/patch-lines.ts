@@ -30,3 +30,36 @@ export function patchLines(patch: string): PatchLine[] {
   }
   return lines;
 }
+
+/** Two lines beside each other: as it was, and as it is; undefined where the side has none. */
+export interface LinePair {
+  readonly left: PatchLine | undefined;
+  readonly right: PatchLine | undefined;
+}
+
+/** Returns the lines of a diff as pairs: what was deleted stands beside what was added in its place. */
+export function linePairs(lines: readonly PatchLine[]): LinePair[] {
+  const pairs: LinePair[] = [];
+  let deleted: PatchLine[] = [];
+  let added: PatchLine[] = [];
+  const end = () => {
+    for (let at = 0; at < Math.max(deleted.length, added.length); at++) {
+      pairs.push({ left: deleted[at], right: added[at] });
+    }
+    deleted = [];
+    added = [];
+  };
+  for (const line of lines) {
+    if (line.kind === "deleted") {
+      // Lines that are deleted after some were added begin another change.
+      if (added.length > 0) end();
+      deleted.push(line);
+    } else if (line.kind === "added") added.push(line);
+    else {
+      end();
+      pairs.push({ left: line, right: line });
+    }
+  }
+  end();
+  return pairs;
+}

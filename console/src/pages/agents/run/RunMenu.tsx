@@ -1,0 +1,48 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, Menu } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useNavigate } from "@tanstack/react-router";
+import { AgentForkAbility as Ability, type AgentExecution } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Icon } from "../../../parts/Icon.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { SetGoal } from "./GoalView.tsx";
+
+/** What is done seldom with a run: a goal, and another run that branches off it. */
+export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; readonly isStopped: boolean }) {
+  const navigate = useNavigate();
+  const [isGoalOpen, goal] = useDisclosure();
+  const fork = useMutation(AgentService.method.forkAgentExecution, {
+    onSuccess: ({ agentExecutionId }) =>
+      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } }),
+  });
+  const ability = run.status?.forkAbility ?? Ability.UNSPECIFIED;
+  const canFork = ability === Ability.LATEST || ability === Ability.ANY_TURN;
+  return (
+    <>
+      <Problem error={fork.error} />
+      <Menu position="bottom-end" shadow="md" width={240} transitionProps={{ duration: 120 }}>
+        <Menu.Target>
+          <Button
+            variant="default"
+            size="xs"
+            px={8}
+            loading={fork.isPending}
+            aria-label="More to do with this run"
+          >
+            <Icon name="more" />
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item disabled={isStopped} onClick={goal.open}>
+            Set goal
+          </Menu.Item>
+          <Menu.Item disabled={!canFork} onClick={() => fork.mutate({ agentExecutionId: run.id })}>
+            {canFork ? "Fork run from here" : "This agent cannot fork runs"}
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {isGoalOpen && <SetGoal run={run} onClose={goal.close} />}
+    </>
+  );
+}

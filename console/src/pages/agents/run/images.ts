@@ -1,0 +1,57 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { UserInputBlock_InputSchema } from "#gen/service/v1/agent_pb.js";
+
+/** An image that is to be sent with a message. */
+export interface Image {
+  readonly name: string;
+  readonly mimeType: string;
+  readonly data: Uint8Array;
+  /** The same as an address, for the page to show. */
+  readonly address: string;
+}
+
+/** Most bytes of an image, its types, and the most parts of a message (contract). */
+const MAX_BYTES = 4_194_304;
+export const IMAGE_TYPES: readonly string[] = ["image/png", "image/jpeg"];
+const MAX_PARTS = 10;
+
+/** Returns the images among files, and why the others are left out. */
+export async function imagesOf(
+  files: readonly File[],
+  already: number,
+): Promise<{ readonly images: readonly Image[]; readonly problem: string }> {
+  const images: Image[] = [];
+  let problem = "";
+  for (const file of files) {
+    if (!IMAGE_TYPES.includes(file.type)) problem = `${file.name} is no PNG or JPEG image.`;
+    else if (file.size > MAX_BYTES) problem = `${file.name} has more than 4 MiB.`;
+    // One part is the text.
+    else if (already + images.length >= MAX_PARTS - 1)
+      problem = `A message has ${MAX_PARTS - 1} images at most.`;
+    else {
+      const data = new Uint8Array(await file.arrayBuffer());
+      images.push({ name: file.name, mimeType: file.type, data, address: addressOf(file.type, data) });
+    }
+  }
+  return { images, problem };
+}
+
+/** Returns the address of an image as a page may show it: what is in it stays in it. */
+export function addressOf(mimeType: string, data: Uint8Array): string {
+  let binary = "";
+  for (let at = 0; at < data.length; at += 0x8000) {
+    binary += String.fromCharCode(...data.subarray(at, at + 0x8000));
+  }
+  return `data:${mimeType};base64,${btoa(binary)}`;
+}
+
+/** Returns the parts of a message: its text, and after it the images. */
+export function partsOf(
+  text: string,
+  images: readonly Image[],
+): MessageInitShape<typeof UserInputBlock_InputSchema>[] {
+  return [
+    ...(text.trim() ? [{ input: { case: "text" as const, value: { content: text } } }] : []),
+    ...images.map(({ mimeType, data }) => ({ input: { case: "image" as const, value: { mimeType, data } } })),
+  ];
+}
