@@ -77,6 +77,13 @@ describe("a run", () => {
       .getByText("1")
       .waitFor();
     await look(visit.page);
+    const queue = page.getByRole("region", { name: "Queue" });
+    for (const words of ["echo first", "echo second"]) {
+      await say(words);
+      await queue.getByText(words).waitFor();
+    }
+    await queue.getByRole("button", { name: "Move up" }).click();
+    await queue.locator(".queued").first().getByText("echo second").waitFor();
     await card.getByLabel(/^Reason/).fill("only a test");
     await card.getByRole("button", { name: "Approve" }).click();
     await card.waitFor({ state: "detached" });
@@ -117,7 +124,10 @@ describe("a run", () => {
     await page.getByRole("link", { name: "Changes" }).click();
     await page.getByRole("link", { name: "Show split" }).click();
     // What a line was stands beside what it is.
-    await page.locator(".patch-split tr").filter({ hasText: /two.*zwei/s }).waitFor();
+    await page
+      .locator(".patch-split tr")
+      .filter({ hasText: /two.*zwei/s })
+      .waitFor();
     await page.getByRole("button", { name: "Comment on line 2", exact: true }).click();
     await page.getByLabel("Comment", { exact: true }).fill("echo in German");
     await page.getByRole("button", { name: "Add comment" }).click();
@@ -144,7 +154,7 @@ describe("a run", () => {
     await page.getByText("notes.txt is no PNG or JPEG image.").waitFor();
     await page.getByRole("img", { name: "pixel.png" }).waitFor();
     await say("image");
-    await conversation().getByText(`image/png ${image.length}`, { exact: false }).waitFor();
+    await conversation().getByText(`image/png of ${image.length} bytes`).waitFor();
     await page.getByRole("list", { name: "Images of the message" }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "More to do with this run" }).click();
     await page.getByRole("menuitem", { name: "Set goal" }).click();

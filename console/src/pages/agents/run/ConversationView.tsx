@@ -44,7 +44,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   const all = inputs.data?.inputs;
   const items = useMemo(() => itemsOf(all ?? [], blocks), [all, blocks]);
   const shown = items.slice(-drawn);
-  const queue = (all ?? []).filter(({ receipt }) => receipt === Receipt.QUEUED);
+  const queue = (inputs.data?.queue ?? []).filter(({ receipt }) => receipt === Receipt.QUEUED);
   const plan = blocks.findLast(({ block }) => block.case === "plan")?.block;
   const usage = blocks.findLast(({ block }) => block.case === "usage")?.block;
   const content = useFollowedEnd();

@@ -46,9 +46,10 @@ export function Patch({ text, onLine, below, isSplit = false }: PatchProps) {
 function Sign({ line, onLine }: { readonly line: PatchLine; readonly onLine: PatchProps["onLine"] }) {
   const number = line.new ?? line.old;
   const sign = SIGNS[line.kind];
-  if (!onLine || number === undefined) return <td className="patch-sign">{sign}</td>;
+  const place = `patch-sign patch-${line.kind}`;
+  if (!onLine || number === undefined) return <td className={place}>{sign}</td>;
   return (
-    <td className="patch-sign">
+    <td className={place}>
       <button
         type="button"
         aria-label={`Comment on line ${number}${line.kind === "deleted" ? " before the change" : ""}`}
@@ -74,6 +75,14 @@ function SplitPatch({
   return (
     <div className="patch patch-split">
       <table>
+        <colgroup>
+          <col className="patch-number" />
+          <col className="patch-sign" />
+          <col />
+          <col className="patch-number" />
+          <col className="patch-sign" />
+          <col />
+        </colgroup>
         <tbody>
           {pairs.map(({ left, right }, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a diff is shown as a whole

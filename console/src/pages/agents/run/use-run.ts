@@ -4,6 +4,7 @@ import {
   type AgentExecution,
   AgentExecution_Phase,
   type AgentInput,
+  AgentInputReceipt,
   type AgentOutputBlock,
   AgentOutputView,
 } from "#gen/service/v1/agent_pb.js";
@@ -32,7 +33,10 @@ const MOST_PAGES = 20;
 
 /** The queue of a run and what was sent before. */
 export interface Inputs {
+  /** All inputs in the order in which they were stored. */
   readonly inputs: readonly AgentInput[];
+  /** Those that wait, in the order of their delivery. */
+  readonly queue: readonly AgentInput[];
   readonly queueRevision: bigint;
 }
 
@@ -107,7 +111,11 @@ export const refreshInputs = (runId: string) => queries.invalidateQueries({ quer
 async function readInputs(agentExecutionId: string): Promise<Inputs> {
   const inputs: AgentInput[] = [];
   let token = "";
-  let queueRevision = 0n;
+  // The queue first: what is delivered meanwhile is past then, and shown once.
+  const { inputs: waiting, queueRevision } = await agents.listAgentInputs({
+    agentExecutionId,
+    pagination: { pageSize: 100 },
+  });
   for (let page = 0; page < MOST_PAGES; page++) {
     const read = await agents.listAgentInputs({
       agentExecutionId,
@@ -115,9 +123,11 @@ async function readInputs(agentExecutionId: string): Promise<Inputs> {
       pagination: { pageSize: 100, token },
     });
     inputs.push(...read.inputs);
-    queueRevision = read.queueRevision;
     token = read.pagination?.nextToken ?? "";
     if (token === "") break;
   }
-  return { inputs, queueRevision };
+  const told = new Set(
+    inputs.filter(({ receipt }) => receipt !== AgentInputReceipt.QUEUED).map(({ id }) => id),
+  );
+  return { inputs, queue: waiting.filter(({ id }) => !told.has(id)), queueRevision };
 }
