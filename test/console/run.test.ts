@@ -175,9 +175,12 @@ describe("a run", () => {
     await page.reload();
     await page.getByLabel("Message to the agent").waitFor();
     expect(await page.getByLabel("Message to the agent").inputValue()).toBe("echo not sent yet");
+    await conversation()
+      .getByText(/^image\/png of/)
+      .waitFor();
     await page.getByRole("button", { name: "Stop run" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Stop run" }).click();
-    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
     await page.getByText("goes on with an earlier run").waitFor();
     await conversation().getByText("not sent yet", { exact: true }).waitFor();
     expect(faults).toEqual([]);

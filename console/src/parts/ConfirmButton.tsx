@@ -21,7 +21,16 @@ export function ConfirmButton({
 }: ConfirmButtonProps) {
   const [isOpen, { toggle, close }] = useDisclosure();
   return (
-    <Popover opened={isOpen} onChange={close} position="bottom-end" width={300} trapFocus shadow="md">
+    <Popover
+      opened={isOpen}
+      onChange={close}
+      position="bottom-end"
+      width={300}
+      trapFocus
+      shadow="md"
+      // The question stays where a page that goes on scrolls the button out of sight.
+      hideDetached={false}
+    >
       <Popover.Target>
         <Button variant="default" size="xs" onClick={toggle} loading={isBusy} disabled={disabled}>
           {label}
