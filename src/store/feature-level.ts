@@ -33,6 +33,9 @@ export const RETENTION_LEVEL = 2;
 /** Groups and their memberships: events name them, whose types older servers do not know. */
 export const GROUPS_LEVEL = 2;
 
+/** Groups have roles on single resources: events name them, whose type older servers do not know. */
+export const ROLE_ASSIGNMENTS_LEVEL = 2;
+
 /** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
 export const AGENT_REVIEWS_LEVEL = 2;
 

@@ -6,6 +6,7 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   account: Kind.ACCOUNT,
   group: Kind.GROUP,
   group_membership: Kind.GROUP_MEMBERSHIP_CHANGED,
+  role_assignment: Kind.ROLE_ASSIGNMENT,
   host_token: Kind.HOST_AUTHENTICATION_TOKEN,
   organization_policies: Kind.ORGANIZATION_POLICY,
   security_policy: Kind.SECURITY_POLICY,

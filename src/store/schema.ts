@@ -29,6 +29,7 @@ import type {
   OrganizationStorageTable,
   OrganizationTable,
   ProviderIdentityTable,
+  RoleAssignmentTable,
   ServiceAccountTable,
   ServiceAccountTrustTable,
   SignInAttemptTable,
@@ -106,6 +107,7 @@ export interface Schema {
   machine_token_use: MachineTokenUseTable;
   member_group: MemberGroupTable;
   group_membership: GroupMembershipTable;
+  role_assignment: RoleAssignmentTable;
   organization_policies: OrganizationPoliciesTable;
   security_policy: SecurityPolicyTable;
   secret: SecretTable;

@@ -72,6 +72,7 @@ export type ResourceType =
   | "account"
   | "host_token"
   | `group${"" | "_membership"}`
+  | "role_assignment"
   | "organization_policies"
   | "security_policy"
   | "service_account"

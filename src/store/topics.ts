@@ -15,6 +15,7 @@ const RIGHTS_TYPES: ReadonlySet<ResourceType> = new Set<ResourceType>([
   "organization",
   "organization_policies",
   "personal_token",
+  "role_assignment",
   "service_account",
   "service_account_token",
   "token",

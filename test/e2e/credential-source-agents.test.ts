@@ -145,6 +145,30 @@ describe("an agent run", () => {
     }
   });
 
+  test("gets no credential of its creator once somebody sends to it whose group has the role for that", async () => {
+    const { admin, home, member, other } = world;
+    const { organizationId } = home;
+    const group = { organizationId, name: "Senders" };
+    const groupId = (await world.call("GroupService/CreateGroup", group, admin)).group.id;
+    await world.call("GroupService/CreateMembership", { groupId, subject: other.subject }, admin);
+    const environmentId = await ofRepository(member);
+    await world.credentialOfNextEnvironment();
+    const id = await startAgent(member, { environmentId });
+    const share = { groupId, resourceType: "RESOURCE_TYPE_AGENT_EXECUTION", resourceId: id };
+    const role = "RESOURCE_ROLE_USE";
+    await world.call("GroupService/CreateRoleAssignment", { ...share, role }, member);
+    const work = await leaseAgentExecution(world.runner, id);
+    const say = (by: CredentialOwner) => {
+      const userInput = { inputs: [{ text: { content: "push it" } }] };
+      return world.call("AgentService/SendToAgentExecution", { agentExecutionId: id, userInput }, by);
+    };
+    await say(admin);
+    expect(await world.handed(work)).toBe("member");
+    await say(other);
+    expect(await world.handed(work)).toBe("CREDENTIAL_WITHHELD");
+    await world.fail(work);
+  });
+
   test("that a run starts as its sub-agent gets what that would get", async () => {
     const { admin, member, runner } = world;
     for (const [maker, expected] of [

@@ -103,6 +103,29 @@ describe("an approval that names a group", () => {
     expect((await succeeded(decide(approval, token))).approval.state).toBe("APPROVAL_STATE_APPROVED");
   });
 
+  test("is read, and not decided, by those with whom its run is shared", async () => {
+    const { userId, token } = await member();
+    const approval = await ask(1);
+    const { organizationId } = home;
+    const readers = (await ok("GroupService/CreateGroup", { organizationId, name: "Readers" })).group.id;
+    await ok("GroupService/CreateMembership", { groupId: readers, subject: user(userId) });
+    const [{ asker }] = (await ok("ApprovalService/ListApprovals", {})).approvals;
+    const get = () => post(server, "ApprovalService/GetApproval", { approvalId: approval.id }, token);
+    expect(await listed(token)).toEqual([]);
+    expect(refusal(await get())).toEqual(["not_found", "NOT_FOUND"]);
+    const { roleAssignment } = await ok("GroupService/CreateRoleAssignment", {
+      groupId: readers,
+      resourceType: "RESOURCE_TYPE_AGENT_EXECUTION",
+      resourceId: asker.agentExecutionId,
+      role: "RESOURCE_ROLE_ADMIN",
+    });
+    expect(await listed(token)).toEqual([approval.id]);
+    expect((await get()).status).toBe(200);
+    expect(refusal(await decide(approval, token))).toEqual(["permission_denied", "PERMISSION_DENIED"]);
+    await ok("GroupService/DeleteRoleAssignment", { roleAssignmentId: roleAssignment.id });
+    expect(await listed(token)).toEqual([]);
+  });
+
   test("is not decided by a service account of the group", async () => {
     const validUntil = "2999-12-31T00:00:00Z";
     const made = await ok("ServiceAccountService/CreateServiceAccount", { name: "robot", validUntil });

@@ -33,6 +33,7 @@ const WITHOUT_PIECES: Readonly<Record<string, string>> = {
   "AgentService/ListAgentInputs": "of one run, along its index",
   "AgentService/ListAgents": "the operator registers them",
   "EnvironmentService/ListEnvironmentConnections": "at most 2,000 of one environment, along their key",
+  "GroupService/ListRoleAssignments": "at most 25 of one resource, along their index",
   "ProjectService/ListProjectEnvironmentClasses": "they are in the body of one project",
   "ProjectService/ListProjects": "indexes lead to few; what is left takes a second of a million rows",
   "UserService/ListPersonalAccessTokens": "of one user, along their index, and nothing to filter by",

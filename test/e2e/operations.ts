@@ -79,6 +79,7 @@ const projectUpdate = (world: World) => ({
   recommendedEditors: { editors: { code: { versions: ["1.99"] } } },
   ...prebuilds(world),
 });
+const shared = (resourceId: string) => ({ resourceType: "RESOURCE_TYPE_WORKFLOW", resourceId });
 const PROJECT_UPDATE: Ids = { projectId: "project", ...PREBUILDS };
 const securityPolicy = {
   metadata: { name: "No tunnels" },
@@ -199,7 +200,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { organizationId: "organization" },
   ),
   "GroupService/GetGroup": built((world) => ({ groupId: world.group }), { id: "group", groupId: "group" }),
-  "GroupService/ListGroups": built(() => page, { "filter.groupIds[]": "group" }),
+  "GroupService/ListGroups": built(
+    (world) => ({
+      ...page,
+      filter: {
+        excludeAssignedToResource: { resourceType: "RESOURCE_TYPE_PROJECT", resourceId: world.project },
+      },
+    }),
+    { "filter.groupIds[]": "group", "filter.excludeAssignedToResource.resourceId": "project" },
+  ),
   "GroupService/UpdateGroup": built(
     (world) => ({ groupId: world.group, name: "Day watch", description: "by day" }),
     { groupId: "group" },
@@ -217,6 +226,20 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     { groupId: "group", "subject.id": "user" },
   ),
   "GroupService/ListMemberships": built((world) => ({ groupId: world.group, ...page }), { groupId: "group" }),
+  "GroupService/CreateRoleAssignment": built(
+    (world) => ({ groupId: world.group, ...shared(world.workflow), role: "RESOURCE_ROLE_USE" }),
+    { groupId: "group", resourceId: "workflow" },
+  ),
+  "GroupService/UpdateRoleAssignment": built(
+    (world) => ({ roleAssignmentId: world.roleAssignment, role: "RESOURCE_ROLE_ADMIN" }),
+    { roleAssignmentId: "roleAssignment" },
+  ),
+  "GroupService/DeleteRoleAssignment": built((world) => ({ roleAssignmentId: world.roleAssignment }), {
+    roleAssignmentId: "roleAssignment",
+  }),
+  "GroupService/ListRoleAssignments": built((world) => ({ ...shared(world.workflow), ...page }), {
+    resourceId: "workflow",
+  }),
 
   "OrganizationService/CreateOrganization": built(() => ({ name: "A second home" })),
   "OrganizationService/GetOrganization": built((world) => ({ organizationId: world.organization }), {

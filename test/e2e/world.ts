@@ -80,6 +80,7 @@ export interface World {
   readonly group: string;
   /** One of two memberships of `group`. */
   readonly groupMembership: string;
+  readonly roleAssignment: string;
   readonly hostToken: string;
   readonly integration: string;
   /** Work that `runner` holds: an environment to bring up, from a repository at a host that it has a credential for. */
@@ -154,6 +155,7 @@ export function nowhere(): World {
     serviceAccountTrust: v7(),
     group: v7(),
     groupMembership: v7(),
+    roleAssignment: v7(),
     session: v7(),
     signInSession: v7(),
     stepAgentExecution: v7(),
@@ -308,6 +310,12 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     );
   }
   const workflowId = workflows[0] ?? "";
+  const roleAssignments: string[] = [];
+  for (const groupId of groups) {
+    const request = { groupId, resourceType: "RESOURCE_TYPE_WORKFLOW", resourceId: workflowId };
+    const made = await call("GroupService/CreateRoleAssignment", { ...request, role: "RESOURCE_ROLE_USE" });
+    roleAssignments.push(made.roleAssignment.id);
+  }
   await call("WorkflowService/UpdateWorkflow", { workflowId, agentId });
   const step = await stepAtWork(call, registered.token, workflowId);
   await call("WorkflowService/UpdateWorkflow", { workflowId, agentId: "" });
@@ -359,6 +367,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     serviceAccountTrust: serviceAccountTrusts[0] ?? "",
     group: groups[0] ?? "",
     groupMembership: groupMemberships[0] ?? "",
+    roleAssignment: roleAssignments[0] ?? "",
     organization: identity.organizationId,
     user: identity.subject.id,
     runner: runner.runnerId,

@@ -73,6 +73,8 @@ function valuesOf(field: DescField): JsonValue[] {
   if (field.name.endsWith("remote_uris")) return [[NO_URI]];
   // The caller's own organization restricts nothing, and no other can be listed.
   if (field.name === "organization_id") return [];
+  // A resource that cannot be read leaves nothing; the operation's own request names one that can.
+  if (field.name === "exclude_assigned_to_resource") return [];
   if (field.enum) return field.enum.values.slice(1).map(({ name }) => asElement(field, name));
   if (field.message?.typeName === "google.protobuf.Timestamp") return [LONG_AGO, NOW];
   if (field.message?.typeName === "service.v1.SecretScope") {

@@ -56,6 +56,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   event: "nobody can remove it; it goes with its age",
   group_membership: "ids",
   device_login: "of a fixed size, for 15 minutes",
+  role_assignment: "ids",
   fact: "the installation's",
   installation: "the installation's",
   machine_token_use: "of a fixed size, for an hour",

@@ -30,6 +30,12 @@ import {
   findMembershipPage,
   findMembershipsOf,
 } from "../../src/store/identity/group-membership.ts";
+import {
+  findGroupsWithExecutions,
+  findRoleAssignmentPage,
+  findRoleOn,
+  findRoleOnExecution,
+} from "../../src/store/identity/role-assignment.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
@@ -284,6 +290,43 @@ test("groups are found by organization, id and name, memberships by group and su
     /group_membership_by_subject \(organization_id=\? AND subject_id=\? AND group_id=\?\)/,
   );
   expect(held?.[0]).toContain("group_membership_by_subject (organization_id=? AND subject_id=?)");
+});
+
+test("what is shared with groups is found by the resource and by the group, and sorted by the index", async () => {
+  const after = { key: 0, id: "a" };
+  await findRoleAssignmentPage(db, scope, "r", after, 26);
+  await findRoleOn(db, scope, "s", "r");
+  await findRoleOnExecution(db, scope, "s", "e");
+  await findGroupsWithExecutions(db, scope, "s");
+  const [page, role, ofRun, groups] = plans();
+  expect(page?.[0]).toContain("role_assignment_by_resource (resource_id=?)");
+  for (const plan of [role, ofRun]) {
+    expect(plan?.join()).toContain("role_assignment_by_resource (resource_id=?)");
+    expect(plan?.join()).toContain("group_membership_by_group (group_id=? AND subject_id=?)");
+    expect(plan?.join()).not.toMatch(/SCAN/);
+  }
+  expect(groups?.join()).toContain("group_membership_by_subject (organization_id=? AND subject_id=?)");
+  expect(groups?.join()).toContain("role_assignment_by_group (group_id=? AND resource_type=?)");
+  queries = [];
+  const any = { ids: [], agentIds: [], projectIds: [], environmentIds: [], creatorIds: [] };
+  const reader = { id: "s", principal: 1, groupIds: ["g", "h"] };
+  const runs = { ...any, sessionIds: [], roles: [], annotations: {}, phases: [], reader };
+  for (const from of [undefined, after]) await findAgentExecutionPage(db, scope, runs, from, 26);
+  const walks = plans().map((plan) =>
+    plan.filter((step) => !step.includes("child") && !/^CORRELATED/.test(step)),
+  );
+  const range = (index: number) => (index < 3 ? "" : " AND resource_id<?");
+  walks.forEach((walk, index) => {
+    if (index % 3 === 0)
+      expect(walk[0]).toContain("agent_execution_by_creator (organization_id=? AND creator_id=?");
+    else
+      expect(walk).toEqual([
+        `SEARCH role_assignment USING COVERING INDEX role_assignment_by_group (group_id=? AND resource_type=?${range(index)})`,
+        "SEARCH agent_execution USING INDEX agent_execution_by_id (organization_id=? AND id=?)",
+      ]);
+    expect(walk.join()).not.toContain("TEMP B-TREE");
+  });
+  expect(walks).toHaveLength(6);
 });
 
 test("drafts of reviews are found by their run and author, and reviews by their run", async () => {

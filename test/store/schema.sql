@@ -874,6 +874,23 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.m
 CREATE TRIGGER pull_request_is_counted_out after delete on pull_request
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.memory), 0) + ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
+CREATE TABLE role_assignment (
+  id text primary key,
+  organization_id text not null references organization (id),
+  group_id text not null references member_group (id) on delete cascade,
+  resource_type integer not null,
+  resource_id text not null,
+  role integer not null,
+  creator_id text not null,
+  creator_principal integer not null,
+  created_at integer not null,
+  updated_at integer not null
+) strict;
+
+CREATE INDEX role_assignment_by_group on role_assignment (group_id, resource_type, resource_id);
+
+CREATE UNIQUE INDEX role_assignment_by_resource on role_assignment (resource_id, group_id);
+
 CREATE TABLE runner (
   id text primary key,
   organization_id text not null references organization (id),

@@ -2,10 +2,11 @@
 // @generated from file service/v1/group.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
+import type { ResourceType } from "./event_pb.js";
 
 /**
  * Describes the file service/v1/group.proto.
@@ -138,4 +139,123 @@ export declare type GroupMembership = Message<"service.v1.GroupMembership"> & {
  * Use `create(GroupMembershipSchema)` to create a new message.
  */
 export declare const GroupMembershipSchema: GenMessage<GroupMembership>;
+
+/**
+ * That the members of a group have a role on one resource: a workflow, a project
+ * or an agent run. It ends with the group and with the resource.
+ *
+ * @generated from message service.v1.RoleAssignment
+ */
+export declare type RoleAssignment = Message<"service.v1.RoleAssignment"> & {
+  /**
+   * Id of the assignment, a UUID of version 7: ids ascend in order of creation.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Id of the organization that the group and the resource belong to.
+   *
+   * @generated from field: string organization_id = 2;
+   */
+  organizationId: string;
+
+  /**
+   * Id of the group.
+   *
+   * @generated from field: string group_id = 3;
+   */
+  groupId: string;
+
+  /**
+   * Kind of the resource: RESOURCE_TYPE_WORKFLOW, RESOURCE_TYPE_PROJECT or
+   * RESOURCE_TYPE_AGENT_EXECUTION.
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 4;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Id of the resource.
+   *
+   * @generated from field: string resource_id = 5;
+   */
+  resourceId: string;
+
+  /**
+   * What the members of the group may do with the resource.
+   *
+   * @generated from field: service.v1.ResourceRole role = 6;
+   */
+  role: ResourceRole;
+
+  /**
+   * Who shared the resource.
+   *
+   * @generated from field: service.v1.Subject creator = 7;
+   */
+  creator?: Subject | undefined;
+
+  /**
+   * When the assignment was made.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 8;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When its role last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 9;
+   */
+  updatedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.v1.RoleAssignment.
+ * Use `create(RoleAssignmentSchema)` to create a new message.
+ */
+export declare const RoleAssignmentSchema: GenMessage<RoleAssignment>;
+
+/**
+ * What a group may do with one resource. Each role includes those before it.
+ *
+ * @generated from enum service.v1.ResourceRole
+ */
+export enum ResourceRole {
+  /**
+   * No role: not allowed in requests.
+   *
+   * @generated from enum value: RESOURCE_ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Read the resource.
+   *
+   * @generated from enum value: RESOURCE_ROLE_READ = 1;
+   */
+  READ = 1,
+
+  /**
+   * Use it as well: start the workflow, create environments and agent runs from
+   * the project, send to the agent run.
+   *
+   * @generated from enum value: RESOURCE_ROLE_USE = 2;
+   */
+  USE = 2,
+
+  /**
+   * Change, delete and share it as well.
+   *
+   * @generated from enum value: RESOURCE_ROLE_ADMIN = 3;
+   */
+  ADMIN = 3,
+}
+
+/**
+ * Describes the enum service.v1.ResourceRole.
+ */
+export declare const ResourceRoleSchema: GenEnum<ResourceRole>;
 

@@ -2,16 +2,17 @@
 // @generated from file service/v1/group.proto (package service.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_service_v1_event } from "./event_pb.js";
 import { file_service_v1_identity } from "./identity_pb.js";
 
 /**
  * Describes the file service/v1/group.proto.
  */
 export const file_service_v1_group = /*@__PURE__*/
-  fileDesc("ChZzZXJ2aWNlL3YxL2dyb3VwLnByb3RvEgpzZXJ2aWNlLnYxIpwCCgVHcm91cBIUCgJpZBgBIAEoCUIIukgFcgOwAQESIQoPb3JnYW5pemF0aW9uX2lkGAIgASgJQgi6SAVyA7ABARIXCgRuYW1lGAMgASgJQgm6SAZyBBADGFASFgoOc3lzdGVtX21hbmFnZWQYBCABKAgSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoLZGVzY3JpcHRpb24YByABKAlCCLpIBXIDGP8BEhQKDG1lbWJlcl9jb3VudBgIIAEoBRIUCgxkaXJlY3Rfc2hhcmUYCSABKAgiiwEKD0dyb3VwTWVtYmVyc2hpcBIUCgJpZBgBIAEoCUIIukgFcgOwAQESJAoHc3ViamVjdBgCIAEoCzITLnNlcnZpY2UudjEuU3ViamVjdBIaCghncm91cF9pZBgDIAEoCUIIukgFcgOwAQESDAoEbmFtZRgEIAEoCRISCgphdmF0YXJfdXJsGAUgASgJQkQKFGNoYXJ0cm9vbS5zZXJ2aWNlLnYxUAFaKmNoYXJ0cm9vbS5leGFtcGxlL2dlbi9zZXJ2aWNlL3YxO3NlcnZpY2V2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_service_v1_identity]);
+  fileDesc("ChZzZXJ2aWNlL3YxL2dyb3VwLnByb3RvEgpzZXJ2aWNlLnYxIpwCCgVHcm91cBIUCgJpZBgBIAEoCUIIukgFcgOwAQESIQoPb3JnYW5pemF0aW9uX2lkGAIgASgJQgi6SAVyA7ABARIXCgRuYW1lGAMgASgJQgm6SAZyBBADGFASFgoOc3lzdGVtX21hbmFnZWQYBCABKAgSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHQoLZGVzY3JpcHRpb24YByABKAlCCLpIBXIDGP8BEhQKDG1lbWJlcl9jb3VudBgIIAEoBRIUCgxkaXJlY3Rfc2hhcmUYCSABKAgiiwEKD0dyb3VwTWVtYmVyc2hpcBIUCgJpZBgBIAEoCUIIukgFcgOwAQESJAoHc3ViamVjdBgCIAEoCzITLnNlcnZpY2UudjEuU3ViamVjdBIaCghncm91cF9pZBgDIAEoCUIIukgFcgOwAQESDAoEbmFtZRgEIAEoCRISCgphdmF0YXJfdXJsGAUgASgJIuMCCg5Sb2xlQXNzaWdubWVudBIUCgJpZBgBIAEoCUIIukgFcgOwAQESIQoPb3JnYW5pemF0aW9uX2lkGAIgASgJQgi6SAVyA7ABARIaCghncm91cF9pZBgDIAEoCUIIukgFcgOwAQESLwoNcmVzb3VyY2VfdHlwZRgEIAEoDjIYLnNlcnZpY2UudjEuUmVzb3VyY2VUeXBlEh0KC3Jlc291cmNlX2lkGAUgASgJQgi6SAVyA7ABARImCgRyb2xlGAYgASgOMhguc2VydmljZS52MS5SZXNvdXJjZVJvbGUSJAoHY3JlYXRvchgHIAEoCzITLnNlcnZpY2UudjEuU3ViamVjdBIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp1CgxSZXNvdXJjZVJvbGUSHQoZUkVTT1VSQ0VfUk9MRV9VTlNQRUNJRklFRBAAEhYKElJFU09VUkNFX1JPTEVfUkVBRBABEhUKEVJFU09VUkNFX1JPTEVfVVNFEAISFwoTUkVTT1VSQ0VfUk9MRV9BRE1JThADQkQKFGNoYXJ0cm9vbS5zZXJ2aWNlLnYxUAFaKmNoYXJ0cm9vbS5leGFtcGxlL2dlbi9zZXJ2aWNlL3YxO3NlcnZpY2V2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_service_v1_event, file_service_v1_identity]);
 
 /**
  * Describes the message service.v1.Group.
@@ -26,4 +27,25 @@ export const GroupSchema = /*@__PURE__*/
  */
 export const GroupMembershipSchema = /*@__PURE__*/
   messageDesc(file_service_v1_group, 1);
+
+/**
+ * Describes the message service.v1.RoleAssignment.
+ * Use `create(RoleAssignmentSchema)` to create a new message.
+ */
+export const RoleAssignmentSchema = /*@__PURE__*/
+  messageDesc(file_service_v1_group, 2);
+
+/**
+ * Describes the enum service.v1.ResourceRole.
+ */
+export const ResourceRoleSchema = /*@__PURE__*/
+  enumDesc(file_service_v1_group, 0);
+
+/**
+ * What a group may do with one resource. Each role includes those before it.
+ *
+ * @generated from enum service.v1.ResourceRole
+ */
+export const ResourceRole = /*@__PURE__*/
+  tsEnum(ResourceRoleSchema);
 

@@ -4,8 +4,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Group, GroupMembership } from "./group_pb.js";
+import type { Group, GroupMembership, ResourceRole, RoleAssignment } from "./group_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
+import type { ResourceType } from "./event_pb.js";
 import type { Subject } from "./identity_pb.js";
 
 /**
@@ -194,6 +195,14 @@ export declare type ListGroupsRequest_Filter = Message<"service.v1.ListGroupsReq
    * @generated from field: optional bool direct_share = 4;
    */
   directShare?: boolean | undefined;
+
+  /**
+   * Only groups that a resource is not shared with; none for a resource that the
+   * caller may not read.
+   *
+   * @generated from field: service.v1.ListGroupsRequest.Filter.ExcludeAssignedToResource exclude_assigned_to_resource = 5;
+   */
+  excludeAssignedToResource?: ListGroupsRequest_Filter_ExcludeAssignedToResource | undefined;
 };
 
 /**
@@ -201,6 +210,34 @@ export declare type ListGroupsRequest_Filter = Message<"service.v1.ListGroupsReq
  * Use `create(ListGroupsRequest_FilterSchema)` to create a new message.
  */
 export declare const ListGroupsRequest_FilterSchema: GenMessage<ListGroupsRequest_Filter>;
+
+/**
+ * A resource that is shared with groups.
+ *
+ * @generated from message service.v1.ListGroupsRequest.Filter.ExcludeAssignedToResource
+ */
+export declare type ListGroupsRequest_Filter_ExcludeAssignedToResource = Message<"service.v1.ListGroupsRequest.Filter.ExcludeAssignedToResource"> & {
+  /**
+   * Kind of the resource: RESOURCE_TYPE_WORKFLOW, RESOURCE_TYPE_PROJECT or
+   * RESOURCE_TYPE_AGENT_EXECUTION; no other kind is shared (invalid_argument).
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 1;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Id of the resource.
+   *
+   * @generated from field: string resource_id = 2;
+   */
+  resourceId: string;
+};
+
+/**
+ * Describes the message service.v1.ListGroupsRequest.Filter.ExcludeAssignedToResource.
+ * Use `create(ListGroupsRequest_Filter_ExcludeAssignedToResourceSchema)` to create a new message.
+ */
+export declare const ListGroupsRequest_Filter_ExcludeAssignedToResourceSchema: GenMessage<ListGroupsRequest_Filter_ExcludeAssignedToResource>;
 
 /**
  * A page of groups.
@@ -530,6 +567,211 @@ export declare type ListMembershipsResponse = Message<"service.v1.ListMembership
 export declare const ListMembershipsResponseSchema: GenMessage<ListMembershipsResponse>;
 
 /**
+ * Which resource to share with which group.
+ *
+ * @generated from message service.v1.CreateRoleAssignmentRequest
+ */
+export declare type CreateRoleAssignmentRequest = Message<"service.v1.CreateRoleAssignmentRequest"> & {
+  /**
+   * Id of the group.
+   *
+   * @generated from field: string group_id = 1;
+   */
+  groupId: string;
+
+  /**
+   * Kind of the resource: RESOURCE_TYPE_WORKFLOW, RESOURCE_TYPE_PROJECT or
+   * RESOURCE_TYPE_AGENT_EXECUTION; no other kind is shared (invalid_argument).
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 2;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Id of the resource.
+   *
+   * @generated from field: string resource_id = 3;
+   */
+  resourceId: string;
+
+  /**
+   * What the members of the group may do with the resource.
+   *
+   * @generated from field: service.v1.ResourceRole role = 4;
+   */
+  role: ResourceRole;
+};
+
+/**
+ * Describes the message service.v1.CreateRoleAssignmentRequest.
+ * Use `create(CreateRoleAssignmentRequestSchema)` to create a new message.
+ */
+export declare const CreateRoleAssignmentRequestSchema: GenMessage<CreateRoleAssignmentRequest>;
+
+/**
+ * The assignment.
+ *
+ * @generated from message service.v1.CreateRoleAssignmentResponse
+ */
+export declare type CreateRoleAssignmentResponse = Message<"service.v1.CreateRoleAssignmentResponse"> & {
+  /**
+   * The assignment, also one that existed before.
+   *
+   * @generated from field: service.v1.RoleAssignment role_assignment = 1;
+   */
+  roleAssignment?: RoleAssignment | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateRoleAssignmentResponse.
+ * Use `create(CreateRoleAssignmentResponseSchema)` to create a new message.
+ */
+export declare const CreateRoleAssignmentResponseSchema: GenMessage<CreateRoleAssignmentResponse>;
+
+/**
+ * What to set of an assignment.
+ *
+ * @generated from message service.v1.UpdateRoleAssignmentRequest
+ */
+export declare type UpdateRoleAssignmentRequest = Message<"service.v1.UpdateRoleAssignmentRequest"> & {
+  /**
+   * Id of the assignment.
+   *
+   * @generated from field: string role_assignment_id = 1;
+   */
+  roleAssignmentId: string;
+
+  /**
+   * What the members of the group may do with the resource.
+   *
+   * @generated from field: service.v1.ResourceRole role = 2;
+   */
+  role: ResourceRole;
+};
+
+/**
+ * Describes the message service.v1.UpdateRoleAssignmentRequest.
+ * Use `create(UpdateRoleAssignmentRequestSchema)` to create a new message.
+ */
+export declare const UpdateRoleAssignmentRequestSchema: GenMessage<UpdateRoleAssignmentRequest>;
+
+/**
+ * The assignment that was changed.
+ *
+ * @generated from message service.v1.UpdateRoleAssignmentResponse
+ */
+export declare type UpdateRoleAssignmentResponse = Message<"service.v1.UpdateRoleAssignmentResponse"> & {
+  /**
+   * The assignment after the change.
+   *
+   * @generated from field: service.v1.RoleAssignment role_assignment = 1;
+   */
+  roleAssignment?: RoleAssignment | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateRoleAssignmentResponse.
+ * Use `create(UpdateRoleAssignmentResponseSchema)` to create a new message.
+ */
+export declare const UpdateRoleAssignmentResponseSchema: GenMessage<UpdateRoleAssignmentResponse>;
+
+/**
+ * Which assignment to delete.
+ *
+ * @generated from message service.v1.DeleteRoleAssignmentRequest
+ */
+export declare type DeleteRoleAssignmentRequest = Message<"service.v1.DeleteRoleAssignmentRequest"> & {
+  /**
+   * Id of the assignment.
+   *
+   * @generated from field: string role_assignment_id = 1;
+   */
+  roleAssignmentId: string;
+};
+
+/**
+ * Describes the message service.v1.DeleteRoleAssignmentRequest.
+ * Use `create(DeleteRoleAssignmentRequestSchema)` to create a new message.
+ */
+export declare const DeleteRoleAssignmentRequestSchema: GenMessage<DeleteRoleAssignmentRequest>;
+
+/**
+ * Nothing to say: the assignment is deleted.
+ *
+ * @generated from message service.v1.DeleteRoleAssignmentResponse
+ */
+export declare type DeleteRoleAssignmentResponse = Message<"service.v1.DeleteRoleAssignmentResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteRoleAssignmentResponse.
+ * Use `create(DeleteRoleAssignmentResponseSchema)` to create a new message.
+ */
+export declare const DeleteRoleAssignmentResponseSchema: GenMessage<DeleteRoleAssignmentResponse>;
+
+/**
+ * Which assignments to list.
+ *
+ * @generated from message service.v1.ListRoleAssignmentsRequest
+ */
+export declare type ListRoleAssignmentsRequest = Message<"service.v1.ListRoleAssignmentsRequest"> & {
+  /**
+   * Which page. Unset: the first.
+   *
+   * @generated from field: service.v1.PaginationRequest pagination = 1;
+   */
+  pagination?: PaginationRequest | undefined;
+
+  /**
+   * Kind of the resource: RESOURCE_TYPE_WORKFLOW, RESOURCE_TYPE_PROJECT or
+   * RESOURCE_TYPE_AGENT_EXECUTION; no other kind is shared (invalid_argument).
+   *
+   * @generated from field: service.v1.ResourceType resource_type = 2;
+   */
+  resourceType: ResourceType;
+
+  /**
+   * Id of the resource.
+   *
+   * @generated from field: string resource_id = 3;
+   */
+  resourceId: string;
+};
+
+/**
+ * Describes the message service.v1.ListRoleAssignmentsRequest.
+ * Use `create(ListRoleAssignmentsRequestSchema)` to create a new message.
+ */
+export declare const ListRoleAssignmentsRequestSchema: GenMessage<ListRoleAssignmentsRequest>;
+
+/**
+ * A page of assignments.
+ *
+ * @generated from message service.v1.ListRoleAssignmentsResponse
+ */
+export declare type ListRoleAssignmentsResponse = Message<"service.v1.ListRoleAssignmentsResponse"> & {
+  /**
+   * Where the list goes on.
+   *
+   * @generated from field: service.v1.PaginationResponse pagination = 1;
+   */
+  pagination?: PaginationResponse | undefined;
+
+  /**
+   * The assignments of this page, by id ascending.
+   *
+   * @generated from field: repeated service.v1.RoleAssignment role_assignments = 2;
+   */
+  roleAssignments: RoleAssignment[];
+};
+
+/**
+ * Describes the message service.v1.ListRoleAssignmentsResponse.
+ * Use `create(ListRoleAssignmentsResponseSchema)` to create a new message.
+ */
+export declare const ListRoleAssignmentsResponseSchema: GenMessage<ListRoleAssignmentsResponse>;
+
+/**
  * Manages the groups of the caller's organization and their members. Every
  * operation answers unauthenticated without a valid token, permission_denied to
  * a blocked account or to a read-only token that asks for a change,
@@ -652,6 +894,62 @@ export declare const GroupService: GenService<{
     methodKind: "unary";
     input: typeof ListMembershipsRequestSchema;
     output: typeof ListMembershipsResponseSchema;
+  },
+  /**
+   * Shares a resource with a group; where the group has the same role on it
+   * already, returns that assignment. Callable by who made the resource, by those
+   * with RESOURCE_ROLE_ADMIN on it and by administrators of the organization.
+   * Errors: permission_denied for others; not_found, also for an agent run that
+   * the caller may not read; already_exists when the group has another role on
+   * the resource; failed_precondition when the resource is shared with 25 groups,
+   * or is an agent run and the organization's conversation sharing policy is
+   * CONVERSATION_SHARING_POLICY_DISABLED.
+   *
+   * @generated from rpc service.v1.GroupService.CreateRoleAssignment
+   */
+  createRoleAssignment: {
+    methodKind: "unary";
+    input: typeof CreateRoleAssignmentRequestSchema;
+    output: typeof CreateRoleAssignmentResponseSchema;
+  },
+  /**
+   * Sets the role of an assignment. Callable by who made the resource, by those
+   * with RESOURCE_ROLE_ADMIN on it and by administrators of the organization.
+   * Errors: permission_denied for others; not_found, also for an assignment on an
+   * agent run that the caller may not read.
+   *
+   * @generated from rpc service.v1.GroupService.UpdateRoleAssignment
+   */
+  updateRoleAssignment: {
+    methodKind: "unary";
+    input: typeof UpdateRoleAssignmentRequestSchema;
+    output: typeof UpdateRoleAssignmentResponseSchema;
+  },
+  /**
+   * Ends the sharing of a resource with a group; what it gave its members they
+   * lose at once. Callable by who made the resource, by those with
+   * RESOURCE_ROLE_ADMIN on it and by administrators of the organization. Errors:
+   * permission_denied for others; not_found, also on a repetition.
+   *
+   * @generated from rpc service.v1.GroupService.DeleteRoleAssignment
+   */
+  deleteRoleAssignment: {
+    methodKind: "unary";
+    input: typeof DeleteRoleAssignmentRequestSchema;
+    output: typeof DeleteRoleAssignmentResponseSchema;
+  },
+  /**
+   * Lists with which groups a resource is shared, by the id of the assignment
+   * ascending. Callable by every member and service account that may read the
+   * resource. Errors: not_found, also for an agent run that the caller may not
+   * read; invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.GroupService.ListRoleAssignments
+   */
+  listRoleAssignments: {
+    methodKind: "unary";
+    input: typeof ListRoleAssignmentsRequestSchema;
+    output: typeof ListRoleAssignmentsResponseSchema;
   },
 }>;
 

@@ -1350,14 +1350,16 @@ export declare const EgressHostSetSchema: GenEnum<EgressHostSet>;
  */
 export enum ConversationSharingPolicy {
   /**
-   * Nothing was chosen; behaves as DISABLED.
+   * Nothing was chosen: only the run's creator, administrators and the groups
+   * that it is shared with may read it.
    *
    * @generated from enum value: CONVERSATION_SHARING_POLICY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Only the run's creator and administrators may read it.
+   * Only the run's creator and administrators may read it; it cannot be shared
+   * with groups.
    *
    * @generated from enum value: CONVERSATION_SHARING_POLICY_DISABLED = 1;
    */

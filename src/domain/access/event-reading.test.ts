@@ -31,7 +31,7 @@ const event = (resourceType: ResourceType, more: Partial<EventDescription> = {})
 });
 
 const RECORDED = [
-  7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 1001, 16, 23, 25, 44, 1002,
+  7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 47, 1001, 16, 23, 25, 44, 1002,
 ] as const;
 const types = RECORDED.map((number) => number as ResourceType);
 
@@ -51,6 +51,7 @@ describe("the events of resources that others made", () => {
     "ORGANIZATION_SECRET",
     "PREBUILD",
     "PROJECT",
+    "ROLE_ASSIGNMENT",
     "RUNNER",
     "SECRET",
     "SECURITY_POLICY",

@@ -27,6 +27,7 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.PREBUILD]: "everybody",
   [ResourceType.PROJECT]: "everybody",
   [ResourceType.PULL_REQUEST]: "everybody",
+  [ResourceType.ROLE_ASSIGNMENT]: "everybody",
   [ResourceType.RUNNER]: "everybody",
   [ResourceType.SECRET]: "everybody",
   [ResourceType.SECURITY_POLICY]: "everybody",
@@ -42,9 +43,24 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.WORKFLOW_EXECUTION_ACTION]: "everybody",
 };
 
+/** Types whose resources have an owner where they belong to an agent execution. */
+const OWNED_TYPES: ReadonlySet<ResourceType> = new Set([
+  ResourceType.PULL_REQUEST,
+  ResourceType.ROLE_ASSIGNMENT,
+]);
+
+/**
+ * Returns whether the resource of an event is an agent execution or belongs to one, so that a caller reads it too by
+ * the role of a group on that.
+ */
+export function isOfAgentExecution({ resourceType, ownerId }: EventDescription): boolean {
+  if (resourceType === ResourceType.AGENT_EXECUTION || resourceType === ResourceType.APPROVAL) return true;
+  return OWNED_TYPES.has(resourceType) && ownerId !== null;
+}
+
 /**
  * Returns whether a caller may read the resource of an event, also when the resource is gone. Only
- * administrators may read a type that the table lacks.
+ * administrators may read a type that the table lacks. What the caller's groups add is {@link isOfAgentExecution}.
  * @param caller with its present role
  */
 export function mayReadEvent(policies: Policies, caller: Caller, event: EventDescription): boolean {
@@ -52,8 +68,9 @@ export function mayReadEvent(policies: Policies, caller: Caller, event: EventDes
   if (caller.role !== "member" && caller.role !== "service_account") return false;
   switch (READERS[event.resourceType]) {
     case "everybody":
-      // A pull request that somebody opened in an environment has an owner.
-      if (event.resourceType !== ResourceType.PULL_REQUEST || event.ownerId === null) return true;
+      // A pull request that somebody opened in an environment has an owner, and so has the role of a group on an agent
+      // execution.
+      if (!OWNED_TYPES.has(event.resourceType) || event.ownerId === null) return true;
       return isOwn(caller, event) || mayReadEveryAgentExecution(policies, caller.role);
     case "owner":
       return isOwn(caller, event) || isShared(policies, caller, event);

@@ -43,6 +43,20 @@ export function requireInputKind(
 }
 
 /**
+ * Requires that an agent execution could have no secrets that are its creator's own, before somebody
+ * sends to it by the role of a group.
+ * @param secrets of the creators of the execution and of its environment
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function requireNoOwnSecrets(secrets: readonly unknown[]): void {
+  if (secrets.length === 0) return;
+  throw permissionDenied(
+    "send_to_agent_execution",
+    "the agent run has secrets that are its creator's own, which are not shared with it: only its creator and administrators send to it",
+  );
+}
+
+/**
  * Returns a message as it is stored: in the newer form, without the fields that its sender cannot
  * set.
  * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for an image that is not of its type

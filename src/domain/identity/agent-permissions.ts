@@ -1,8 +1,11 @@
 import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
 
 const STARTED = "agent runs that the caller started";
-const STARTED_OR_ASSIGNED = `${STARTED}; a runner's: the agent runs on it`;
-const SHARED = "what the organization's conversation sharing policy opens to the caller";
+const ADMINISTERED = `${STARTED}, and those that a group of it has the role \`admin\` on`;
+const USED = `${STARTED}, and those that a group of it has the role \`use\` on`;
+const USED_OR_ASSIGNED = `${USED}; a runner's: the agent runs on it`;
+const SHARED =
+  "what the organization's conversation sharing policy opens to the caller, and what is shared with a group of it";
 const AUTHORS = "drafts of the caller itself";
 const APPROVALS =
   "approvals of agent runs that the caller may read, those that name it as a decider, and those of steps of workflows";
@@ -13,7 +16,7 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "start_agent",
     grants: MEMBERS,
     condition:
-      "the organization's policies; an environment that it names is one that the caller could start, and a run that it resumes one that the caller could send to as well",
+      "the organization's policies; an environment that it names is one that the caller could start, and a run that it resumes one that the caller started; administrators: any",
   },
   "AgentService/ForkAgentExecution": {
     permission: "fork_agent_execution",
@@ -24,7 +27,8 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/SendToAgentExecution": {
     permission: "send_to_agent_execution",
     grants: { ...CREATORS, runner: "own" },
-    own: STARTED_OR_ASSIGNED,
+    own: USED_OR_ASSIGNED,
+    condition: "none by the role of a group where the run's creator has secrets of its own",
   },
   "AgentService/GetAgentExecution": {
     permission: "get_agent_execution",
@@ -37,11 +41,15 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     condition: SHARED,
   },
-  "AgentService/StopAgentExecution": { permission: "stop_agent_execution", grants: CREATORS, own: STARTED },
+  "AgentService/StopAgentExecution": {
+    permission: "stop_agent_execution",
+    grants: CREATORS,
+    own: ADMINISTERED,
+  },
   "AgentService/DeleteAgentExecution": {
     permission: "delete_agent_execution",
     grants: CREATORS,
-    own: STARTED,
+    own: ADMINISTERED,
   },
   "AgentService/WatchAgentExecution": {
     permission: "watch_agent_execution",
@@ -62,18 +70,18 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentReviewService/CreateAgentReviewDraft": {
     permission: "create_agent_review_draft",
     grants: CREATORS,
-    own: STARTED,
+    own: USED,
   },
   "AgentReviewService/UpdateAgentReviewDraft": {
     permission: "update_agent_review_draft",
     grants: CREATORS,
-    own: STARTED,
+    own: USED,
     condition: AUTHORS,
   },
   "AgentReviewService/ListAgentReviewDrafts": {
     permission: "list_agent_review_drafts",
     grants: CREATORS,
-    own: STARTED,
+    own: USED,
     condition: AUTHORS,
   },
   "AgentReviewService/DeleteAgentReviewDraft": {

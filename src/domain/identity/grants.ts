@@ -37,3 +37,8 @@ export const SELF: Grants = { ...NOBODY, administrator: "own", member: "own" };
 
 /** Definition of the caller's own resources in most rows. */
 export const OWNED_BY_CREATOR = "what the caller made";
+
+/** The same where a group may have the role for it. */
+export const OWNED_OR_ADMINISTERED = `${OWNED_BY_CREATOR}, and what a group of it has the role \`admin\` on`;
+export const OWNED_OR_USED =
+  "what the caller made, and what a group of it has the role `use` on and does not run as another person";

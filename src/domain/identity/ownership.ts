@@ -6,17 +6,21 @@ import { permissionOf } from "./permissions.ts";
 /** An owner of a resource: its creator, or the runner that it is on. */
 export type Owner = Pick<Subject, "id" | "principal"> | undefined;
 
+/** Returns whether the caller owns a resource, or may do the operation on any. @param operation as in {@link requireOwnershipFor} */
+export function ownsFor(operation: string, caller: Caller, ...owners: readonly Owner[]): boolean {
+  if (permissionOf(operation)?.grants[caller.role] === "any") return true;
+  const { id, principal } = caller.subject;
+  return owners.some((owner) => owner?.id === id && owner.principal === principal);
+}
+
 /**
  * Requires that the caller owns a resource, unless it may do the operation on any resource.
  * @param operation full name, such as `service.v1.ProjectService/GetProject`
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireOwnershipFor(operation: string, caller: Caller, ...owners: readonly Owner[]): void {
-  const needed = permissionOf(operation);
-  if (needed?.grants[caller.role] === "any") return;
-  const { id, principal } = caller.subject;
-  if (owners.some((owner) => owner?.id === id && owner.principal === principal)) return;
-  const permission = needed?.permission ?? "";
+  if (ownsFor(operation, caller, ...owners)) return;
+  const permission = permissionOf(operation)?.permission ?? "";
   throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
 }
 

@@ -1,7 +1,7 @@
 import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
 import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
-import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_BY_CREATOR, type Permission, SELF } from "./grants.ts";
+import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_OR_ADMINISTERED, type Permission, SELF } from "./grants.ts";
 import { GROUP_PERMISSIONS } from "./group/group-permissions.ts";
 import { ORGANIZATION_PERMISSIONS, USER_PERMISSIONS } from "./organization-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
@@ -13,7 +13,7 @@ const PREBUILDS = "prebuilds run as the caller, the project's creator or a servi
 const PREBUILDS_LATER = `${PREBUILDS}, or as they did; only administrators change what is cloned as another person`;
 
 const SECRETS =
-  "of the organization and of service accounts: administrators; of a project: administrators and who made it; of a user: that user alone";
+  "of the organization and of service accounts: administrators; of a project: administrators, who made it and groups with the role `admin` on it; of a user: that user alone";
 
 /** Rows of the permissions table for secrets. */
 const SECRET_PERMISSIONS: Readonly<Record<string, Permission>> = {
@@ -94,16 +94,20 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "ProjectService/UpdateProject": {
     permission: "update_project",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_ADMINISTERED,
     condition: PREBUILDS_LATER,
   },
   "ProjectService/UpdateProjects": {
     permission: "update_project",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_ADMINISTERED,
     condition: PREBUILDS_LATER,
   },
-  "ProjectService/DeleteProject": { permission: "delete_project", grants: CREATORS, own: OWNED_BY_CREATOR },
+  "ProjectService/DeleteProject": {
+    permission: "delete_project",
+    grants: CREATORS,
+    own: OWNED_OR_ADMINISTERED,
+  },
   "ProjectService/ListProjectEnvironmentClasses": {
     permission: "list_project_environment_classes",
     grants: MEMBERS,
@@ -111,7 +115,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "ProjectService/UpdateProjectEnvironmentClasses": {
     permission: "update_project_environment_classes",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_ADMINISTERED,
   },
 
   "RunnerConfigurationService/CreateHostAuthenticationToken": {

@@ -1,6 +1,16 @@
-import { CREATORS, EVERY_RUNNER, MEMBERS, NOBODY, OWNED_BY_CREATOR, type Permission } from "./grants.ts";
+import {
+  CREATORS,
+  EVERY_RUNNER,
+  MEMBERS,
+  NOBODY,
+  OWNED_BY_CREATOR,
+  OWNED_OR_ADMINISTERED,
+  OWNED_OR_USED,
+  type Permission,
+} from "./grants.ts";
 
-const STARTED = "executions that the caller started, and those of workflows that it made";
+const STARTED =
+  "executions that the caller started, and those of workflows that it made or that a group of it has the role `admin` on";
 const LEASED = "work that the runner holds the lease of";
 
 /** Rows of the permissions table for workflows and the work of runners. */
@@ -15,19 +25,19 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/UpdateWorkflow": {
     permission: "update_workflow",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_ADMINISTERED,
     condition:
       "the organization's policies; the executor as in CreateWorkflow, or as it was; only administrators change what is done as another person",
   },
   "WorkflowService/DeleteWorkflow": {
     permission: "delete_workflow",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_ADMINISTERED,
   },
   "WorkflowService/StartWorkflow": {
     permission: "start_workflow",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_USED,
     condition:
       "what the request's context names can be used by the caller; only administrators give one of their own choice to a workflow that runs as another person",
   },
@@ -42,7 +52,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/RetryFailedActions": {
     permission: "start_workflow",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_USED,
   },
   "WorkflowService/ListWorkflowExecutionActions": {
     permission: "list_workflow_execution_actions",
@@ -84,7 +94,7 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "WorkflowService/RedeliverWorkflowTriggerEvent": {
     permission: "start_workflow",
     grants: CREATORS,
-    own: OWNED_BY_CREATOR,
+    own: OWNED_OR_USED,
   },
 
   "WorkService/Register": {

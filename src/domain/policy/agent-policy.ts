@@ -93,6 +93,23 @@ export function mayReadEveryAgentExecution({ effective }: Policies, role: Role):
   return effective.agentPolicy?.conversationSharingPolicy === ConversationSharingPolicy.ORGANIZATION;
 }
 
+/**
+ * Returns whether agent executions that are shared with a group are open to its members: unless the
+ * organization has chosen that conversations are not shared.
+ */
+export function areAgentExecutionsShareable({ effective }: Policies): boolean {
+  return effective.agentPolicy?.conversationSharingPolicy !== ConversationSharingPolicy.DISABLED;
+}
+
+/** Requires that agent executions may be shared with groups. @throws PolicyDenied */
+export function requireAgentExecutionsShareable(policies: Policies): void {
+  if (areAgentExecutionsShareable(policies)) return;
+  throw policyDenied(policies, {
+    fieldPath: "agentPolicy.conversationSharingPolicy",
+    allowed: "agent runs that are not shared",
+  });
+}
+
 /** The subjects that an agent execution belongs to. */
 export interface AgentExecutionOwners {
   readonly creator: Pick<Subject, "id" | "principal"> | undefined;
@@ -102,7 +119,7 @@ export interface AgentExecutionOwners {
 
 /**
  * Returns whether a caller may read an agent execution: its creator and the runner that it is on
- * may, besides {@link mayReadEveryAgentExecution}.
+ * may, besides {@link mayReadEveryAgentExecution} and groups that it is shared with.
  */
 export function mayReadAgentExecution(
   policies: Policies,

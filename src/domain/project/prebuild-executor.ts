@@ -11,14 +11,16 @@ import { isSameSubject } from "../source/source-trust.ts";
  * Requires that a change of a project's prebuilds does not clone a source of the caller's choice
  * with another person's credentials, as {@link requireMayRunAs} does for workflows.
  * @param before undefined for a new project
- * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the caller nor the
- * project's creator nor was the executor before; PERMISSION_DENIED for another source, when the
+ * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the caller nor was the
+ * executor before, nor is the project's creator, whom administrators may name; PERMISSION_DENIED for another source, when the
  * caller is neither an administrator nor that person
  */
 export function requireMayPrebuildAs(before: Project | undefined, after: Project, caller: Caller): void {
   const executor = after.prebuildConfiguration?.executor;
   if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
-  const known = [after.metadata?.creator, before?.prebuildConfiguration?.executor];
+  // A group that may change the project is not lent its creator.
+  const creator = caller.role === "administrator" ? after.metadata?.creator : undefined;
+  const known = [creator, before?.prebuildConfiguration?.executor];
   if (!known.some((subject) => isSameSubject(subject, executor))) {
     throw valueUnusable(
       "prebuildConfiguration.executor",

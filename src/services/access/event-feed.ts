@@ -1,19 +1,28 @@
+import { isOfAgentExecution } from "../../domain/access/event-reading.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Policies } from "../../domain/policy/policies.ts";
+import type { EventDescription } from "../../domain/record/event-filter.ts";
+import { findExecutionOfEvent } from "../../store/access/event-execution.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { type EventPage, findEventsAfter } from "../../store/record/event.ts";
 import type { Scope, Store } from "../../store/store.ts";
 import { eventsOf, rightsOf } from "../../store/topics.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
+import { findSharingGroups, isSharedWith } from "../policy/shared-role.ts";
 
 /** Maximum number of events per page. Streams that read from the same position share a page. */
 export const EVENTS_PER_READ = 100;
+
+/** Number of agent executions of which a reader remembers whether they are shared with it. */
+const KNOWN_EXECUTIONS = 100;
 
 /** The present rights of a reader of events, as committed. */
 export interface EventReader {
   /** The caller with its present role. */
   readonly caller: Caller;
   readonly policies: Policies;
+  /** Returns whether an event is of an agent execution that is shared with a group of the caller. */
+  mayReadShared(event: EventDescription): Promise<boolean>;
 }
 
 /** The source of events that all streams of one organization share. */
@@ -106,6 +115,23 @@ function createFeed(
 
   async function presentReader(caller: Caller, effective: Promise<Policies>): Promise<EventReader> {
     const [present, policiesInForce] = await Promise.all([revalidate(db, caller, now()), effective]);
-    return { caller: present, policies: policiesInForce };
+    const hasShared = (await findSharingGroups(db, present, policiesInForce)).length > 0;
+    const known = new Map<string, Promise<boolean>>();
+    return {
+      caller: present,
+      policies: policiesInForce,
+      async mayReadShared(event) {
+        if (!hasShared || !isOfAgentExecution(event)) return false;
+        const executionId = await findExecutionOfEvent(db, scope, event);
+        if (executionId === undefined) return false;
+        const answer = known.get(executionId) ?? isSharedWith(db, present, policiesInForce, executionId);
+        // One execution has many events; the oldest are forgotten.
+        known.delete(executionId);
+        known.set(executionId, answer);
+        const [oldest] = known.keys();
+        if (known.size > KNOWN_EXECUTIONS && oldest !== undefined) known.delete(oldest);
+        return answer;
+      },
+    };
   }
 }

@@ -60,7 +60,8 @@ export async function* watchEvents(
         if (!matchesRequest(req, event)) continue;
         // Checked for each event: rights may change while the client receives the previous one.
         const reader = await feed.readerOf(caller);
-        if (!mayReadEvent(reader.policies, reader.caller, event)) continue;
+        if (!mayReadEvent(reader.policies, reader.caller, event) && !(await reader.mayReadShared(event)))
+          continue;
         yield toEvent(event);
         reported = after;
       }

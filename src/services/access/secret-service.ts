@@ -1,5 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import {
   type SecretService as Contract,
   type CreateSecretRequest,
@@ -42,6 +43,7 @@ import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { sealSecretValue } from "../policy/secret-value.ts";
+import { hasRole } from "../policy/shared-role.ts";
 
 /** The service of secrets, whose values leave the server only to runners. */
 export class SecretService implements ServiceImpl<typeof Contract> {
@@ -149,6 +151,8 @@ async function requireManagement(
 ): Promise<void> {
   const permission = permissionOf(operationOf(ctx))?.permission ?? "";
   const project = owner.kind === "project" ? await findProject(tx.db, caller, owner.id) : undefined;
+  const needed = project && ({ type: "project", id: project.id, role: ResourceRole.ADMIN } as const);
+  if (needed && (await hasRole(tx.db, caller, needed))) return;
   requireMayManage(permission, owner, caller, project?.metadata?.creator);
 }
 

@@ -12,6 +12,7 @@ import {
   type SendToAgentExecutionRequest,
   SendToAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { requireTakesInput } from "../../domain/agent/agent-execution.ts";
 import {
@@ -35,13 +36,15 @@ import { findInput, type InputTurn } from "../../store/agent/agent-input.ts";
 import { findQueueRevision } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { requireOwnership, writeAsCaller } from "../call/call.ts";
+import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 import { handleControlInput } from "./agent-control-input.ts";
 import { queueInput, readQueue } from "./agent-queue.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 import { runnerOf } from "./reading/agent-reading.ts";
 import { acceptReview } from "./review/sent-review.ts";
+import { keepCredentials } from "./shared-input.ts";
 
 /** The context in which an input is accepted. */
 interface InputContext {
@@ -70,7 +73,7 @@ export function sendToAgentExecution(
   });
 }
 
-/** @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor its runner */
+/** @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor its runner, nor has the role by a group */
 async function requireMaySend(
   tx: WriteTransaction,
   ctx: HandlerContext,
@@ -81,7 +84,9 @@ async function requireMaySend(
   if (!stored) throw notFound("agent execution");
   const { creator } = stored.execution.metadata ?? {};
   const runner = { id: await runnerOf(tx.db, caller, stored), principal: Principal.RUNNER };
-  requireOwnership(ctx, creator, runner);
+  const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.USE } as const;
+  if (await requireOwnershipOrRole(tx.db, ctx, caller, needed, creator, runner))
+    await keepCredentials(tx, caller, stored);
   return stored;
 }
 

@@ -3,6 +3,7 @@ import type {
   DeleteAgentExecutionRequest,
   StopAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { requireAgentExecutionStopped } from "../../domain/agent/agent-execution.ts";
 import { deletedEnvironment, wasNeverAssigned } from "../../domain/environment/environment.ts";
 import { notFound } from "../../domain/error.ts";
@@ -20,9 +21,10 @@ import { removeUnownedChanges } from "../../store/environment/environment-change
 import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
-import { requireOwnership, writeAsCaller } from "../call/call.ts";
+import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
+import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
 
 /** Stops an agent execution without waiting for its runner. */
@@ -32,7 +34,11 @@ export function stopAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    await haltAgentExecution(tx, caller, await getOwnedAgentExecution(tx, ctx, caller, agentExecutionId));
+    await haltAgentExecution(
+      tx,
+      caller,
+      await getChangeableAgentExecution(tx, ctx, caller, agentExecutionId),
+    );
     return {};
   });
 }
@@ -44,7 +50,7 @@ export function deleteAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const { execution, createdEnvironment, environmentId } = await getOwnedAgentExecution(
+    const { execution, createdEnvironment, environmentId } = await getChangeableAgentExecution(
       tx,
       ctx,
       caller,
@@ -64,9 +70,9 @@ export function deleteAgentExecution(
 /**
  * Returns an agent execution that the caller may change.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is not its creator
+ * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor has the role by a group
  */
-export async function getOwnedAgentExecution(
+export async function getChangeableAgentExecution(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
@@ -74,7 +80,8 @@ export async function getOwnedAgentExecution(
 ): Promise<StoredAgentExecution> {
   const stored = await findAgentExecution(tx.db, caller, id);
   if (!stored) throw notFound("agent execution");
-  requireOwnership(ctx, stored.execution.metadata?.creator);
+  const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.ADMIN } as const;
+  await requireOwnershipOrRole(tx.db, ctx, caller, needed, stored.execution.metadata?.creator);
   return stored;
 }
 

@@ -24,6 +24,7 @@ import type { Reader, WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
+import { findSharingGroups, isSharedWith } from "../policy/shared-role.ts";
 import { approvalEnded } from "./approval-end.ts";
 
 /** The service of approvals. */
@@ -38,6 +39,7 @@ export class ApprovalService implements ServiceImpl<typeof Contract> {
     const caller = callerOf(ctx);
     const policies = await findPolicies(this.#deps.store.reader, caller);
     const readsAll = mayReadEveryAgentExecution(policies, caller.role);
+    const { reader } = this.#deps.store;
     const visible = {
       states: filter?.states ?? [],
       agentExecutionIds: filter?.agentExecutionIds ?? [],
@@ -46,7 +48,8 @@ export class ApprovalService implements ServiceImpl<typeof Contract> {
         ? undefined
         : {
             ...caller.subject,
-            groupIds: await findGroupIdsOf(this.#deps.store.reader, caller, caller.subject.id),
+            groupIds: await findGroupIdsOf(reader, caller, caller.subject.id),
+            sharingGroupIds: await findSharingGroups(reader, caller, policies),
           },
     };
     const { rows, page } = await listPage(this.#deps, caller, {
@@ -90,7 +93,7 @@ async function getReadableApproval(db: Reader, caller: Caller, id: string): Prom
 async function mayRead(
   db: Reader,
   caller: Caller,
-  { id, creator, deciders }: FoundApproval,
+  { id, creator, deciders, asker }: FoundApproval,
 ): Promise<boolean> {
   const { subject, role } = caller;
   if (creator?.id === subject.id && creator.principal === subject.principal) return true;
@@ -99,8 +102,10 @@ async function mayRead(
     const groupIds = await findGroupIdsOf(db, caller, subject.id);
     if (deciders.groupIds.some((each) => groupIds.includes(each))) return true;
   }
-  if (mayReadEveryAgentExecution(await findPolicies(db, caller), role)) return true;
-  return isSharedApproval(db, caller, id);
+  const policies = await findPolicies(db, caller);
+  if (mayReadEveryAgentExecution(policies, role)) return true;
+  if (await isSharedApproval(db, caller, id)) return true;
+  return isSharedWith(db, caller, policies, asker?.agentExecutionId ?? "");
 }
 
 /** Returns the ids of the earlier deciders that could still decide: one who was blocked or has left could not. */

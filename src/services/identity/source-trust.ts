@@ -8,6 +8,7 @@ import {
   requireTrustedSetters,
   type SourceKind,
   type SourceSetter,
+  untrustedSetter,
 } from "../../domain/source/source-trust.ts";
 import { findAccount } from "../../store/identity/account.ts";
 import { findMember } from "../../store/identity/member.ts";
@@ -37,11 +38,28 @@ export async function requireTrustedSource(
   scope: Scope,
   { host, executor, namedBy, setters, kinds }: CredentialRequest,
 ): Promise<void> {
-  const withRoles: SourceSetter[] = [];
-  for (const subject of setters) {
-    withRoles.push({ subject, role: await findSetterRole(tx, scope, subject) });
-  }
-  requireTrustedSetters(host, { executor, namedBy, setters: withRoles }, kinds);
+  requireTrustedSetters(host, { executor, namedBy, setters: await withRoles(tx, scope, setters) }, kinds);
+}
+
+/** Returns whether a subject's own credentials and secrets may be used on what others decide. */
+export async function areTrustedBy(
+  tx: WriteTransaction,
+  scope: Scope,
+  executor: Subject,
+  others: readonly Subject[],
+): Promise<boolean> {
+  const setters = await withRoles(tx, scope, others);
+  return untrustedSetter({ executor, namedBy: undefined, setters }) === undefined;
+}
+
+async function withRoles(
+  tx: WriteTransaction,
+  scope: Scope,
+  subjects: readonly Subject[],
+): Promise<SourceSetter[]> {
+  const setters: SourceSetter[] = [];
+  for (const subject of subjects) setters.push({ subject, role: await findSetterRole(tx, scope, subject) });
+  return setters;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import {
@@ -49,6 +50,7 @@ import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
 import { writeEachAsCaller } from "../call/write-each.ts";
+import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
@@ -158,7 +160,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   updateProjectEnvironmentClasses(req: UpdateProjectEnvironmentClassesRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await getOwnedProject(tx, ctx, caller, req.projectId);
+      const before = await getChangeableProject(tx, ctx, caller, req.projectId);
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
       await requireNoLocalClasses(tx.db, caller, after);
@@ -169,7 +171,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 
   deleteProject({ projectId }: DeleteProjectRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
-      const before = await getOwnedProject(tx, ctx, caller, projectId);
+      const before = await getChangeableProject(tx, ctx, caller, projectId);
       const after = deletedProject(before, tx.now);
       if (!after) return {};
       await updateProject(tx, caller, before, after);
@@ -213,7 +215,7 @@ async function changeProject(
   caller: Caller,
   req: UpdateProjectRequest,
 ): Promise<Project> {
-  const before = await getOwnedProject(tx, ctx, caller, req.projectId);
+  const before = await getChangeableProject(tx, ctx, caller, req.projectId);
   const after = updatedProject(before, req, tx.now);
   if (req.prebuildConfiguration) await checkProjectReferences(tx.db, caller, after);
   requireMayPrebuildAs(before, after, caller);
@@ -225,8 +227,8 @@ async function changeProject(
   return updateProject(tx, caller, before, after, setBy);
 }
 
-/** Returns a project that the caller may change. */
-async function getOwnedProject(
+/** Returns a project that the caller may change: as its creator, an administrator or by the role of a group. */
+async function getChangeableProject(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
@@ -234,6 +236,7 @@ async function getOwnedProject(
 ): Promise<Project> {
   const project = await findWholeProject(tx.db, caller, projectId);
   if (!project) throw notFound("project");
-  requireOwnership(ctx, project.metadata?.creator);
+  const needed = { type: "project", id: project.id, role: ResourceRole.ADMIN } as const;
+  await requireOwnershipOrRole(tx.db, ctx, caller, needed, project.metadata?.creator);
   return project;
 }

@@ -4,6 +4,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { DomainError } from "../../domain/error.ts";
+import { ownerOf } from "../../domain/policy/secret.ts";
 import { mayHaveSecrets, nearestSecrets } from "../../domain/policy/work-secrets.ts";
 import { isSameSubject } from "../../domain/source/source-trust.ts";
 import type { Keys } from "../../keys.ts";
@@ -13,8 +14,10 @@ import {
   recordHandedSecrets,
   type StoredSecret,
 } from "../../store/policy/secret.ts";
+import { findOtherSendersIn } from "../../store/runner/work-sender.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
+import { areTrustedBy } from "../identity/source-trust.ts";
 import { openOrThrow } from "../policy/secret-value.ts";
 
 /** Work that is being leased. */
@@ -50,12 +53,16 @@ export class SecretsOfClaim {
     const creator = environment.metadata?.creator;
     const actor = content.case === "agent" ? content.value.agentExecution?.metadata?.creator : creator;
     if (!creator || !actor || !mayHaveSecrets(environment)) return [];
-    const all = await this.#find({
-      projectId: environment.metadata?.projectId ?? "",
-      // An agent that somebody else starts in the environment must not read what is the creator's own.
-      subjectId: isSameSubject(actor, creator) ? creator.id : "",
-    });
-    const nearest = nearestSecrets(all);
+    const projectId = environment.metadata?.projectId ?? "";
+    // An agent that somebody else starts in the environment must not read what is the creator's own.
+    const all = await this.#find({ projectId, subjectId: isSameSubject(actor, creator) ? creator.id : "" });
+    const areShareable = !all.some(({ secret }) => ownerOf(secret).id === creator.id);
+    // And no agent to which somebody else could send.
+    const nearest = nearestSecrets(
+      areShareable || (await this.#isSteeredByTrusted(environment.id, creator))
+        ? all
+        : await this.#find({ projectId, subjectId: "" }),
+    );
     if (nearest.length === 0 || !(await this.#mayAct(actor))) return [];
     recordHandedSecrets(this.#tx, this.#scope, {
       environmentId: environment.id,
@@ -73,6 +80,11 @@ export class SecretsOfClaim {
     const known = this.#found.get(key) ?? findSecretsForWork(this.#tx.db, this.#scope, owners);
     this.#found.set(key, known);
     return known;
+  }
+
+  async #isSteeredByTrusted(environmentId: string, creator: Subject): Promise<boolean> {
+    const senders = await findOtherSendersIn(this.#tx.db, this.#scope, environmentId, creator.id);
+    return areTrustedBy(this.#tx, this.#scope, creator, senders);
   }
 
   async #mayAct(subject: Subject): Promise<boolean> {

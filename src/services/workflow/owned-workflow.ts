@@ -1,23 +1,84 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { notFound } from "../../domain/error.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { requireMayStartShared } from "../../domain/workflow/execution/workflow-start.ts";
+import type { WriteTransaction } from "../../store/store.ts";
 import { findWorkflow } from "../../store/workflow/workflow.ts";
-import { requireOwnership } from "../call/call.ts";
+import { operationOf, requireOwnership } from "../call/call.ts";
+import { requireOwnershipOrRole, requireOwnershipOrRoleFor } from "../policy/shared-role.ts";
 
 /**
- * Returns a workflow that the caller may change: as its creator or an administrator.
+ * Returns a workflow that the caller owns: as its creator or an administrator, whatever is shared with groups.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
 export async function getOwnedWorkflow(
   tx: WriteTransaction,
   ctx: HandlerContext,
-  scope: Scope,
+  caller: Caller,
   workflowId: string,
 ): Promise<Workflow> {
-  const workflow = await findWorkflow(tx.db, scope, workflowId);
-  if (!workflow) throw notFound("workflow");
+  const workflow = await getWorkflow(tx, caller, workflowId);
   requireOwnership(ctx, workflow.metadata?.creator);
+  return workflow;
+}
+
+/**
+ * Returns a workflow that the caller may change: as its creator, an administrator or a member of a group with the
+ * role for it.
+ *
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
+export async function getChangeableWorkflow(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  workflowId: string,
+): Promise<Workflow> {
+  const workflow = await getWorkflow(tx, caller, workflowId);
+  const needed = { type: "workflow", id: workflow.id, role: ResourceRole.ADMIN } as const;
+  await requireOwnershipOrRole(tx.db, ctx, caller, needed, workflow.metadata?.creator);
+  return workflow;
+}
+
+/**
+ * Returns a workflow that the caller may start.
+ *
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
+export async function getStartableWorkflow(
+  tx: WriteTransaction,
+  ctx: HandlerContext,
+  caller: Caller,
+  workflowId: string,
+): Promise<Workflow> {
+  const workflow = await getWorkflow(tx, caller, workflowId);
+  await requireMayStart(tx, operationOf(ctx), caller, workflow);
+  return workflow;
+}
+
+/**
+ * Requires that the caller may start a workflow: as its creator, as an administrator, or as a member of a group with
+ * the role for it, unless it runs as another person, whose rights the role does not lend.
+ *
+ * @throws DomainError PERMISSION_DENIED
+ */
+export async function requireMayStart(
+  tx: WriteTransaction,
+  operation: string,
+  caller: Caller,
+  workflow: Workflow,
+): Promise<void> {
+  const { id, metadata } = workflow;
+  const needed = { type: "workflow", id, role: ResourceRole.USE } as const;
+  const isShared = await requireOwnershipOrRoleFor(tx.db, operation, caller, needed, metadata?.creator);
+  if (isShared) requireMayStartShared(workflow, caller);
+}
+
+async function getWorkflow(tx: WriteTransaction, caller: Caller, workflowId: string): Promise<Workflow> {
+  const workflow = await findWorkflow(tx.db, caller, workflowId);
+  if (!workflow) throw notFound("workflow");
   return workflow;
 }

@@ -50,7 +50,7 @@ import {
 } from "./execution/workflow-execution-list.ts";
 import { previewWorkflow } from "./execution/workflow-preview.ts";
 import { retryFailedActions, startWorkflow } from "./execution/workflow-start.ts";
-import { getOwnedWorkflow } from "./owned-workflow.ts";
+import { getChangeableWorkflow } from "./owned-workflow.ts";
 import { listPullRequests } from "./pull-request/pull-request-list.ts";
 import { listWorkflowTriggerEvents } from "./trigger/trigger-event-list.ts";
 import { redeliverWorkflowTriggerEvent } from "./trigger/trigger-redelivery.ts";
@@ -135,7 +135,7 @@ function deleteWorkflow(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const before = await getOwnedWorkflow(tx, ctx, caller, workflowId);
+    const before = await getChangeableWorkflow(tx, ctx, caller, workflowId);
     const after = deletedWorkflow(before, tx.now);
     if (after) await updateWorkflow(tx, caller, before, after);
     if (force) await cancelExecutionsOfWorkflow(tx, caller, workflowId);

@@ -30,7 +30,7 @@ import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workfl
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { requireAllSatisfiable } from "../policy/satisfiable-deciders.ts";
-import { getOwnedWorkflow } from "./owned-workflow.ts";
+import { getChangeableWorkflow } from "./owned-workflow.ts";
 import { createWebhookSecret } from "./webhook-secret.ts";
 import { checkContextReferences, checkExecutor } from "./workflow-references.ts";
 
@@ -69,7 +69,7 @@ export function changeWorkflow(
   ctx: HandlerContext,
 ) {
   const change = async (tx: WriteTransaction, caller: Caller) => {
-    const before = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
+    const before = await getChangeableWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
     if (!after) return { workflow: toResponseForm(before, baseUrl(), tx.now) };
     requireMayRunAs(before, after, caller);

@@ -1,7 +1,9 @@
 import { AgentExecutionSchema, type AgentInput } from "#gen/service/v1/agent_pb.js";
 import { unindexed } from "../expressions.ts";
+import { isSharedExecution } from "../identity/shared-execution.ts";
 import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
+import { builderOf } from "../query-builder.ts";
 import type { Handle, Reader, Scope } from "../store.ts";
 import { inputOfRow } from "./agent-input.ts";
 
@@ -45,6 +47,24 @@ export function findCreatorsIn(
   environmentId: string,
 ): Promise<readonly { readonly id: string; readonly principal: number }[]> {
   return selectCreators(db, { organizationId, environmentId });
+}
+
+/** Returns whether an execution in an environment is shared with one of some groups. @param groupIds at least one */
+export async function hasSharedExecutionIn(
+  db: Reader,
+  { organizationId }: Scope,
+  environmentId: string,
+  groupIds: readonly string[],
+): Promise<boolean> {
+  const found = await builderOf(db)
+    .selectFrom("agent_execution")
+    .select("id")
+    .where("environment_id", "=", environmentId)
+    .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+    .where(isSharedExecution("agent_execution.id", groupIds))
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 const selectNewest = prepared<EnvironmentKey, { id: string; body: string }>(

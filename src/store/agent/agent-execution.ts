@@ -10,6 +10,7 @@ import {
 import { hasStopped, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import type { AgentProgress } from "../../domain/agent/agent-progress.ts";
 import type { EventFacts } from "../../domain/event-facts.ts";
+import { removeRoleAssignmentsOn } from "../identity/role-assignment.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -258,6 +259,7 @@ export async function removeAgentExecution(
   scope: Scope,
   execution: AgentExecution,
 ): Promise<void> {
+  await removeRoleAssignmentsOn(tx, scope, execution.id, execution.metadata?.creator?.id ?? "");
   await builderOf(tx.db)
     .deleteFrom("agent_execution")
     .where("id", "=", execution.id)

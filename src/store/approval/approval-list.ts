@@ -3,6 +3,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
 import { firstRowsInPhases } from "../first-rows.ts";
+import { isSharedExecution } from "../identity/shared-execution.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -18,7 +19,14 @@ export interface ApprovalFilter {
   readonly agentExecutionIds: readonly string[];
   readonly workflowExecutionIds: readonly string[];
   /** Subject that sees only what it may read; undefined for one that reads all. */
-  readonly reader: (Pick<Subject, "id" | "principal"> & { readonly groupIds: readonly string[] }) | undefined;
+  readonly reader: ApprovalReader | undefined;
+}
+
+/** A subject, and its groups. */
+export interface ApprovalReader extends Pick<Subject, "id" | "principal"> {
+  readonly groupIds: readonly string[];
+  /** Those of them whose shared agent executions it may read. */
+  readonly sharingGroupIds: readonly string[];
 }
 
 /** Returns up to `limit` approvals after `after`, the newest first. */
@@ -36,7 +44,7 @@ export async function findApprovalPage(
     .where("organization_id", "=", scope.organizationId);
   let query = own;
   if (filter.reader) {
-    const { id, principal, groupIds } = filter.reader;
+    const { id, principal, groupIds, sharingGroupIds } = filter.reader;
     query = query.where((eb) =>
       eb.or([
         eb("is_shared", "=", 1),
@@ -48,6 +56,9 @@ export async function findApprovalPage(
             .whereRef("approval_decider.approval_id", "=", "approval.id")
             .where("approval_decider.user_id", "in", [id, ...groupIds]),
         ),
+        ...(sharingGroupIds.length > 0
+          ? [isSharedExecution("approval.agent_execution_id", sharingGroupIds)]
+          : []),
       ]),
     );
   }

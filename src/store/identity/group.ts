@@ -18,6 +18,8 @@ export type FoundGroup = Found<Group, "member_group">;
 export interface GroupFilter {
   readonly ids: readonly string[];
   readonly isManaged: boolean | undefined;
+  /** A resource that none of the groups has a role on. */
+  readonly notOnResourceId?: string | undefined;
   /** Folded. */
   readonly search: string;
 }
@@ -39,6 +41,18 @@ export async function findGroupPage(
   if (filter.isManaged !== undefined)
     query = query.where("provider", filter.isManaged ? "is not" : "is", null);
   if (filter.ids.length > 0) query = query.where("id", "in", filter.ids);
+  const { notOnResourceId } = filter;
+  if (notOnResourceId !== undefined)
+    query = query.where(({ eb, exists, selectFrom }) =>
+      eb.not(
+        exists(
+          selectFrom("role_assignment")
+            .select("role_assignment.id")
+            .where("role_assignment.resource_id", "=", notOnResourceId)
+            .whereRef("role_assignment.group_id", "=", "member_group.id"),
+        ),
+      ),
+    );
   if (filter.search !== "") query = query.where(matchesSearch("member_group", filter.search));
   const order: RowOrder = { columns: ["member_group.id"], direction: "asc", after: after && [after.id] };
   const rows = await firstRows(own, query, order, limit);

@@ -245,6 +245,23 @@ export interface GroupMembershipTable {
   provider: string | null;
 }
 
+/** What the members of a group may do with one resource. */
+export interface RoleAssignmentTable {
+  id: string;
+  organization_id: string;
+  group_id: string;
+  /** ResourceType of the contract by number. */
+  resource_type: number;
+  resource_id: string;
+  /** ResourceRole by number: each includes those below it. */
+  role: number;
+  /** The subject that shared the resource. */
+  creator_id: string;
+  creator_principal: number;
+  created_at: number;
+  updated_at: number;
+}
+
 /** A subscription of an account; only the operator adds one. */
 export interface SubscriptionTable {
   id: string;

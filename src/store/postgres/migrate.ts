@@ -31,6 +31,7 @@ import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
+import * as sixtieth from "./migrations/0060-role-assignment.ts";
 import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
 import * as sixtySeventh from "./migrations/0061-0070/0067-retention-index.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
@@ -119,6 +120,7 @@ export function migrations(): readonly Migration[] {
     fiftyFirst,
     fiftySecond,
     fiftySeventh,
+    sixtieth,
     sixtySecond,
     sixtyThird,
     sixtySixth,

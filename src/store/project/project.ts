@@ -7,6 +7,7 @@ import {
 } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../../domain/project/project.ts";
 import { textAt } from "../expressions.ts";
+import { removeRoleAssignmentsOn } from "../identity/role-assignment.ts";
 import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
 import { removeSecretsOf } from "../policy/secret.ts";
@@ -239,6 +240,7 @@ export async function updateProject(
  */
 export async function removeProject(tx: WriteTransaction, scope: Scope, project: Project): Promise<void> {
   await removeSecretsOf(tx, scope, project.id);
+  await removeRoleAssignmentsOn(tx, scope, project.id, null);
   await builderOf(tx.db)
     .deleteFrom("project")
     .where("id", "=", project.id)

@@ -45,6 +45,7 @@ import * as fortyNinth from "./migrations/0049-provider-identity.ts";
 import * as fiftyFirst from "./migrations/0051-group.ts";
 import * as fiftySecond from "./migrations/0052-scim.ts";
 import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
+import * as sixtieth from "./migrations/0060-role-assignment.ts";
 import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
@@ -119,6 +120,7 @@ export const MIGRATIONS: readonly Migration[] = [
   fiftyFirst,
   fiftySecond,
   fiftySeventh,
+  sixtieth,
   sixtySecond,
   sixtyThird,
   sixtySixth,

@@ -2,6 +2,7 @@ import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../domain/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
 import { bytesOf } from "../expressions.ts";
+import { removeRoleAssignmentsOn } from "../identity/role-assignment.ts";
 import { fromBody, sharedFromBody, toBody } from "../json.ts";
 import { textOf } from "../long-text.ts";
 import { prepared } from "../prepared.ts";
@@ -160,6 +161,7 @@ export async function updateWorkflow(
  * removed.
  */
 export async function removeWorkflow(tx: WriteTransaction, scope: Scope, workflow: Workflow): Promise<void> {
+  await removeRoleAssignmentsOn(tx, scope, workflow.id, null);
   await builderOf(tx.db)
     .deleteFrom("workflow")
     .where("id", "=", workflow.id)

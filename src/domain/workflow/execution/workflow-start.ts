@@ -40,6 +40,19 @@ export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void
 }
 
 /**
+ * Requires that a caller may start a workflow by the role of a group: a role does not lend it the
+ * rights of the person that the workflow runs as.
+ * @throws DomainError PERMISSION_DENIED
+ */
+export function requireMayStartShared(workflow: Workflow, caller: Caller): void {
+  if (!runsAsAnotherPerson(workflow, caller)) return;
+  throw permissionDenied(
+    "start_workflow",
+    "the workflow runs as another person, whose credentials are not shared with it: it needs a service account as its executor",
+  );
+}
+
+/**
  * Requires that the caller may retry an earlier execution. Otherwise a member could repeat its
  * steps as another person, who became the executor since then and accepted only the present content
  * of the workflow.

@@ -5,14 +5,18 @@ import {
   type GroupService as Contract,
   type CreateGroupRequest,
   type CreateMembershipRequest,
+  type CreateRoleAssignmentRequest,
   type DeleteGroupRequest,
   type DeleteMembershipRequest,
+  type DeleteRoleAssignmentRequest,
   type GetGroupRequest,
   type GetMembershipRequest,
   type ListGroupsRequest,
   ListGroupsRequest_FilterSchema,
   type ListMembershipsRequest,
+  type ListRoleAssignmentsRequest,
   type UpdateGroupRequest,
+  type UpdateRoleAssignmentRequest,
 } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { notFound } from "../../../domain/error.ts";
@@ -53,6 +57,13 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { callerOf, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { listPage } from "../../call/page.ts";
+import {
+  changeRoleAssignment,
+  createRoleAssignment,
+  deleteRoleAssignment,
+  isReadableResource,
+  listRoleAssignments,
+} from "./role-assignments.ts";
 
 /** The service of groups and their members. */
 export class GroupService implements ServiceImpl<typeof Contract> {
@@ -61,6 +72,18 @@ export class GroupService implements ServiceImpl<typeof Contract> {
   constructor(deps: ServiceDependencies) {
     this.#deps = deps;
   }
+
+  createRoleAssignment = (req: CreateRoleAssignmentRequest, ctx: HandlerContext) =>
+    createRoleAssignment(this.#deps, req, ctx);
+
+  updateRoleAssignment = (req: UpdateRoleAssignmentRequest, ctx: HandlerContext) =>
+    changeRoleAssignment(this.#deps, req, ctx);
+
+  deleteRoleAssignment = (req: DeleteRoleAssignmentRequest, ctx: HandlerContext) =>
+    deleteRoleAssignment(this.#deps, req, ctx);
+
+  listRoleAssignments = (req: ListRoleAssignmentsRequest, ctx: HandlerContext) =>
+    listRoleAssignments(this.#deps, req, ctx);
 
   createGroup({ organizationId, name, description }: CreateGroupRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
@@ -89,13 +112,17 @@ export class GroupService implements ServiceImpl<typeof Contract> {
 
   async listGroups({ filter, pagination }: ListGroupsRequest, ctx: HandlerContext) {
     const caller = callerOf(ctx);
+    const shared = filter?.excludeAssignedToResource;
+    const field = "filter.excludeAssignedToResource.resourceType";
+    const isKnown = !shared || (await isReadableResource(this.#deps.store.reader, caller, shared, field));
     const conditions = {
       ids: filter?.groupIds ?? [],
+      notOnResourceId: shared?.resourceId,
       isManaged: filter?.systemManaged,
       search: fold(filter?.search ?? ""),
     };
-    // No group is one of a single share.
-    const isNone = filter?.directShare === true;
+    // No group is one of a single share, and nothing is told of a resource that the caller may not read.
+    const isNone = filter?.directShare === true || !isKnown;
     const { rows, page } = await listPage(this.#deps, caller, {
       operation: "ListGroups",
       parts: [filter && toJson(ListGroupsRequest_FilterSchema, filter)],

@@ -4,6 +4,7 @@ import { findEarlierParts, type OutputPart, wholeOutput } from "../../../store/a
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Reader } from "../../../store/store.ts";
+import { isSharedWith } from "../../policy/shared-role.ts";
 
 /**
  * Returns the parts of the conversation of an agent execution that the caller may read, oldest first: its own output,
@@ -20,8 +21,13 @@ export async function findConversation(
   // All of a conversation is in one environment, and so on one runner.
   const runnerId = caller.role === "runner" ? caller.subject.id : "";
   const parts = await findEarlierParts(db, caller, earlier);
-  const unreadable = parts.findIndex(
-    ({ creator }) => !mayReadAgentExecution(policies, caller, { creator, runnerId }),
-  );
-  return [...parts.slice(0, unreadable < 0 ? parts.length : unreadable).reverse(), own];
+  const readable: OutputPart[] = [];
+  for (const { creator, ...part } of parts) {
+    const isReadable =
+      mayReadAgentExecution(policies, caller, { creator, runnerId }) ||
+      (await isSharedWith(db, caller, policies, part.executionId));
+    if (!isReadable) break;
+    readable.unshift(part);
+  }
+  return [...readable, own];
 }

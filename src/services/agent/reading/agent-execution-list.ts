@@ -19,6 +19,7 @@ import { findOutputPage } from "../../../store/agent/agent-output-list.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { type ListDependencies, listPage } from "../../call/page.ts";
+import { findSharingGroups } from "../../policy/shared-role.ts";
 import { findConversation } from "./agent-conversation.ts";
 import { getReadableAgentExecution, presentAgentExecution, presentAgentExecutions } from "./agent-reading.ts";
 
@@ -39,7 +40,8 @@ export async function listAgentExecutions(
   { filter, pagination }: ListAgentExecutionsRequest,
 ) {
   const db = deps.store.reader;
-  const readsAll = mayReadEveryAgentExecution(await findPolicies(db, caller), caller.role);
+  const policies = await findPolicies(db, caller);
+  const readsAll = mayReadEveryAgentExecution(policies, caller.role);
   const visible: AgentExecutionFilter = {
     ids: filter?.agentExecutionIds ?? [],
     // The contract bounds these three by length only, so their case was not normalized.
@@ -51,7 +53,9 @@ export async function listAgentExecutions(
     phases: filter?.statusPhases ?? [],
     roles: filter?.roles ?? [],
     annotations: filter?.annotations ?? {},
-    reader: readsAll ? undefined : caller.subject,
+    reader: readsAll
+      ? undefined
+      : { ...caller.subject, groupIds: await findSharingGroups(db, caller, policies) },
   };
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListAgentExecutions",

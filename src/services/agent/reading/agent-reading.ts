@@ -11,6 +11,7 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findChangesOf } from "../../../store/environment/environment-changes.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
+import { isSharedWith } from "../../policy/shared-role.ts";
 
 /**
  * Returns an agent execution that the caller may read.
@@ -29,8 +30,9 @@ export async function getReadableAgentExecution(
     creator: stored.execution.metadata?.creator,
     runnerId: caller.role === "runner" ? await runnerOf(db, caller, stored) : "",
   };
-  if (!mayReadAgentExecution(policies, caller, owners)) throw notFound("agent execution");
-  return stored;
+  if (mayReadAgentExecution(policies, caller, owners)) return stored;
+  if (await isSharedWith(db, caller, policies, stored.execution.id)) return stored;
+  throw notFound("agent execution");
 }
 
 /** Returns the id of the runner of an agent execution: the requested one, or that of its environment; empty for none. */

@@ -2,9 +2,11 @@ import { mayReadAgentExecution, mayReadEveryAgentExecution } from "../../../doma
 import {
   findCreatorsIn,
   findOpenAgentExecutionIdsIn,
+  hasSharedExecutionIn,
 } from "../../../store/agent/agent-execution-environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { EnvironmentRuns } from "../../environment/environment-runs.ts";
+import { findSharingGroups } from "../../policy/shared-role.ts";
 
 /** The agent executions in environments. Runners have their own operations, and read none here. */
 export const runsInEnvironment: EnvironmentRuns = {
@@ -14,7 +16,10 @@ export const runsInEnvironment: EnvironmentRuns = {
     if (creators.length === 0) return false;
     const policies = await findPolicies(db, caller);
     if (mayReadEveryAgentExecution(policies, caller.role)) return true;
-    return creators.some((creator) => mayReadAgentExecution(policies, caller, { creator, runnerId: "" }));
+    if (creators.some((creator) => mayReadAgentExecution(policies, caller, { creator, runnerId: "" })))
+      return true;
+    const groupIds = await findSharingGroups(db, caller, policies);
+    return groupIds.length > 0 && hasSharedExecutionIn(db, caller, environmentId, groupIds);
   },
 
   findOpenIds: findOpenAgentExecutionIdsIn,

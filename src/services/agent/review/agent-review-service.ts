@@ -11,6 +11,7 @@ import type {
   UpdateAgentReviewDraftRequest,
 } from "#gen/service/v1/agent_review_service_pb.js";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { keptContent, requireDraftRevision, requireDraftSpace } from "../../../domain/agent/review/review.ts";
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
@@ -25,9 +26,10 @@ import {
   updateReviewDraft,
 } from "../../../store/agent/agent-review-draft.ts";
 import type { Reader, WriteTransaction } from "../../../store/store.ts";
-import { callerOf, requireOwnership, writeAsCaller } from "../../call/call.ts";
+import { callerOf, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { listPage } from "../../call/page.ts";
+import { requireOwnershipOrRole } from "../../policy/shared-role.ts";
 import { getReadableAgentExecution } from "../reading/agent-reading.ts";
 import { findPresentDiffs } from "./present-diffs.ts";
 import { addPresent, reviewOf } from "./sent-review.ts";
@@ -120,7 +122,7 @@ export class AgentReviewService implements ServiceImpl<typeof Contract> {
 /**
  * Returns an agent execution that the caller may send to.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is not its creator
+ * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor has the role by a group
  */
 async function getReviewable(
   db: Reader,
@@ -130,7 +132,8 @@ async function getReviewable(
 ): Promise<StoredAgentExecution> {
   const stored = await findAgentExecution(db, caller, id);
   if (!stored) throw notFound("agent execution");
-  requireOwnership(ctx, stored.execution.metadata?.creator);
+  const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.USE } as const;
+  await requireOwnershipOrRole(db, ctx, caller, needed, stored.execution.metadata?.creator);
   return stored;
 }
 

@@ -26,7 +26,7 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import { callerOf, operationOf, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { withinQuota } from "../../call/storage-quota.ts";
-import { getOwnedWorkflow } from "../owned-workflow.ts";
+import { getStartableWorkflow } from "../owned-workflow.ts";
 import { recordTriggerEvent, type TriggerOccurrence } from "../trigger/trigger-ledger.ts";
 import { disabledReason } from "../trigger/trigger-start.ts";
 import { checkContextReferences } from "../workflow-references.ts";
@@ -48,7 +48,7 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
   let refusal: Pick<TriggerOccurrence, "verdict" | "reason"> | undefined;
   try {
     return await writeAsCaller(store, ctx, async (tx, caller) => {
-      const workflow = await getOwnedWorkflow(tx, ctx, caller, req.workflowId);
+      const workflow = await getStartableWorkflow(tx, ctx, caller, req.workflowId);
       try {
         requireStartable(workflow);
         const start = await resolveManualStart(tx, caller, workflow, req);
@@ -106,7 +106,7 @@ export function retryFailedActions(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const stored = await findWholeExecution(tx.db, caller, workflowExecutionId);
     if (!stored) throw notFound("workflow execution");
-    const workflow = await getOwnedWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
+    const workflow = await getStartableWorkflow(tx, ctx, caller, stored.execution.metadata?.workflowId ?? "");
     requireMayRetryAs(stored.execution, workflow, caller);
     return { workflowExecution: await retryExecution(tx, caller, stored, workflow, caller.subject) };
   });

@@ -4,25 +4,28 @@ import { mayReadEveryAgentExecution } from "../../../domain/policy/agent-policy.
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import { findPullRequestPage } from "../../../store/workflow/pull-request/pull-request-list.ts";
 import { type ListDependencies, listPage } from "../../call/page.ts";
+import { findSharingGroups } from "../../policy/shared-role.ts";
 
 /**
  * Returns one page of the pull requests of the caller's organization, oldest first. Those of environments are seen by
- * who may read every agent execution, and by the creator of the environment.
+ * who may read every agent execution, by the creator of the environment, and by the members of a group with which the
+ * agent execution in it is shared.
  */
 export async function listPullRequests(
   deps: ListDependencies,
   caller: Caller,
   { filter, pagination }: ListPullRequestsRequest,
 ) {
+  const policies = await findPolicies(deps.store.reader, caller);
   const criteria = {
     executionIds: filter?.workflowExecutionIds ?? [],
     actionIds: filter?.workflowExecutionActionIds ?? [],
     environmentIds: filter?.environmentIds ?? [],
     agentExecutionIds: filter?.agentExecutionIds ?? [],
     states: filter?.states ?? [],
-    reader: mayReadEveryAgentExecution(await findPolicies(deps.store.reader, caller), caller.role)
+    reader: mayReadEveryAgentExecution(policies, caller.role)
       ? undefined
-      : caller.subject,
+      : { ...caller.subject, groupIds: await findSharingGroups(deps.store.reader, caller, policies) },
   };
   const { rows, page } = await listPage(deps, caller, {
     operation: "ListPullRequests",

@@ -17,7 +17,7 @@ import { writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { startExecution } from "../execution/execution-start.ts";
 import { resolveManualStart } from "../execution/workflow-start.ts";
-import { getOwnedWorkflow } from "../owned-workflow.ts";
+import { getStartableWorkflow } from "../owned-workflow.ts";
 import { fireTimeTrigger } from "./time-trigger.ts";
 import { parsePayload, recordTriggerEvent, type TriggerPayload } from "./trigger-ledger.ts";
 import { disabledReason, startAndRecord } from "./trigger-start.ts";
@@ -44,7 +44,7 @@ export function redeliverWorkflowTriggerEvent(
     const found = await findTriggerEvent(tx.db, caller, triggerEventId);
     if (!found) throw notFound("workflow trigger event");
     const { event } = found;
-    const workflow = await getOwnedWorkflow(tx, ctx, caller, event.workflowId);
+    const workflow = await getStartableWorkflow(tx, ctx, caller, event.workflowId);
     requireRedeliverable(event);
     const payload = parsePayload(found.payload);
     return { triggerEvents: await redeliver(tx, { event, payload, workflow, caller }) };

@@ -5,7 +5,6 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { deliveryMalformed, deliveryUnauthenticated } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { requireOwnershipFor } from "../../../domain/identity/ownership.ts";
 import { requireMayReportEventAs } from "../../../domain/workflow/execution/workflow-start.ts";
 import { parseDelivery } from "../../../domain/workflow/trigger/parsed-delivery.ts";
 import {
@@ -24,6 +23,7 @@ import { findAnyWorkflow, findWorkflowOwner } from "../../../store/workflow/work
 import { findTriggerEventByKey } from "../../../store/workflow/workflow-trigger-event.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { requireMayStart } from "../owned-workflow.ts";
 import { hintOfDelivery } from "../pull-request/pull-request-hint.ts";
 import { findValidWebhookSecrets } from "../webhook-secret.ts";
 import { recordDuplicate, recordTriggerEvent } from "./trigger-ledger.ts";
@@ -143,7 +143,7 @@ async function processDelivery(
   const found = await findAnyWorkflow(tx.db, workflowId);
   if (!found || (caller && caller.organizationId !== found.organizationId)) throw deliveryUnauthenticated();
   const { workflow, organizationId } = found;
-  if (caller) requireOwnershipFor(START_WORKFLOW, caller, workflow.metadata?.creator);
+  if (caller) await requireMayStart(tx, START_WORKFLOW, caller, workflow);
   const creator = caller?.subject ?? workflow.metadata?.executor;
   if (!creator) throw new Error(`the workflow ${workflowId} has no executor`);
 

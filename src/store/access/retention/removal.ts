@@ -2,6 +2,7 @@ import { agentExecutionFacts, storedOfRow } from "../../agent/agent-execution.ts
 import { approvalOfRow } from "../../approval/approval.ts";
 import { removeApproval } from "../../approval/approval-removal.ts";
 import { unindexed } from "../../expressions.ts";
+import { removeRoleAssignmentsOn } from "../../identity/role-assignment.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { EndedTable } from "./ended.ts";
@@ -134,8 +135,13 @@ export async function removeHead(
   const db = builderOf(tx.db);
   const run =
     table === "agent_execution"
-      ? await db.selectFrom(table).select("environment_id").where("id", "=", id).executeTakeFirst()
+      ? await db
+          .selectFrom(table)
+          .select(["environment_id", "creator_id"])
+          .where("id", "=", id)
+          .executeTakeFirst()
       : undefined;
+  if (run) await removeRoleAssignmentsOn(tx, { organizationId }, id, run.creator_id);
   await db
     .deleteFrom(table)
     .where("id", "=", id)

@@ -4,6 +4,7 @@ import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../../domain/page.ts";
 import { checkDeadline, unindexed } from "../../expressions.ts";
 import { firstRows } from "../../first-rows.ts";
+import { isSharedExecution } from "../../identity/shared-execution.ts";
 import { bodyColumns, listedRows } from "../../listed-row.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope } from "../../store.ts";
@@ -16,8 +17,11 @@ export interface PullRequestFilter {
   readonly environmentIds: readonly string[];
   readonly agentExecutionIds: readonly string[];
   readonly states: readonly State[];
-  /** Subject that sees, of those that belong to no workflow, its own; undefined for one that sees all. */
-  readonly reader: Pick<Subject, "id" | "principal"> | undefined;
+  /**
+   * Subject that sees, of those that belong to no workflow, its own and those of agent executions that are shared with
+   * its groups; undefined for one that sees all.
+   */
+  readonly reader: (Pick<Subject, "id" | "principal"> & { readonly groupIds: readonly string[] }) | undefined;
 }
 
 /** Returns up to `limit` pull requests after `after`, the oldest first. */
@@ -45,11 +49,12 @@ export async function findPullRequestPage(
   if (environmentIds.length > 0) query = query.where("environment_id", "in", environmentIds);
   if (agentExecutionIds.length > 0) query = query.where("agent_execution_id", "in", agentExecutionIds);
   if (reader) {
-    const { id, principal } = reader;
+    const { id, principal, groupIds } = reader;
     query = query.where((eb) =>
       eb.or([
         eb("owner_id", "is", null),
         eb.and([eb("owner_id", "=", id), eb("owner_principal", "=", principal)]),
+        ...(groupIds.length > 0 ? [isSharedExecution("pull_request.agent_execution_id", groupIds)] : []),
       ]),
     );
   }
