@@ -142,6 +142,11 @@ const EVERYTHING = {
       { host: "*.Example.org", ports: [] },
       { host: "10.0.0.7", ports: [8_443] },
     ],
+    recordAllowed: true,
+  },
+  retention: {
+    executions: { days: 90, count: 1_000 },
+    events: { days: 0, count: 0 },
   },
 };
 
@@ -245,7 +250,7 @@ describe("merging", () => {
 
   test("an empty list of what isolated work may reach is kept, until the field is named without a value", async () => {
     await own.set({ egress: {} });
-    expect((await own.policies()).egress).toEqual({ sets: [], hosts: [] });
+    expect((await own.policies()).egress).toEqual({ sets: [], hosts: [], recordAllowed: false });
     await own.set({ updateMask: "egress" });
     expect(await own.policies()).not.toHaveProperty("egress");
   });
