@@ -23,6 +23,8 @@ const runUntilStopped: RunUntilStopped = async (start) => {
   // Before it is ready: a reader of that line may send a signal at once.
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  // Never ends the process, also while it starts and where there is nothing to read again.
+  process.on("SIGHUP", () => void starting.then((running) => running.reload?.()).catch(() => undefined));
   await (await starting).ended;
 };
 

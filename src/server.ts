@@ -9,6 +9,7 @@ import { createPageTokens } from "./domain/page.ts";
 import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
+import { TlsRenewal } from "./http/connection/tls-renewal.ts";
 import { readTlsFiles } from "./http/connection/tls-server.ts";
 import { createConsoleDispatch } from "./http/console/console.ts";
 import { createClientAddress, createProxyCheck } from "./http/dispatch/client-address.ts";
@@ -71,6 +72,8 @@ export interface Server {
   readonly transport: Transport;
   /** The sources of the server's metrics. */
   readonly metrics: readonly MetricSource[];
+  /** Uses other sign-in providers from now on, if there are any to use, and the certificate that the files hold. */
+  reload(providers: readonly SignInProvider[] | undefined): Promise<void>;
   /**
    * Stops the server: readiness fails, accepted requests finish (10 s at most),
    * streams end, jobs stop. The store stays open.
@@ -171,12 +174,15 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     report,
     onRecordFailure: (err) => log.warn({ err }, "a bad signature was not entered in the ledger"),
   });
-  const signIn = createSignInDispatch({
-    signIn: createSignIn({ store, keys, now: deps.now }),
-    providers: deps.providers.map((provider) => ({
+  const serveProviders = (providers: readonly SignInProvider[]) =>
+    providers.map((provider) => ({
       ...{ name: provider.name, issuer: provider.issuer, rules: provider },
       client: createProviderClient(provider, deps.now),
-    })),
+    }));
+  let providers = serveProviders(deps.providers);
+  const signIn = createSignInDispatch({
+    signIn: createSignIn({ store, keys, now: deps.now }),
+    providers: () => providers,
     machineTokens: createMachineTokens(deps.machineIssuers, deps.now),
     machineExchange: createMachineExchange({ store, keys }),
     onExchangeRefused: (reason, err) =>
@@ -203,6 +209,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
   const calls = new CallMeasures();
   const output = new OutputBudget(outputLimits(config), onCut);
+  const tls = config.tlsCert === "" ? undefined : readTlsFiles(config.tlsCert, config.tlsKey);
   const listener = createListener({
     host: config.host,
     port: config.port,
@@ -213,7 +220,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
           isExempt: createProxyCheck(config.trustedProxies),
         },
       }),
-    ...(config.tlsCert && { tls: readTlsFiles(config.tlsCert, config.tlsKey) }),
+    ...(tls && { tls }),
     handle: createMiddleware({
       dispatch,
       webhook,
@@ -243,6 +250,14 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     draining,
     settings: config,
   });
+  const certificate =
+    tls &&
+    new TlsRenewal({
+      ...{ certFile: config.tlsCert, keyFile: config.tlsKey, used: tls },
+      use: listener.useTls,
+      onRenewed: (validTo) => log.info({ validTo }, "the renewed certificate is in use"),
+      onFailure: (err) => log.error({ err }, "the certificate was not renewed: the one before stays in use"),
+    });
   let running: RunningJobs | undefined;
   return {
     transport: createInMemoryTransport({ routes, admission, newId }),
@@ -262,10 +277,16 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       const { url } = await listener.listen();
       baseUrl ||= url;
       running = startJobs(jobs, log, () => store.leads());
+      certificate?.start();
       return baseUrl;
+    },
+    async reload(changed) {
+      if (changed) providers = serveProviders(changed);
+      await certificate?.look();
     },
     async close() {
       readiness.drain();
+      certificate?.stop();
       await Promise.all([listener.drain(), running?.stop()]);
       await bodyReader.close();
     },

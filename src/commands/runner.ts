@@ -1,5 +1,7 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { getCACertificates } from "node:tls";
 import { EXCHANGE_TOKEN_VARIABLE, type RunnerConfig } from "../config/config.ts";
 import { createLog, type Log } from "../log.ts";
 import type { RunnerOptions } from "../runner/process/start-runner.ts";
@@ -30,7 +32,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   const hidden = [stateDir, workDir, config.exchangeTokenFile, config.sshKeyFile];
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
-    transport: createHttpTransport(config.server),
+    transport: createHttpTransport(config.server, authorities(config)),
     server: config.server,
     serverUrl: config.server,
     ...folders,
@@ -44,6 +46,19 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   };
   const runner = await startRunnerOnMachine(options);
   return { ended: runner.ended.catch(rethrowRunnerError), stop: runner.stop };
+}
+
+/** Returns the trusted authorities; undefined for those that Node trusts. @throws StartError for an unusable file */
+function authorities({ caFile }: RunnerConfig): readonly string[] | undefined {
+  if (caFile === "") return undefined;
+  try {
+    const pem = readFileSync(caFile, "utf8");
+    // Node takes a file without a certificate in silence.
+    new X509Certificate(pem);
+    return [...getCACertificates("default"), pem];
+  } catch (error) {
+    throw new StartError(`--ca-file ${caFile} cannot be used: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** The default folder of earlier releases for the token and the workspaces. */

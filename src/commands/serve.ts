@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
@@ -71,6 +73,8 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     await recordOrganizations(store);
     // Before it is ready: from then on, a database that is away ends no server.
     const isFirstStart = !(await hasOrganization(store.reader));
+    if (isFirstStart && existsSync(config.firstTokenFile))
+      throw new StartError(`--first-token-file ${config.firstTokenFile} exists: name a file that does not`);
     // Where another server has made the first rows since, there was nothing yet to compare the keys with.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     await sample?.requireFreshData(store.reader, config);
@@ -93,7 +97,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       first = await firstTokens(store, keys, sample?.SAMPLE_ORGANIZATION);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
-      if (first !== undefined) terminal.print(welcome(url, first));
+      if (first !== undefined) terminal.print(await tellFirstTokens(config.firstTokenFile, url, first));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
       // Of several servers at once, another may have made it, with other keys.
       else await requireKeys(config, store, keys);
@@ -106,6 +110,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       first &&
       sample?.startSample(config, { ...first, store, keys, log, terminal, transport: server.transport });
     return {
+      reload: () => reload(config, terminal, { server, store, log }),
       async stop() {
         log.info({}, "stopping");
         await filling?.stop();
@@ -120,6 +125,23 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   } catch (error) {
     await stopStore();
     throw error;
+  }
+}
+
+/** Reads again the files of the sign-in providers and of the certificate; what cannot be used changes nothing. */
+async function reload(
+  { signInProviders }: Config,
+  { env }: Terminal,
+  { server, store, log }: { readonly server: Server; readonly store: Store; readonly log: Log },
+): Promise<void> {
+  log.info({}, "reading the files of the settings again");
+  try {
+    const providers = readSignInProviders(signInProviders, env);
+    await requireOrganizations(store, providers);
+    await server.reload(providers);
+  } catch (err) {
+    log.error({ err }, "the sign-in providers were not read again: those before stay in use");
+    await server.reload(undefined);
   }
 }
 
@@ -229,6 +251,21 @@ const NO_ORGANIZATION = `
 There is no organization any more: make one with "chartroom organization create".
 
 `;
+
+/** Writes the first token to the file of the settings, or has it printed. @returns what is printed */
+async function tellFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
+  if (file === "") return welcome(url, first);
+  await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {
+    throw new StartError(
+      `--first-token-file ${file} cannot be written (${error.message}): start again without it, and make a token with chartroom token create`,
+    );
+  });
+  return `
+This is the first start: an organization and its administrator were made.
+The administrator's access token, valid for 30 days, is in ${file}.
+
+`;
+}
 
 function welcome(url: string, { token, link }: FirstTokens): string {
   return `

@@ -2,7 +2,8 @@ import { mkdtempSync, realpathSync, symlinkSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { runnerStateDir, serverWorkDir, stateFolder } from "./state-folder.ts";
+import { defaultDataDir, stateFolder } from "../config/state-folder.ts";
+import { runnerStateDir, serverWorkDir } from "./state-folder.ts";
 
 describe("the state folder", () => {
   test.each([
@@ -13,6 +14,15 @@ describe("the state folder", () => {
     [{}, join(homedir(), ".local/state/chartroom")],
   ])("of %j is %s", (env, folder) => {
     expect(stateFolder(env)).toBe(folder);
+  });
+
+  test("holds the data of an installed release, and a checkout its own", () => {
+    const env = { HOME: "/home/ada" };
+    expect(defaultDataDir(env, { isCheckout: true, isRoot: true })).toBe("./data");
+    expect(defaultDataDir(env, { isCheckout: false, isRoot: true })).toBe("/var/lib/chartroom");
+    expect(defaultDataDir(env, { isCheckout: false, isRoot: false })).toBe(
+      "/home/ada/.local/state/chartroom/data",
+    );
   });
 
   const env = { XDG_STATE_HOME: "/state" };

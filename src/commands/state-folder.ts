@@ -1,18 +1,8 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
-import { homedir } from "node:os";
-import { basename, isAbsolute, join } from "node:path";
+import { basename, join } from "node:path";
 import type { Environment } from "../config/settings.ts";
-
-/**
- * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in
- * `~/.local/state` where that is unset or relative, as the XDG Base Directory
- * Specification says. It need not exist.
- */
-export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }: Environment): string {
-  const parent = isAbsolute(stateHome) ? stateHome : join(home || homedir(), ".local", "state");
-  return join(parent, "chartroom");
-}
+import { stateFolder } from "../config/state-folder.ts";
 
 /**
  * Returns the folder of the workspaces of a server's local runner: a different

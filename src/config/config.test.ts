@@ -18,6 +18,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["/srv/data", "/srv/data"],
     ["data here", "data here"],
   ],
+  firstTokenFile: two(["token", "token"], ["/run/chartroom/token", "/run/chartroom/token"]),
   databaseUrl: two(
     ["postgres://me@db/one", "postgres://me@db/one"],
     ["postgres://db/one?sslmode=require", "postgres://db/one?sslmode=require&uselibpqcompat=true"],
@@ -165,6 +166,7 @@ describe("without flags and variables", () => {
       machineIssuers: "",
       otlpEndpoint: "",
       dataDir: "./data",
+      firstTokenFile: "",
       databaseUrl: "",
       databasePasswordFile: "",
       databaseConnections: 8,

@@ -2,12 +2,14 @@ import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
+import { LISTENER_SETTINGS } from "./listener-settings.ts";
 import { LOCAL_RUNNER_SETTINGS } from "./local-runner-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
-import { baseUrl, boolean, integer, nonEmpty, oneOf, origins, serverUrl } from "./setting-values.ts";
+import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { SIGN_IN_SETTINGS } from "./sign-in-settings.ts";
+import { defaultDataDir } from "./state-folder.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
@@ -43,39 +45,16 @@ const logLevel = setting({
 
 /** Every setting of `chartroom serve`. */
 export const SETTINGS = {
-  host: setting({
-    flag: "--host",
-    argument: "address",
-    env: "CHARTROOM_HOST",
-    default: "127.0.0.1",
-    help: "address to listen on; 0.0.0.0 or :: for every interface",
-    read: nonEmpty,
-  }),
-  port: setting({
-    flag: "--port",
-    argument: "number",
-    env: "CHARTROOM_PORT",
-    default: "8080",
-    help: "port to listen on; 0 picks a free one",
-    read: integer(0, 65_535),
-  }),
+  ...LISTENER_SETTINGS,
   dataDir: setting({
     flag: "--data-dir",
     argument: "folder",
     env: "CHARTROOM_DATA_DIR",
-    default: "./data",
-    help: "folder of the database and, unless set, of the key file",
-    read: nonEmpty,
+    default: "",
+    help: "folder of the database and, unless set, of the key file; by default ./data in a checkout; elsewhere /var/lib/chartroom for root, and for others data in $XDG_STATE_HOME/chartroom or ~/.local/state/chartroom",
+    read: (text: string) => text,
   }),
   ...DATABASE_SETTINGS,
-  baseUrl: setting({
-    flag: "--base-url",
-    argument: "url",
-    env: "CHARTROOM_BASE_URL",
-    default: "",
-    help: "URL under which clients reach the server; by default made from host and port",
-    read: baseUrl,
-  }),
   keyFile: setting({
     flag: "--key-file",
     argument: "file",
@@ -83,30 +62,6 @@ export const SETTINGS = {
     default: "",
     help: "file of the server's secret, made on the first start; by default key.json in the data folder",
     read: (text: string) => text,
-  }),
-  tlsCert: setting({
-    flag: "--tls-cert",
-    argument: "file",
-    env: "CHARTROOM_TLS_CERT",
-    default: "",
-    help: "certificate chain in PEM; with --tls-key the port speaks TLS",
-    read: (text: string) => text,
-  }),
-  tlsKey: setting({
-    flag: "--tls-key",
-    argument: "file",
-    env: "CHARTROOM_TLS_KEY",
-    default: "",
-    help: "private key of the certificate in PEM",
-    read: (text: string) => text,
-  }),
-  corsOrigins: setting({
-    flag: "--cors-origins",
-    argument: "origins",
-    env: "CHARTROOM_CORS_ORIGINS",
-    default: "",
-    help: "origins, separated by commas, whose pages may call the server; none by default",
-    read: origins,
   }),
   allowUnknownFields: setting({
     flag: "--allow-unknown-fields",
@@ -137,6 +92,14 @@ export const SETTINGS = {
     default: String(PAGE_BYTES),
     help: "pages of lists end here before they are full, with at least one element",
     read: integer(1, PAGE_BYTES),
+  }),
+  firstTokenFile: setting({
+    flag: "--first-token-file",
+    argument: "file",
+    env: "CHARTROOM_FIRST_TOKEN_FILE",
+    default: "",
+    help: "file that the first start makes for the administrator's token, which it prints otherwise",
+    read: (text: string) => text,
   }),
   ...TRAFFIC_SETTINGS,
   maxTimeout: setting({
@@ -207,6 +170,14 @@ export const RUNNER_SETTINGS = {
     help: `file that holds the runner's exchange token, which is needed once; by default it is read from ${EXCHANGE_TOKEN_VARIABLE}`,
     read: (text: string) => text,
   }),
+  caFile: setting({
+    flag: "--ca-file",
+    argument: "file",
+    env: "CHARTROOM_CA_FILE",
+    default: "",
+    help: "certificates in PEM of authorities whose servers are trusted beside those that Node trusts, such as a private one",
+    read: (text: string) => text,
+  }),
   slots: setting({
     flag: "--slots",
     argument: "number",
@@ -250,10 +221,11 @@ export const DATA_SETTINGS = [
  * @throws ConfigError with every problem there is
  */
 export function readConfig(flags: FlagsOf<typeof SETTINGS>, env: Environment): Config {
-  return readSettings(SETTINGS, flags, env, ({ tlsCert, tlsKey }) => [
+  const config = readSettings(SETTINGS, flags, env, ({ tlsCert, tlsKey }) => [
     ...((tlsCert === "") === (tlsKey === "") ? [] : ["--tls-cert and --tls-key go together"]),
     ...unknownVariables(env),
   ]);
+  return { ...config, dataDir: config.dataDir.trim() || defaultDataDir(env) };
 }
 
 /**

@@ -7,6 +7,7 @@ describe("the settings of a runner", () => {
       server: "http://127.0.0.1:8080",
       stateDir: "",
       exchangeTokenFile: "",
+      caFile: "",
       slots: 4,
       agentSlots: 8,
       repositoryCache: "on",

@@ -19,7 +19,6 @@ describe("a value that cannot be used", () => {
   const WRONG: readonly [SettingName, string][] = [
     ["host", ""],
     ["host", " "],
-    ["dataDir", ""],
     ...["", " ", "-1", "65536", "80.5", "0x50", "1e3", " 80", "80 ", "eighty", "٨٠", "+80"].map(
       (text) => ["port", text] as [SettingName, string],
     ),

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { stateFolder } from "../../src/commands/state-folder.ts";
+import { stateFolder } from "../../src/config/state-folder.ts";
 import { readLog } from "../harness/action-log.ts";
 import { startConversation } from "../harness/agent-conversation.ts";
 import { post, reasonOf } from "../harness/call.ts";

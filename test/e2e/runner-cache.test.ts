@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { stateFolder } from "../../src/commands/state-folder.ts";
+import { stateFolder } from "../../src/config/state-folder.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { startHostedRunner, startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";

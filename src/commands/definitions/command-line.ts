@@ -33,6 +33,8 @@ export interface Terminal {
 export interface RunningService {
   /** Rejects when it cannot go on; absent where nothing ends it. */
   readonly ended?: Promise<void>;
+  /** Reads again what it has from files; absent where it has nothing. Never rejects: it logs what cannot be used. */
+  reload?(): Promise<void>;
   stop(): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 import type http from "node:http";
 import type http2 from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
+import tls from "node:tls";
 import { createBodyGuard } from "../body/body-guard.ts";
 import { MALFORMED, rejectConnection } from "../dispatch/rejected-request.ts";
 import { endConnection, rejectSlowHeaders, sendGoAway } from "./close-connection.ts";
@@ -9,7 +10,7 @@ import { type Drain, startDrain } from "./drain.ts";
 import { createHttp1Server } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import { LISTENER_LIMITS, type ListenerLimits } from "./listener-limits.ts";
-import { createTlsServer, type TlsFiles } from "./tls-server.ts";
+import { createTlsServer, type TlsFiles, useTlsFiles } from "./tls-server.ts";
 
 export { LISTENER_LIMITS, type ListenerLimits };
 
@@ -48,6 +49,12 @@ export interface Listener {
   readonly active: number;
   /** The number of connections that were closed at once, as their address had too many. */
   readonly refused: number;
+  /**
+   * Uses another TLS key and certificate for the connections that begin from now on.
+   *
+   * @throws when they do not belong together, or the listener has none; what it has stays in use
+   */
+  useTls(files: TlsFiles): void;
   /**
    * Lets the requests in flight finish, then closes every connection and stops
    * listening. Until then new requests are still served, so that probes see that
@@ -147,6 +154,10 @@ export function createListener(options: ListenerOptions): Listener {
     },
     get refused() {
       return refused;
+    },
+    useTls(files) {
+      if (!(server instanceof tls.Server)) throw new Error("the listener speaks no TLS");
+      useTlsFiles(server, files);
     },
     async drain(graceMs = limits.drainMs) {
       drain ??= startDrain(server, connections, limits, graceMs);

@@ -65,16 +65,31 @@ export function createTlsServer(
   return server;
 }
 
+/**
+ * Uses other files for the connections that begin from now on.
+ *
+ * @throws when key or certificate do not belong together; the files before stay in use
+ */
+export function useTlsFiles(server: tls.Server, files: TlsFiles): void {
+  togetherOrThrow(() => server.setSecureContext(contextOf(files)));
+}
+
+const contextOf = ({ key, cert }: TlsFiles) => ({ key, cert, minVersion: "TLSv1.2" }) as const;
+
 function open(files: TlsFiles, limits: ListenerLimits): tls.Server {
-  try {
-    return tls.createServer({
-      key: files.key,
-      cert: files.cert,
-      minVersion: "TLSv1.2",
+  return togetherOrThrow(() =>
+    tls.createServer({
+      ...contextOf(files),
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: limits.headersTimeoutMs,
       noDelay: true,
-    });
+    }),
+  );
+}
+
+function togetherOrThrow<T>(use: () => T): T {
+  try {
+    return use();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`the TLS key and certificate cannot be used together: ${reason}`, { cause: error });

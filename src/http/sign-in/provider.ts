@@ -42,7 +42,8 @@ export interface ServedProvider {
 }
 
 export interface ProviderOptions {
-  readonly providers: readonly ServedProvider[];
+  /** Those of the settings, which can change while the server runs. */
+  readonly providers: () => readonly ServedProvider[];
   readonly providerSignIn: ProviderSignIn;
   readonly keys: Keys;
   readonly admission: Admission;
@@ -65,7 +66,7 @@ const MAX_LOGOUT_BYTES = 16 * 1024;
  */
 export function providerRoute(options: ProviderOptions, path: string): SignInRoute | undefined {
   const [, act, id] = /^\/sign-in\/(begin|callback|logout)\/([a-z0-9-]+)$/.exec(path) ?? [];
-  const provider = options.providers.find(({ rules }) => rules.id === id);
+  const provider = options.providers().find(({ rules }) => rules.id === id);
   if (!provider) return undefined;
   const route = (method: "GET" | "POST", ownPage: boolean, answer: typeof begin): SignInRoute => {
     const bound: SignInAct = (req, res, record) => answer(options, provider, req, res, record);

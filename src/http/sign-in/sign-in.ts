@@ -125,7 +125,7 @@ async function namePerson(
   await writeJson(res, record, {
     ...(person && { person }),
     ...(signedIn && { signedIn }),
-    providers: providers.map(({ rules: { id }, name }) => ({ id, name })),
+    providers: providers().map(({ rules: { id }, name }) => ({ id, name })),
   });
 }
 

@@ -19,12 +19,15 @@ export const CALL_MS = 10_000;
 /**
  * Opens the transport to a server by HTTP: in binary, over connections that are kept. `server` is its
  * URL without `/api`. On the same machine nothing is compressed: it costs more time than it saves.
+ *
+ * @param ca certificates in PEM of the authorities that are trusted; by default those that Node trusts
  */
-export function createHttpTransport(server: string): Transport {
+export function createHttpTransport(server: string, ca?: readonly string[]): Transport {
   return createConnectTransport({
     baseUrl: `${server}/api`,
     httpVersion: "1.1",
     useBinaryFormat: true,
+    ...(ca && { nodeOptions: { ca: [...ca] } }),
     ...(isLoopback(new URL(server).hostname) && { acceptCompression: [] }),
   });
 }

@@ -1,0 +1,54 @@
+import { baseUrl, integer, nonEmpty, origins } from "./setting-values.ts";
+import { setting } from "./settings.ts";
+
+/** Where the server listens, under which URL clients reach it, and how connections are encrypted. */
+export const LISTENER_SETTINGS = {
+  host: setting({
+    flag: "--host",
+    argument: "address",
+    env: "CHARTROOM_HOST",
+    default: "127.0.0.1",
+    help: "address to listen on; 0.0.0.0 or :: for every interface",
+    read: nonEmpty,
+  }),
+  port: setting({
+    flag: "--port",
+    argument: "number",
+    env: "CHARTROOM_PORT",
+    default: "8080",
+    help: "port to listen on; 0 picks a free one",
+    read: integer(0, 65_535),
+  }),
+  baseUrl: setting({
+    flag: "--base-url",
+    argument: "url",
+    env: "CHARTROOM_BASE_URL",
+    default: "",
+    help: "URL under which clients reach the server; by default made from host and port",
+    read: baseUrl,
+  }),
+  tlsCert: setting({
+    flag: "--tls-cert",
+    argument: "file",
+    env: "CHARTROOM_TLS_CERT",
+    default: "",
+    help: "certificate chain in PEM; with --tls-key the port speaks TLS; both files are read again when they change",
+    read: (text: string) => text,
+  }),
+  tlsKey: setting({
+    flag: "--tls-key",
+    argument: "file",
+    env: "CHARTROOM_TLS_KEY",
+    default: "",
+    help: "private key of the certificate in PEM",
+    read: (text: string) => text,
+  }),
+  corsOrigins: setting({
+    flag: "--cors-origins",
+    argument: "origins",
+    env: "CHARTROOM_CORS_ORIGINS",
+    default: "",
+    help: "origins, separated by commas, whose pages may call the server; none by default",
+    read: origins,
+  }),
+} as const;

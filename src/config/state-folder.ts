@@ -1,0 +1,26 @@
+import { existsSync } from "node:fs";
+import { homedir, userInfo } from "node:os";
+import { isAbsolute, join } from "node:path";
+import type { Environment } from "./settings.ts";
+
+/**
+ * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in
+ * `~/.local/state` where that is unset or relative, as the XDG Base Directory
+ * Specification says. It need not exist.
+ */
+export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }: Environment): string {
+  const parent = isAbsolute(stateHome) ? stateHome : join(home || homedir(), ".local", "state");
+  return join(parent, "chartroom");
+}
+
+/** True in a checkout of the sources, false in an installed release. */
+const IS_CHECKOUT = existsSync(join(import.meta.dirname, "../../.git"));
+
+/** Returns the folder of the data where no setting names one. */
+export function defaultDataDir(
+  env: Environment,
+  { isCheckout = IS_CHECKOUT, isRoot = userInfo().uid === 0 } = {},
+): string {
+  if (isCheckout) return "./data";
+  return isRoot ? "/var/lib/chartroom" : join(stateFolder(env), "data");
+}

@@ -1,0 +1,78 @@
+import { X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { TlsFiles } from "./tls-server.ts";
+
+/** Time between two looks at the files of certificate and key: a renewal is served that much later at most. */
+const LOOK_MS = 10_000;
+
+export interface TlsRenewalOptions {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** The files that are in use at the beginning. */
+  readonly used: TlsFiles;
+  /** Uses other files for new connections. @throws when they do not belong together */
+  readonly use: (files: TlsFiles) => void;
+  /** Told when a certificate is in use, with the end of its validity. */
+  readonly onRenewed: (validTo: Date) => void;
+  /** Told once for each content that cannot be used; the files before stay in use. */
+  readonly onFailure: (error: Error) => void;
+}
+
+/**
+ * Keeps the certificate of a listener that of its files. It compares contents, not times, since programs that renew
+ * certificates replace files, folders or links, and the two files never at the same moment.
+ */
+export class TlsRenewal {
+  readonly #options: TlsRenewalOptions;
+  #used: TlsFiles;
+  #failed = "";
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(options: TlsRenewalOptions) {
+    this.#options = options;
+    this.#used = options.used;
+  }
+
+  /** Begins to look every {@link LOOK_MS}. */
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), LOOK_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Looks at the files now; resolves when what they hold is in use or was found unusable. */
+  async look(): Promise<void> {
+    // One at a time: an older look would otherwise bring back older files.
+    while (this.#looking) await this.#looking;
+    this.#looking = this.#read().finally(() => {
+      this.#looking = undefined;
+    });
+    await this.#looking;
+  }
+
+  async #read(): Promise<void> {
+    const { certFile, keyFile, use, onRenewed } = this.#options;
+    try {
+      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+      if (cert.equals(bytesOf(this.#used.cert)) && key.equals(bytesOf(this.#used.key))) {
+        this.#failed = "";
+        return;
+      }
+      use({ cert, key });
+      this.#used = { cert, key };
+      this.#failed = "";
+      onRenewed(new X509Certificate(cert).validToDate);
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.#failed) this.#options.onFailure(error as Error);
+      this.#failed = message;
+    }
+  }
+}
+
+function bytesOf(content: string | Buffer): Buffer {
+  return typeof content === "string" ? Buffer.from(content) : content;
+}
