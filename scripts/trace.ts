@@ -24,6 +24,7 @@ const terminal: Terminal = {
   input: process.stdin,
   output: process.stderr,
   figures: process,
+  nodePath: process.execPath,
   isRoot: process.getuid?.() === 0,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   setExitCode: () => undefined,

@@ -38,6 +38,7 @@ const terminal: Terminal = {
   get output() {
     return process.stdout;
   },
+  nodePath: process.execPath,
   isRoot: process.getuid?.() === 0,
   figures: process,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),

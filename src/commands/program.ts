@@ -13,6 +13,7 @@ import { declareAccount } from "./definitions/declare-account.ts";
 import { declareAgent } from "./definitions/declare-agent.ts";
 import { declareApproval } from "./definitions/declare-approval.ts";
 import { declareData } from "./definitions/declare-data.ts";
+import { declareInstall } from "./definitions/declare-install.ts";
 import { declareLogin } from "./definitions/declare-login.ts";
 import { declareOrganization } from "./definitions/declare-organization.ts";
 import { declareRun } from "./definitions/declare-run.ts";
@@ -94,6 +95,7 @@ ${Object.values(SETTINGS)
   declareToken(program, terminal);
   declareData(program, terminal);
   declareRunner(program, terminal, runUntilStopped);
+  declareInstall(program, terminal);
   declareLogin(program, terminal);
   declareRun(program, terminal);
   declareApproval(program, terminal);

@@ -54,6 +54,7 @@ async function run({
         done();
       },
     }),
+    nodePath: process.execPath,
     isRoot: process.getuid?.() === 0,
     figures: process,
     signalGroup: (groupId, signal) => void process.kill(-groupId, signal),

@@ -21,6 +21,8 @@ export interface Terminal {
   readonly signalGroup: SignalGroup;
   /** True if the process may do anything on the machine. */
   readonly isRoot: boolean;
+  /** Absolute path of the Node that runs the process. */
+  readonly nodePath: string;
   /** Takes the log of a server or a runner; absent where it goes to standard error. */
   readonly writeLog?: WriteLines;
   /** The figures of the process, for its metrics. */

@@ -1,0 +1,216 @@
+/**
+ * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform.
+ *
+ *   npm run release -- --dry-run   makes it in a temporary folder, checks it, prints what it holds, and removes it
+ *   npm run release                leaves the files in ./release
+ *
+ * Everything in it is from the commit that is checked out and from the packages of package-lock.json.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+
+const ROOT = join(import.meta.dirname, "..");
+const MIB = 1024 * 1024;
+/** The most that a release may take: a download of a minute, and a small part of a small machine's disk. */
+const MAX_UNPACKED_BYTES = 220 * MIB;
+const MAX_PACKED_BYTES = 80 * MIB;
+
+/** What of the sources a running Chartroom, or who runs it, reads. */
+const FOLDERS = ["bin", "src", "gen", "proto", "api", "docs", "examples", "third_party"];
+const FILES = ["LICENSE", "README.md", "CHANGELOG.md", "package.json", "package-lock.json"];
+
+const { values: flags } = parseArgs({
+  options: { "dry-run": { type: "boolean", default: false }, to: { type: "string", default: "release" } },
+});
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const run = (program: string, ...args: string[]) =>
+  execFileSync(program, args, { cwd: ROOT, encoding: "utf8", maxBuffer: 256 * MIB }).trim();
+
+const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const platform = `${process.platform}-${process.arch}`;
+const title = `${name}-${version}-${platform}`;
+
+const changed = run("git", "status", "--porcelain");
+const scratch = mkdtempSync(join(tmpdir(), "chartroom-release-"));
+try {
+  requireReleasable();
+  const folder = join(scratch, title);
+  mkdirSync(folder);
+  say(`${title}, from ${run("git", "rev-parse", "HEAD")}${changed === "" ? "" : ", with changes"}`);
+  copySources(folder);
+  say("the console");
+  run(process.execPath, "console/build.js", "--when-stale");
+  cpSync(join(ROOT, "console/dist"), join(folder, "console/dist"), { recursive: true });
+  say("packages, without those of development");
+  const packages = copyPackages(folder);
+  say("Node");
+  moveNode(folder);
+  writeLauncher(folder);
+  const unpacked = bytesIn(folder);
+  say("the list of what is in it (CycloneDX), and where it comes from");
+  const made = join(scratch, "made");
+  mkdirSync(made);
+  writeFileSync(join(made, `${title}.cdx.json`), sbom());
+  writeFileSync(join(made, `${title}.provenance.json`), provenance());
+  say("packing");
+  const archive = join(made, `${title}.tar.gz`);
+  pack(folder, archive);
+  writeFileSync(join(made, "SHA256SUMS"), sums(made));
+  report({ unpacked, packed: statSync(archive).size, packages });
+  if (flags["dry-run"]) say("dry run: nothing is left");
+  else {
+    const target = join(ROOT, flags.to);
+    mkdirSync(target, { recursive: true });
+    for (const file of readdirSync(made)) cpSync(join(made, file), join(target, file));
+    say(`in ${target}:\n${readdirSync(made).join("\n")}`);
+  }
+} catch (error) {
+  process.stderr.write(`release: ${(error as Error).message}\n`);
+  process.exitCode = 1;
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+function requireReleasable(): void {
+  if (changed !== "" && !flags["dry-run"]) throw new Error(`commit or remove first:\n${changed}`);
+  const changelog = readFileSync(join(ROOT, "CHANGELOG.md"), "utf8");
+  if (!["Unreleased", version].some((part) => changelog.includes(`\n## ${part}\n`)))
+    throw new Error(`CHANGELOG.md has neither a part "${version}" nor "Unreleased"`);
+}
+
+/** Copies the files that git knows, without tests. */
+function copySources(folder: string): void {
+  const known = run("git", "ls-files", "--cached", "--others", "--exclude-standard", ...FOLDERS, ...FILES);
+  for (const file of known.split("\n")) {
+    if (file.endsWith(".test.ts") || !existsSync(join(ROOT, file))) continue;
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(folder, file));
+  }
+}
+
+/** Copies the packages that run, each without what only other platforms or compilers read. @returns their number */
+function copyPackages(folder: string): number {
+  const list = run("npm", "ls", "--omit=dev", "--all", "--parseable").split("\n").slice(1);
+  const paths = list.map((path) => relative(ROOT, path)).filter((path) => path.startsWith("node_modules/"));
+  for (const path of paths) {
+    cpSync(join(ROOT, path), join(folder, path), {
+      recursive: true,
+      // Packages inside of this one are in the list themselves.
+      filter: (source) => isNeeded(relative(join(ROOT, path), source)),
+    });
+  }
+  return paths.length;
+}
+
+function isNeeded(path: string): boolean {
+  if (path.split("/").includes("node_modules")) return false;
+  if (/\.(map|d\.ts|d\.cts|d\.mts|tsbuildinfo)$/.test(path)) return false;
+  // Sources of the engine, which is there compiled, and headers for compilers.
+  if (/^(deps|binding\.gyp|include|share)(\/|$)/.test(path)) return false;
+  return !/^prebuilds\/.+\.node$/.test(path) || basename(path) === `${platform}.node`;
+}
+
+/** Puts Node itself where the launcher finds it, and leaves nothing of its package but the licence. */
+function moveNode(folder: string): void {
+  const own = join(folder, "node_modules", `node-${platform}`);
+  if (!existsSync(own)) throw new Error(`there is no node_modules/node-${platform}: npm ci installs it`);
+  mkdirSync(join(folder, "node/bin"), { recursive: true });
+  renameSync(join(own, "bin/node"), join(folder, "node/bin/node"));
+  cpSync(join(own, "LICENSE"), join(folder, "node/LICENSE"));
+  rmSync(own, { recursive: true });
+  run("strip", "--strip-unneeded", join(folder, "node/bin/node"));
+}
+
+/** Writes the program that runs Chartroom with the release's own Node, by whatever link it is called. */
+function writeLauncher(folder: string): void {
+  const launcher = join(folder, "bin/chartroom");
+  writeFileSync(
+    launcher,
+    `#!/bin/sh
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+# A server's young memory is small, so that it is collected often and stays small.
+case "$1" in serve) set -- --max-semi-space-size=16 "$root/bin/chartroom.js" "$@" ;; *) set -- "$root/bin/chartroom.js" "$@" ;; esac
+exec "$root/node/bin/node" "$@"
+`,
+  );
+  chmodSync(launcher, 0o755);
+}
+
+function sbom(): string {
+  return run("npm", "sbom", "--omit=dev", "--sbom-format=cyclonedx");
+}
+
+function provenance(): string {
+  const hash = (file: string) =>
+    createHash("sha256")
+      .update(readFileSync(join(ROOT, file)))
+      .digest("hex");
+  return `${JSON.stringify(
+    {
+      name,
+      version,
+      platform,
+      commit: run("git", "rev-parse", "HEAD"),
+      committedAt: run("git", "log", "-1", "--format=%cI"),
+      hasUncommittedChanges: changed !== "",
+      node: process.version,
+      packageLockSha256: hash("package-lock.json"),
+      how: "npm ci --ignore-scripts && npm run release",
+    },
+    null,
+    2,
+  )}\n`;
+}
+
+/** Packs so that the same files make the same archive: sorted, with one owner and the time of the commit. */
+function pack(folder: string, archive: string): void {
+  const tar = archive.replace(/\.gz$/, "");
+  const time = run("git", "log", "-1", "--format=%ct");
+  run(
+    "tar",
+    ...["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${time}`, "--mode=go-w"],
+    ...["-C", dirname(folder), "-cf", tar, basename(folder)],
+  );
+  run("gzip", "-9", "-n", tar);
+}
+
+function sums(folder: string): string {
+  const line = (file: string) =>
+    `${createHash("sha256")
+      .update(readFileSync(join(folder, file)))
+      .digest("hex")}  ${file}\n`;
+  return readdirSync(folder).sort().map(line).join("");
+}
+
+function bytesIn(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return files.reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
+}
+
+function report(facts: {
+  readonly unpacked: number;
+  readonly packed: number;
+  readonly packages: number;
+}): void {
+  const mib = (bytes: number) => `${Math.ceil(bytes / MIB)} MiB`;
+  say(`${facts.packages} packages; unpacked ${mib(facts.unpacked)}, packed ${mib(facts.packed)}`);
+  if (facts.unpacked > MAX_UNPACKED_BYTES)
+    throw new Error(`it takes more than ${mib(MAX_UNPACKED_BYTES)} unpacked`);
+  if (facts.packed > MAX_PACKED_BYTES) throw new Error(`it takes more than ${mib(MAX_PACKED_BYTES)} packed`);
+}

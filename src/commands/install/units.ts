@@ -1,0 +1,173 @@
+/** What the units of an installation name. */
+export interface UnitSettings {
+  /** Absolute path of Node. */
+  readonly node: string;
+  /** Absolute path of the release's folder, or of a checkout. */
+  readonly program: string;
+  /** Files that systemd reads as root and hands to the service alone, by the setting that takes them. */
+  readonly credentials: {
+    readonly keyFile: string;
+    readonly databasePasswordFile: string;
+    readonly exchangeTokenFile: string;
+  };
+  /** URL of the server for which the runner works. */
+  readonly server: string;
+}
+
+/** A file of the installation, by its path from the root folder. */
+export interface InstalledFile {
+  readonly path: string;
+  readonly mode: number;
+  readonly text: string;
+  /** True for what the operator edits: it is made once and never changed. */
+  readonly isOwnersAfterwards: boolean;
+}
+
+const SETTINGS_FOLDER = "etc/chartroom";
+export const UNITS_FOLDER = "etc/systemd/system";
+
+/** Returns every file that `chartroom install systemd` writes. */
+export function installedFiles(settings: UnitSettings): readonly InstalledFile[] {
+  const unit = (name: string, text: string) => file(`${UNITS_FOLDER}/${name}`, 0o644, text, false);
+  return [
+    unit("chartroom.service", serverUnit(settings)),
+    unit("chartroom-runner.service", runnerUnit(settings)),
+    file("etc/sysusers.d/chartroom.conf", 0o644, ACCOUNTS, false),
+    file(`${SETTINGS_FOLDER}/server.env`, 0o640, SERVER_SETTINGS, true),
+    file(`${SETTINGS_FOLDER}/runner.env`, 0o640, runnerSettings(settings), true),
+  ];
+}
+
+function file(path: string, mode: number, text: string, isOwnersAfterwards: boolean): InstalledFile {
+  return { path, mode, text, isOwnersAfterwards };
+}
+
+const ACCOUNTS = `# The users of Chartroom's services; systemd-sysusers makes them.
+u chartroom - "Chartroom server" /var/lib/chartroom
+u chartroom-runner - "Chartroom runner" /var/lib/chartroom-runner
+`;
+
+const SERVER_SETTINGS = `# Settings of the server, one NAME=value a line; "chartroom serve --help" lists them all.
+# After a change: systemctl restart chartroom. Files of certificates and of sign-in providers: systemctl reload chartroom.
+#CHARTROOM_HOST=0.0.0.0
+#CHARTROOM_BASE_URL=https://chartroom.example.org
+#CHARTROOM_TLS_CERT=/etc/chartroom/tls/fullchain.pem
+#CHARTROOM_TLS_KEY=/etc/chartroom/tls/privkey.pem
+#CHARTROOM_DATABASE_URL=postgres://chartroom@db.example.org/chartroom?sslmode=verify-full
+`;
+
+const runnerSettings = ({
+  server,
+}: UnitSettings) => `# Settings of the runner, one NAME=value a line; "chartroom runner --help" lists them all.
+# After a change: systemctl restart chartroom-runner.
+CHARTROOM_SERVER=${server}
+# Never auto: where this class does not work, the runner does not start, instead of keeping its work in less.
+CHARTROOM_ISOLATION=bubblewrap
+#CHARTROOM_CA_FILE=/etc/chartroom/ca.pem
+`;
+
+/** What every service is denied that none of them needs. */
+const HARDENING = `NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectKernelModules=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictRealtime=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+RemoveIPC=yes
+UMask=0077`;
+
+function serverUnit({ node, program, credentials }: UnitSettings): string {
+  const { keyFile, databasePasswordFile } = credentials;
+  return `[Unit]
+Description=Chartroom server
+Wants=network-online.target
+After=network-online.target postgresql.service
+
+[Service]
+Type=exec
+User=chartroom
+Group=chartroom
+StateDirectory=chartroom
+StateDirectoryMode=0700
+WorkingDirectory=/var/lib/chartroom
+Environment=CHARTROOM_DATA_DIR=/var/lib/chartroom/data
+Environment=CHARTROOM_FIRST_TOKEN_FILE=/var/lib/chartroom/first-token
+EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
+${credential("CHARTROOM_KEY_FILE", "key.json", keyFile)}${credential("CHARTROOM_DATABASE_PASSWORD_FILE", "database-password", databasePasswordFile)}ExecStart=${quoted(node)} --max-semi-space-size=16 ${quoted(`${program}/bin/chartroom.js`)} serve
+# Reads certificates and sign-in providers again; it never ends the server.
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=2
+TimeoutStopSec=30
+LimitNOFILE=65536
+${HARDENING}
+ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectProc=invisible
+RestrictNamespaces=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM
+# Not MemoryDenyWriteExecute: Node compiles to machine code while it runs.
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+function runnerUnit({ node, program, credentials }: UnitSettings): string {
+  return `[Unit]
+Description=Chartroom runner
+Wants=network-online.target
+After=network-online.target chartroom.service
+
+[Service]
+Type=exec
+User=chartroom-runner
+Group=chartroom-runner
+StateDirectory=chartroom-runner
+StateDirectoryMode=0700
+WorkingDirectory=/var/lib/chartroom-runner
+Environment=CHARTROOM_STATE_DIR=/var/lib/chartroom-runner
+Environment=CHARTROOM_ISOLATION=bubblewrap
+EnvironmentFile=-/${SETTINGS_FOLDER}/runner.env
+${credential("CHARTROOM_EXCHANGE_TOKEN_FILE", "exchange-token", credentials.exchangeTokenFile)}ExecStart=${quoted(node)} ${quoted(`${program}/bin/chartroom.js`)} runner
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=2
+# Work that can end does, and the rest is given back.
+TimeoutStopSec=90
+KillMode=mixed
+LimitNOFILE=65536
+# Its own part of the tree of control groups, for the limits of its work.
+Delegate=yes
+${HARDENING}
+# Left as it is for the sandboxes of the work: RestrictNamespaces, SystemCallFilter and RestrictAddressFamilies would
+# forbid them; with ProtectKernelTunables, ProtectKernelLogs or ProtectProc the kernel lets no sandbox have a /proc of
+# its own; ProtectControlGroups would take away what Delegate gives.
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** Returns the lines that hand a file to the service; none where no file is named. */
+function credential(setting: string, name: string, path: string): string {
+  return path === "" ? "" : `LoadCredential=${name}:${path}\nEnvironment=${setting}=%d/${name}\n`;
+}
+
+/** Returns a path as an argument of a unit's command line. */
+function quoted(path: string): string {
+  const escaped = path.replaceAll("%", "%%").replaceAll("$", "$$$$");
+  return /[\s"'\\;]/.test(escaped) ? `"${escaped.replace(/["\\]/g, "\\$&")}"` : escaped;
+}
