@@ -18,6 +18,7 @@ export default {
     "<rootDir>/test/load/",
     "<rootDir>/test/postgres/",
     "<rootDir>/test/proxy/",
+    "<rootDir>/test/release/",
   ],
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
   globalSetup: "<rootDir>/test/harness/setup.ts",

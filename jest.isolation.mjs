@@ -1,8 +1,11 @@
 import base from "./jest.config.mjs";
 
-/** `npm run test:isolation`: what work in a sandbox tries to reach, with real bubblewrap; it fails without it. */
+/**
+ * `npm run test:isolation`: what work in a sandbox tries to reach, and a release where there is nothing else, with real
+ * bubblewrap; it fails without it.
+ */
 export default {
   ...base,
-  roots: ["<rootDir>/test/isolation"],
+  roots: ["isolation", "release"].map((folder) => `<rootDir>/test/${folder}`),
   testPathIgnorePatterns: ["/node_modules/"],
 };

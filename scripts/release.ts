@@ -2,7 +2,8 @@
  * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform.
  *
  *   npm run release -- --dry-run   makes it in a temporary folder, checks it, prints what it holds, and removes it
- *   npm run release                leaves the files in ./release
+ *   npm run release                leaves the files in ./release, or in the folder of --to
+ *   npm run release -- --allow-changes  takes what is not committed too, and says so in the provenance
  *
  * Everything in it is from the commit that is checked out and from the packages of package-lock.json.
  */
@@ -22,7 +23,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -33,16 +34,21 @@ const MAX_PACKED_BYTES = 80 * MIB;
 
 /** What of the sources a running Chartroom, or who runs it, reads. */
 const FOLDERS = ["bin", "src", "gen", "proto", "api", "docs", "examples", "third_party"];
-const FILES = ["LICENSE", "README.md", "CHANGELOG.md", "package.json", "package-lock.json"];
+const FILES = ["LICENSE", "README.md", "CHANGELOG.md"];
 
 const { values: flags } = parseArgs({
-  options: { "dry-run": { type: "boolean", default: false }, to: { type: "string", default: "release" } },
+  options: {
+    "dry-run": { type: "boolean", default: false },
+    "allow-changes": { type: "boolean", default: false },
+    to: { type: "string", default: "release" },
+  },
 });
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const run = (program: string, ...args: string[]) =>
   execFileSync(program, args, { cwd: ROOT, encoding: "utf8", maxBuffer: 256 * MIB }).trim();
 
-const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const { name, version } = manifest;
 const platform = `${process.platform}-${process.arch}`;
 const title = `${name}-${version}-${platform}`;
 
@@ -54,19 +60,20 @@ try {
   mkdirSync(folder);
   say(`${title}, from ${run("git", "rev-parse", "HEAD")}${changed === "" ? "" : ", with changes"}`);
   copySources(folder);
+  copyManifest(folder);
   say("the console");
   run(process.execPath, "console/build.js", "--when-stale");
   cpSync(join(ROOT, "console/dist"), join(folder, "console/dist"), { recursive: true });
   say("packages, without those of development");
   const packages = copyPackages(folder);
+  const list = sbom(folder);
   say("Node");
   moveNode(folder);
   writeLauncher(folder);
   const unpacked = bytesIn(folder);
-  say("the list of what is in it (CycloneDX), and where it comes from");
   const made = join(scratch, "made");
   mkdirSync(made);
-  writeFileSync(join(made, `${title}.cdx.json`), sbom());
+  writeFileSync(join(made, `${title}.cdx.json`), list);
   writeFileSync(join(made, `${title}.provenance.json`), provenance());
   say("packing");
   const archive = join(made, `${title}.tar.gz`);
@@ -75,7 +82,7 @@ try {
   report({ unpacked, packed: statSync(archive).size, packages });
   if (flags["dry-run"]) say("dry run: nothing is left");
   else {
-    const target = join(ROOT, flags.to);
+    const target = resolve(ROOT, flags.to);
     mkdirSync(target, { recursive: true });
     for (const file of readdirSync(made)) cpSync(join(made, file), join(target, file));
     say(`in ${target}:\n${readdirSync(made).join("\n")}`);
@@ -88,7 +95,8 @@ try {
 }
 
 function requireReleasable(): void {
-  if (changed !== "" && !flags["dry-run"]) throw new Error(`commit or remove first:\n${changed}`);
+  if (changed !== "" && !flags["dry-run"] && !flags["allow-changes"])
+    throw new Error(`commit or remove first:\n${changed}`);
   const changelog = readFileSync(join(ROOT, "CHANGELOG.md"), "utf8");
   if (!["Unreleased", version].some((part) => changelog.includes(`\n## ${part}\n`)))
     throw new Error(`CHANGELOG.md has neither a part "${version}" nor "Unreleased"`);
@@ -102,6 +110,12 @@ function copySources(folder: string): void {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(ROOT, file), join(folder, file));
   }
+}
+
+/** Copies what Node reads of package.json. */
+function copyManifest(folder: string): void {
+  const { devDependencies, scripts, overrides, allowScripts, ...kept } = manifest;
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
 /** Copies the packages that run, each without what only other platforms or compilers read. @returns their number */
@@ -120,7 +134,8 @@ function copyPackages(folder: string): number {
 
 function isNeeded(path: string): boolean {
   if (path.split("/").includes("node_modules")) return false;
-  if (/\.(map|d\.ts|d\.cts|d\.mts|tsbuildinfo)$/.test(path)) return false;
+  // Node runs no TypeScript of packages.
+  if (/\.([cm]?ts|map|tsbuildinfo)$/.test(path)) return false;
   // Sources of the engine, which is there compiled, and headers for compilers.
   if (/^(deps|binding\.gyp|include|share)(\/|$)/.test(path)) return false;
   return !/^prebuilds\/.+\.node$/.test(path) || basename(path) === `${platform}.node`;
@@ -134,7 +149,6 @@ function moveNode(folder: string): void {
   renameSync(join(own, "bin/node"), join(folder, "node/bin/node"));
   cpSync(join(own, "LICENSE"), join(folder, "node/LICENSE"));
   rmSync(own, { recursive: true });
-  run("strip", "--strip-unneeded", join(folder, "node/bin/node"));
 }
 
 /** Writes the program that runs Chartroom with the release's own Node, by whatever link it is called. */
@@ -152,8 +166,9 @@ exec "$root/node/bin/node" "$@"
   chmodSync(launcher, 0o755);
 }
 
-function sbom(): string {
-  return run("npm", "sbom", "--omit=dev", "--sbom-format=cyclonedx");
+/** Returns the list of the packages in the folder, in CycloneDX: asked there, npm lists what is there. */
+function sbom(folder: string): string {
+  return execFileSync("npm", ["sbom", "--sbom-format=cyclonedx"], { cwd: folder, encoding: "utf8" });
 }
 
 function provenance(): string {
@@ -187,7 +202,7 @@ function pack(folder: string, archive: string): void {
     ...["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${time}`, "--mode=go-w"],
     ...["-C", dirname(folder), "-cf", tar, basename(folder)],
   );
-  run("gzip", "-9", "-n", tar);
+  run("gzip", "-n", tar);
 }
 
 function sums(folder: string): string {

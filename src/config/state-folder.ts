@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
-import { homedir, userInfo } from "node:os";
+import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import process from "node:process";
 import type { Environment } from "./settings.ts";
 
 /**
@@ -19,7 +20,7 @@ const IS_CHECKOUT = existsSync(join(import.meta.dirname, "../../.git"));
 /** Returns the folder of the data where no setting names one. */
 export function defaultDataDir(
   env: Environment,
-  { isCheckout = IS_CHECKOUT, isRoot = userInfo().uid === 0 } = {},
+  { isCheckout = IS_CHECKOUT, isRoot = process.getuid?.() === 0 } = {},
 ): string {
   if (isCheckout) return "./data";
   return isRoot ? "/var/lib/chartroom" : join(stateFolder(env), "data");

@@ -96,7 +96,10 @@ User=chartroom
 Group=chartroom
 StateDirectory=chartroom
 StateDirectoryMode=0700
+CacheDirectory=chartroom
 WorkingDirectory=/var/lib/chartroom
+# What Node compiles is kept for the next start.
+Environment=NODE_COMPILE_CACHE=/var/cache/chartroom
 Environment=CHARTROOM_DATA_DIR=/var/lib/chartroom/data
 Environment=CHARTROOM_FIRST_TOKEN_FILE=/var/lib/chartroom/first-token
 EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
@@ -137,7 +140,9 @@ User=chartroom-runner
 Group=chartroom-runner
 StateDirectory=chartroom-runner
 StateDirectoryMode=0700
+CacheDirectory=chartroom-runner
 WorkingDirectory=/var/lib/chartroom-runner
+Environment=NODE_COMPILE_CACHE=/var/cache/chartroom-runner
 Environment=CHARTROOM_STATE_DIR=/var/lib/chartroom-runner
 Environment=CHARTROOM_ISOLATION=bubblewrap
 EnvironmentFile=-/${SETTINGS_FOLDER}/runner.env
