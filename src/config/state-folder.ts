@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
-import process from "node:process";
 import type { Environment } from "./settings.ts";
 
 /**
@@ -20,8 +19,17 @@ const IS_CHECKOUT = existsSync(join(import.meta.dirname, "../../.git"));
 /** Returns the folder of the data where no setting names one. */
 export function defaultDataDir(
   env: Environment,
-  { isCheckout = IS_CHECKOUT, isRoot = process.getuid?.() === 0 } = {},
+  { isCheckout = IS_CHECKOUT, isRoot = isRootUser() } = {},
 ): string {
   if (isCheckout) return "./data";
   return isRoot ? "/var/lib/chartroom" : join(stateFolder(env), "data");
+}
+
+function isRootUser(): boolean {
+  try {
+    return userInfo().uid === 0;
+  } catch {
+    // A machine without a list of users, such as a bare container.
+    return false;
+  }
 }

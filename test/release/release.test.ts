@@ -84,8 +84,8 @@ describe("on a machine with the C and C++ runtime libraries, and nothing else", 
       "bwrap",
       [
         ...["--unshare-all", "--share-net", "--die-with-parent", "--clearenv", "--setenv", "HOME", "/root"],
-        ...["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/root", ...libraries],
-        ...["--ro-bind", release, "/opt/chartroom", "--bind", state, "/var/lib", "--chdir", "/"],
+        ...["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", ...libraries],
+        ...["--ro-bind", release, "/opt/chartroom", "--bind", state, "/root", "--chdir", "/"],
         ...["--uid", "0", "--gid", "0", "--setenv", "CHARTROOM_METRICS_ADDRESS", "none"],
         ...["/opt/chartroom/node/bin/node", "/opt/chartroom/bin/chartroom.js", ...args],
       ],
@@ -101,7 +101,7 @@ describe("on a machine with the C and C++ runtime libraries, and nothing else", 
     return { child, ended, output: () => output };
   }
 
-  test("the server makes its data in the system's state folder, answers, and starts again", async () => {
+  test("the server makes its data in the state folder, answers, and starts again", async () => {
     const first = start("serve", "--port", "0");
     const said = async (pattern: RegExp) => {
       for (;;) {
@@ -125,7 +125,7 @@ describe("on a machine with the C and C++ runtime libraries, and nothing else", 
     expect(await (await fetch(`${url}/account`, { redirect: "manual" })).status).toBe(302);
     first.child.kill("SIGTERM");
     await first.ended;
-    expect(readdirSync(join(state, "chartroom"))).toContain("key.json");
+    expect(readdirSync(join(state, ".local/state/chartroom/data"))).toContain("key.json");
 
     const verified = start("audit", "verify");
     expect([await verified.ended, verified.output()]).toEqual([
