@@ -1,19 +1,13 @@
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
 import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
-import type { Keys } from "../keys.ts";
 import { createLog, type Log } from "../log.ts";
 import type { Telemetry } from "../metrics/telemetry.ts";
 import { buildServer, type Server } from "../server.ts";
-import {
-  createFirstOrganization,
-  createSignInLinkAsOperator,
-} from "../services/access/organization-creation.ts";
 import {
   findOrganization,
   findUnrecordedOrganizations,
@@ -23,6 +17,7 @@ import {
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
+import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
 import { lockData, openData, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { StartError } from "./start-error.ts";
@@ -217,75 +212,6 @@ async function recordOrganizations(store: Store): Promise<void> {
       recordInInstallation(tx, organization);
   };
   await store.write(SYSTEM, "chartroom serve", record, { locks: [null] });
-}
-
-/** The secrets that the first start prints: a token, and the secret of a sign-in link. */
-interface FirstTokens {
-  readonly organizationId: string;
-  readonly token: string;
-  readonly link: string;
-}
-
-async function firstTokens(
-  store: Store,
-  keys: Keys,
-  organizationName = "My organization",
-): Promise<FirstTokens | undefined> {
-  const first = await createFirstOrganization(store, keys, {
-    operation: "chartroom serve",
-    organizationName,
-    accountName: "Administrator",
-    email: "admin@localhost",
-    tokenDescription: "first start",
-  });
-  if (!first) return undefined;
-  const { organizationId, token, userId } = first;
-  return {
-    organizationId,
-    token,
-    link: await createSignInLinkAsOperator(store, keys, userId, "chartroom serve"),
-  };
-}
-
-const NO_ORGANIZATION = `
-There is no organization any more: make one with "chartroom organization create".
-
-`;
-
-/** Writes the first token to the file of the settings, or has it printed. @returns what is printed */
-async function tellFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
-  if (file === "") return welcome(url, first);
-  await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {
-    throw new StartError(
-      `--first-token-file ${file} cannot be written (${error.message}): start again without it, and make a token with chartroom token create`,
-    );
-  });
-  return `
-This is the first start: an organization and its administrator were made.
-The administrator's access token, valid for 30 days, is in ${file}.
-
-`;
-}
-
-function welcome(url: string, { token, link }: FirstTokens): string {
-  return `
-This is the first start: an organization and its administrator were made.
-The administrator's access token, valid for 30 days, is shown this once:
-
-  ${token}
-
-Sign in with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
-
-  ${url}/sign-in#${link}
-
-Store a project with the token:
-
-  curl ${url}/api/service.v1.ProjectService/CreateProject \\
-    -H 'Authorization: Bearer ${token}' \\
-    -H 'Content-Type: application/json' \\
-    -d '{"initializer": {"specs": [{"git": {"remoteUri": "https://git.example.org/team/hello.git"}}]}}'
-
-`;
 }
 
 function toListenError(config: Config, error: NodeJS.ErrnoException): Error {
