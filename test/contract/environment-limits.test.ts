@@ -68,7 +68,7 @@ const LIMITS: readonly Limit[] = [
   [Connections, "connections[0].host", texts(1, 299, 300), texts(0, 301)],
   [Connections, "connections[0].port", [1, 2, 65_534, 65_535], [0, -1, 65_536]],
   [Connections, "connections[0].rule", texts(0, 99, 100), texts(101)],
-  [Connections, "connections[0].refusal", [0, 1, 3], [4]],
+  [Connections, "connections[0].refusal", [0, 1, 4], [5]],
   [Connections, "connections[0].sentBytes", ["0", "1", "9223372036854775807"], ["-1"]],
   [Connections, "connections[0].receivedBytes", ["0", "1", "9223372036854775807"], ["-1"]],
   [Connections, "connections[0].endedAt", ["2026-01-02T03:04:05Z"], [null]],

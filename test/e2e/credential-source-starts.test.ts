@@ -83,6 +83,8 @@ describe("an event of a pull request", () => {
           "repository.html_url": `https://${HOST}/team/${name}`,
           "repository.ssh_url": `git@${HOST}:team/${name}.git`,
           "repository.full_name": `team/${name}`,
+          // Not from a fork, which people would be asked about first.
+          "pull_request.head.repo.id": 71004,
         }),
       ),
     );

@@ -251,7 +251,13 @@ describe("the event of a pull request", () => {
       world.admin,
       {},
       {
-        triggers: [{ pullRequest: { events: [] }, context: { fromTrigger: {} } }],
+        // Nobody is asked about those from forks.
+        triggers: [
+          {
+            pullRequest: { events: [], forkWork: { approval: "FORK_APPROVAL_NOT_REQUIRED" } },
+            context: { fromTrigger: {} },
+          },
+        ],
         report: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ task: { command: "true" } }] },
       },
     );
@@ -303,6 +309,8 @@ describe("the event of a pull request", () => {
     const work = await world.takeAction();
     expect(namesIn(work)).toEqual(names);
     expect(work.action.environment.metadata.secretsWithheld).toBe(!may);
+    expect(work.environmentToken).toMatch(may ? /^cr_env_/ : /^$/);
+    expect(work.action.environment.metadata.forkEgress).toBe(may ? undefined : "FORK_EGRESS_SOURCES");
     await expireLease(server, work);
     const again = await world.takeAction();
     expect([again.attempt, namesIn(again)]).toEqual([2, names]);

@@ -94,11 +94,17 @@ describe("a look at a working tree", () => {
       checkouts: checkouts(),
       workspace,
       folder: tree,
+      action: {},
       assignment: { tools: { git: tools } },
     } as unknown as StepRun;
     await expect(openPullRequest(run, create(WorkflowStep_PullRequestSchema))).rejects.toMatchObject({
       reason: "repository_replaced",
     });
+    // Of work that a pull request from a fork began nothing is looked at.
+    const ofFork = { ...run, action: { environment: { metadata: { secretsWithheld: true } } } };
+    await expect(
+      openPullRequest(ofFork as unknown as StepRun, create(WorkflowStep_PullRequestSchema)),
+    ).rejects.toMatchObject({ reason: "begun_by_fork" });
     unlinkSync(tree);
     renameSync(elsewhere, tree);
     expect(told((await look()).files)).toEqual([["ship/private.txt", "ADDED"]]);

@@ -222,6 +222,8 @@ CREATE TABLE approval (
 
 CREATE INDEX approval_by_environment on approval (environment_id) where environment_id is not null;
 
+CREATE INDEX approval_by_execution on approval (workflow_execution_id) where action_id is null and agent_execution_id is null;
+
 CREATE INDEX approval_by_expiry on approval (expires_at) where phase = 1;
 
 CREATE INDEX approval_by_id on approval (organization_id, id);

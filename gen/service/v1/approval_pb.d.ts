@@ -312,7 +312,8 @@ export declare type ApprovalQuestion = Message<"service.v1.ApprovalQuestion"> & 
 export declare const ApprovalQuestionSchema: GenMessage<ApprovalQuestion>;
 
 /**
- * A step of a workflow's action that waits for an approval.
+ * A step of a workflow's action that waits for an approval, or an execution as a
+ * whole: then no action is named.
  *
  * @generated from message service.v1.ApprovalStep
  */
@@ -815,7 +816,8 @@ export enum ApprovalKind {
   QUESTION = 2,
 
   /**
-   * A step of a workflow's action: an ApprovalStep.
+   * A step of a workflow's action, or an execution as a whole, which the event of a
+   * pull request from a fork began: an ApprovalStep.
    *
    * @generated from enum value: APPROVAL_KIND_STEP = 3;
    */

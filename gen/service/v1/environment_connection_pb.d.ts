@@ -118,6 +118,14 @@ export enum EnvironmentConnection_Refusal {
    * @generated from enum value: REFUSAL_NO_ADDRESS = 3;
    */
   NO_ADDRESS = 3,
+
+  /**
+   * A pull request from a fork began the work, which reaches the hosts of its
+   * repositories alone.
+   *
+   * @generated from enum value: REFUSAL_BEGUN_BY_FORK = 4;
+   */
+  BEGUN_BY_FORK = 4,
 }
 
 /**

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
+import type { ForkEgress } from "./fork_work_pb.js";
 
 /**
  * Describes the file service/v1/environment.proto.
@@ -465,6 +466,15 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
    * @generated from field: optional bool secrets_withheld = 1000;
    */
   secretsWithheld?: boolean | undefined;
+
+  /**
+   * What commands may reach where the event of a pull request from a fork began the
+   * environment. Set by the server and never changed. Unset for others, and where
+   * nobody has chosen.
+   *
+   * @generated from field: optional service.v1.ForkEgress fork_egress = 1001;
+   */
+  forkEgress?: ForkEgress | undefined;
 };
 
 /**

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { ForkWork } from "./fork_work_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
 import type { AgentCodeContext, ExtAgentSettings, PullRequest } from "./agent_pb.js";
@@ -158,6 +159,15 @@ export declare type WorkflowTrigger_PullRequest = Message<"service.v1.WorkflowTr
    * @generated from field: optional string integration_id = 3;
    */
   integrationId?: string | undefined;
+
+  /**
+   * What holds for events of pull requests from forks. Set with each trigger that is
+   * written; unset in one that an earlier release has stored: it begins such work at
+   * once, with a warning.
+   *
+   * @generated from field: service.v1.ForkWork fork_work = 1000;
+   */
+  forkWork?: ForkWork | undefined;
 };
 
 /**
@@ -1555,6 +1565,14 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
    * @generated from field: service.v1.WorkflowTriggerContext context = 4;
    */
   context?: WorkflowTriggerContext | undefined;
+
+  /**
+   * What holds since a pull request from a fork fired, as the trigger said. Unset for
+   * everything else, and where the trigger does not say.
+   *
+   * @generated from field: service.v1.ForkWork fork_work = 1000;
+   */
+  forkWork?: ForkWork | undefined;
 };
 
 /**

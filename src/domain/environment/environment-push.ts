@@ -1,7 +1,8 @@
-import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import type { Environment, EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { DomainError, valueUnusable } from "../error.ts";
+import { isWithheld } from "../policy/work-secrets.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { branchNameProblem } from "../source/git-branch-name.ts";
 import { repositoryIdentity } from "../source/repository-identity.ts";
@@ -79,6 +80,7 @@ export function requireMadeFrom(
 /** The causes of a refused push that the server finds. */
 export type PushCause =
   | "approval_denied"
+  | "begun_by_fork"
   | "branch_taken"
   | "branch_is_base"
   | "base_unknown"
@@ -88,6 +90,18 @@ export type PushCause =
 /** Returns the error for a push that the runner, the remote or its host does not take. @param cause a word of ours or of the runner's */
 export function pushRefused(cause: PushCause | (string & {}), message: string): DomainError {
   return new DomainError(ErrorReason.PUSH_REFUSED, `nothing was done: ${message}`, { cause });
+}
+
+/**
+ * Requires that no pull request from a fork began an environment: what is in it may be anybody's.
+ * @throws DomainError PUSH_REFUSED
+ */
+export function requirePushable(environment: Environment): void {
+  if (!isWithheld(environment)) return;
+  throw pushRefused(
+    "begun_by_fork",
+    "the event of a pull request from a fork may have begun the environment: what is in it can be anybody's",
+  );
 }
 
 /** Returns the error for a caller without a credential of its own. */

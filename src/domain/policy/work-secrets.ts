@@ -61,6 +61,6 @@ export function requireNotWithheld(environment: Environment): void {
  * Returns whether the event of a pull request from a fork has begun an environment, or may have: that of a
  * workflow's action says whether it has, except where it is of an earlier release.
  */
-function isWithheld({ metadata, spec }: Environment): boolean {
+export function isWithheld({ metadata, spec }: Environment): boolean {
   return metadata?.secretsWithheld ?? Boolean(spec?.workflowActionId);
 }

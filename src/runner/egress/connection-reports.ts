@@ -21,6 +21,7 @@ const REFUSALS: Readonly<Record<EgressRefusal, Refusal>> = {
   not_allowed: Refusal.NOT_ALLOWED,
   address_not_public: Refusal.ADDRESS_NOT_PUBLIC,
   no_address: Refusal.NO_ADDRESS,
+  begun_by_fork: Refusal.BEGUN_BY_FORK,
 };
 
 type Reported = MessageInitShape<typeof EnvironmentConnectionSchema>;

@@ -39,6 +39,10 @@ const STATUS: Readonly<Record<EgressRefusal, readonly [code: number, text: strin
   not_allowed: [403, "the organization's policy `egress` does not allow it"],
   address_not_public: [403, "its address is not public, and the runner's operator does not name it"],
   no_address: [502, "it has no address"],
+  begun_by_fork: [
+    403,
+    "a pull request from a fork began the work, or may have, and it reaches the hosts of its repositories alone",
+  ],
 };
 
 /** Returns for people why a target was refused. */

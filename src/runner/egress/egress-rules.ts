@@ -31,7 +31,7 @@ export type PrivateNetworks = readonly {
 }[];
 
 /** Why a connection is refused. */
-export type EgressRefusal = "not_allowed" | "address_not_public" | "no_address";
+export type EgressRefusal = "not_allowed" | "address_not_public" | "no_address" | "begun_by_fork";
 
 export type EgressDecision =
   | { readonly rule: string; readonly addresses: readonly string[]; readonly refusal?: undefined }
@@ -65,6 +65,12 @@ export function egressDecider(
       return { rule: rule.name, refusal: "address_not_public" };
     return { rule: rule.name, addresses };
   };
+}
+
+/** Returns the function that decides as another one does, for work that a pull request from a fork began: within rules alone. */
+export function withinRules(rules: readonly EgressRule[], decide: DecideEgress): DecideEgress {
+  return async (target) =>
+    rules.some((each) => matches(each, target)) ? decide(target) : { rule: "", refusal: "begun_by_fork" };
 }
 
 /** Look-ups of a piece of work at the same time: the system makes few for the whole program, and they may take long. */

@@ -19,11 +19,12 @@ import {
   type PrivateNetworks,
   resolverForWork,
   targetOfUrl,
+  withinRules,
 } from "./egress-rules.ts";
 import { type MachineSettings, readMachineRegistries } from "./machine-registries.ts";
 import type { NamedHosts } from "./named-hosts.ts";
 import type { WorkNetwork } from "./work-network.ts";
-import { DEFAULT_EGRESS, type EgressHosts, rulesOf } from "./work-rules.ts";
+import { DEFAULT_EGRESS, type EgressHosts, rulesOf, sourcesOf } from "./work-rules.ts";
 
 export interface EgressOptions {
   /** The URL at which work reaches the service. */
@@ -44,6 +45,8 @@ export interface NetworkedWork {
   readonly initializer: EnvironmentInitializer | undefined;
   /** The organization's policy; the default one when absent. */
   readonly policy?: EgressHosts | undefined;
+  /** True where it reaches the hosts of its sources alone, as far as the policy allows them. */
+  readonly sourcesOnly?: boolean;
   /** Returns a host as it may be shown; as it is when absent. */
   readonly maskHost?: (host: string) => string;
   readonly onConnection?: (connection: EgressConnection) => void;
@@ -86,9 +89,10 @@ export class Egress {
     });
     const refusals = new Refusals();
     const over = new AbortController();
+    const decide = egressDecider(rules, privateNetworks, resolverForWork(resolve, over.signal));
     const hosts: EgressProxyOptions["hosts"] = new Set();
     const server = createEgressProxy({
-      decide: egressDecider(rules, privateNetworks, resolverForWork(resolve, over.signal)),
+      decide: work.sourcesOnly ? withinRules(sourcesOf(initializer), decide) : decide,
       hosts,
       onConnection({ host, ...rest }) {
         const connection = { host: work.maskHost?.(host) ?? host, ...rest };

@@ -3,7 +3,7 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
-import { afterAll, expect, test } from "@jest/globals";
+import { afterAll, describe, expect, test } from "@jest/globals";
 import {
   EnvironmentWorkService,
   type ReportEnvironmentConnectionsRequest as Report,
@@ -11,10 +11,13 @@ import {
 import { type PoliciesSchema, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import { EnvironmentConnection_Refusal as Refusal } from "#gen/service/v1/environment_connection_pb.js";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
+import { EgressHostSet } from "#gen/service/v1/organization_pb.js";
 import { realTools } from "../../../test/harness/assignment.ts";
 import { realPrograms } from "../../../test/harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../../../test/harness/server.ts";
 import { Secrets } from "../../domain/secrets.ts";
+import type { ResolveHost } from "../git/remote-address.ts";
 import { createWorkClient } from "../protocol/connection.ts";
 import { Egress } from "./egress.ts";
 import { openNetwork } from "./open-network.ts";
@@ -27,11 +30,14 @@ const lease = { isLost: false };
 /** Work that reaches what `policies` allow at a service that takes, or refuses, what it reports. */
 async function working(
   policies: MessageInitShape<typeof PoliciesSchema>,
-  {
-    secret,
-    take = () => undefined,
-  }: { readonly secret?: string; readonly take?: (count: number) => void } = {},
+  options: {
+    readonly secret?: string;
+    readonly take?: (count: number) => void;
+    readonly environment?: MessageInitShape<typeof EnvironmentSchema>;
+    readonly resolve?: ResolveHost;
+  } = {},
 ) {
+  const { secret, take = () => undefined, environment: more, resolve } = options;
   const reports: Report[] = [];
   const transport = createRouterTransport(({ service }) =>
     service(EnvironmentWorkService, {
@@ -47,13 +53,14 @@ async function working(
     named: { registries: [], models: [] },
     privateNetworks: [{ address: "127.0.0.0", prefix: 8, family: "ipv4" }],
     machine: { programs: { ...realPrograms, path: "" }, env: {}, home: "/nonexistent" },
+    ...(resolve && { resolve }),
   });
   const tools = { ...(await realTools()), egress, connections: createWorkClient(transport, "cr_run_x") };
   const secrets = new Secrets();
   if (secret) secrets.add(secret);
   const work = create(WorkSchema, { policies });
   const place = { folder: temporaryFolder() };
-  const environment = create(EnvironmentSchema, { id: ENVIRONMENT });
+  const environment = create(EnvironmentSchema, { ...more, id: ENVIRONMENT });
   const network = await openNetwork({ tools, work, lease, secrets }, place, environment);
   if (!network) throw new Error("there is no network");
   const get = async (url: string) => {
@@ -137,4 +144,44 @@ test("what the service would not keep is not reported, only that it was", async 
   await work.network.close();
   expect(work.connections()).toHaveLength(1_000);
   expect(work.reports.filter(({ leftOut }) => leftOut)).toHaveLength(1);
+});
+
+describe("work that a pull request from a fork began", () => {
+  const SOURCE = { case: "git", value: { remoteUri: "http://127.0.0.1:1/team/ship.git" } } as const;
+  const begun = (forkEgress?: ForkEgress) => ({
+    metadata: { secretsWithheld: true, ...(forkEgress !== undefined && { forkEgress }) },
+    spec: { content: { initializer: { specs: [{ spec: SOURCE }] } } },
+  });
+  const egress = { sets: [EgressHostSet.SOURCES], hosts: [{ host: "b.example" }] };
+
+  test.each([
+    ["its repository alone", undefined, 403, Refusal.BEGUN_BY_FORK],
+    ["its repository alone, where the trigger says so", ForkEgress.SOURCES, 403, Refusal.BEGUN_BY_FORK],
+    ["what the policy allows, where the trigger says so", ForkEgress.POLICY, 502, Refusal.NO_ADDRESS],
+  ])("reaches %s", async (_, forkEgress, status, refusal) => {
+    const work = await working({ egress }, { environment: begun(forkEgress), resolve: async () => [] });
+    // Nobody listens there: it was let through.
+    expect(await work.get("http://127.0.0.1:1/")).toBe(502);
+    expect(await work.get("http://b.example/")).toBe(status);
+    await work.network.close();
+    expect(work.connections()).toMatchObject([{ host: "b.example", refusal }]);
+  });
+
+  test("reaches nothing more than the policy allows, not even its repository", async () => {
+    const work = await working({ egress: {} }, { environment: begun() });
+    expect(await work.get("http://127.0.0.1:1/")).toBe(403);
+    await work.network.close();
+  });
+
+  test("is refused by a runner that isolates nothing, where its trigger asks for that", async () => {
+    const tools = await realTools();
+    const assignment = { tools, work: create(WorkSchema), lease, secrets: new Secrets() };
+    const place = { folder: "/nonexistent" };
+    const of = (forkEgress?: ForkEgress) => create(EnvironmentSchema, begun(forkEgress));
+    await expect(openNetwork(assignment, place, of(ForkEgress.SOURCES))).rejects.toMatchObject({
+      reason: "policy_unsupported",
+    });
+    for (const other of [undefined, ForkEgress.POLICY])
+      expect(await openNetwork(assignment, place, of(other))).toBeUndefined();
+  });
 });

@@ -1,4 +1,5 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Lease } from "../protocol/lease.ts";
@@ -16,7 +17,8 @@ type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets"> & {
  * Opens the way out of the commands of a piece of work, and reports what they ask for; undefined where they have the
  * network of the machine.
  *
- * @throws WorkFailure policy_unsupported where they have that and the organization says what they may reach
+ * @throws WorkFailure policy_unsupported where they have that and the organization, or the trigger for work that a fork
+ *   began, says what they may reach
  */
 export async function openNetwork(
   { tools, work, lease, secrets }: NetworkedAssignment,
@@ -24,10 +26,17 @@ export async function openNetwork(
   environment: Environment | undefined,
 ): Promise<OpenNetwork | undefined> {
   const policy = work.policies?.egress;
+  const { secretsWithheld = false, forkEgress = ForkEgress.UNSPECIFIED } = environment?.metadata ?? {};
   if (!tools.egress && policy) {
     throw new WorkFailure(
       "policy_unsupported",
       "this runner isolates nothing and cannot keep egress: let a runner with isolation do the work, or change the organization's policies",
+    );
+  }
+  if (!tools.egress && forkEgress === ForkEgress.SOURCES) {
+    throw new WorkFailure(
+      "policy_unsupported",
+      "a pull request from a fork began the work, or may have, and this runner isolates nothing: let a runner with isolation do it, or allow the workflow's trigger forkWork.egress FORK_EGRESS_POLICY",
     );
   }
   if (!tools.egress) return undefined;
@@ -43,6 +52,7 @@ export async function openNetwork(
     folder,
     initializer: environment?.spec?.content?.initializer,
     policy,
+    sourcesOnly: secretsWithheld && forkEgress !== ForkEgress.POLICY,
     maskHost: (host) => masked.maskText(host),
     onConnection(connection) {
       if (connection.refusal !== undefined || policy?.recordAllowed) reports?.add(connection);

@@ -27,7 +27,7 @@ export function rulesOf({ sets = [], hosts = [] }: EgressHosts, members: EgressS
     [HostSet.SERVICE]: service
       ? [{ name: "service", host: service.host, ports: [service.port], isService: true }]
       : [],
-    [HostSet.SOURCES]: addressesOf(initializer).flatMap(sourceRule),
+    [HostSet.SOURCES]: sourcesOf(initializer),
     [HostSet.REGISTRIES]: registries,
     [HostSet.MODELS]: models,
   };
@@ -38,6 +38,11 @@ export function rulesOf({ sets = [], hosts = [] }: EgressHosts, members: EgressS
   });
   // A set that a later release has is none that this runner lets through.
   return [...sets.flatMap((set) => rules[set] ?? []), ...named];
+}
+
+/** Returns the hosts of the repositories of a piece of work. */
+export function sourcesOf(initializer: EnvironmentInitializer | undefined): readonly EgressRule[] {
+  return addressesOf(initializer).flatMap(sourceRule);
 }
 
 /** The ports of a source by its transport. That of ssh is asked over https, too, by programs that know its host. */

@@ -36,9 +36,18 @@ import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-re
 export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRequest): Promise<StepResult> {
   const [checkout] = run.checkouts;
   if (!checkout) throw new WorkFailure("no_repository", "there is no repository to open a pull request for");
+  if (run.action.environment?.metadata?.secretsWithheld) throw begunByFork();
   requireInPlace(run.workspace.tree, checkout.location);
   return withSnapshot(run.assignment.tools.git, run.folder, (snapshot) =>
     proposeChanges(run, request, checkout, snapshot),
+  );
+}
+
+/** Returns the failure of work whose commands anybody may have written. */
+function begunByFork(): WorkFailure {
+  return new WorkFailure(
+    "begun_by_fork",
+    "the event of a pull request from a fork has begun the work, or may have: nothing of it is pushed",
   );
 }
 

@@ -8,6 +8,7 @@ import { approvalEnded, removeApprovalsOfPushes } from "../approval/approval-end
 import { environmentChanged } from "../environment/environment-change.ts";
 import { applyStepApproval } from "../workflow/action/action-approval.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
+import { applyForkApproval } from "../workflow/execution/fork-approval.ts";
 
 environmentChanged.set(async (tx, scope, before, after) => {
   await syncAgentExecutions(tx, scope, before, after);
@@ -19,6 +20,7 @@ approvalEnded.set(async (tx, scope, approval) => {
   const isOfStep = approval.asker?.stepIndex !== undefined;
   // Whoever asked for a push carries it out by another call.
   if (approval.kind === ApprovalKind.PUSH && !isOfStep) return;
+  if (approval.kind === ApprovalKind.STEP && !isOfStep) return applyForkApproval(tx, scope, approval);
   await (isOfStep ? applyStepApproval(tx, scope, approval) : deliverApproval(tx, scope, approval));
 });
 actionChanged.set(haltStepAgents);

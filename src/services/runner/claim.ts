@@ -4,6 +4,7 @@ import { type Work, WorkKind, WorkSchema } from "#gen/runner/v1/work_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Policies } from "../../domain/policy/policies.ts";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
+import { isWithheld } from "../../domain/policy/work-secrets.ts";
 import type { Keys } from "../../keys.ts";
 import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
@@ -125,6 +126,8 @@ async function createLease(
 ): Promise<Work> {
   const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs, idleSince });
   const issueToken = (to: Environment) => {
+    // Commands that anybody may have written get no credential, not even one of their environment.
+    if (isWithheld(to)) return "";
     if (assignment.isNewEnvironment) return addEnvironmentToken(tx, scope, keys, to);
     if (!assignment.sharesEnvironment) return replaceEnvironmentToken(tx, scope, keys, to);
     const holder = { agentExecutionId: leased.subject_id, accountId: leased.account_id };

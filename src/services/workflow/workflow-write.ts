@@ -10,6 +10,7 @@ import {
   checkWorkflowParameters,
   requireDefaults,
 } from "../../domain/workflow/parameter/workflow-parameters.ts";
+import { withForkWork } from "../../domain/workflow/trigger/fork-work.ts";
 import {
   changedWorkflow,
   hasSameParameterUse,
@@ -23,7 +24,7 @@ import {
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
-import { APPROVAL_STEPS_LEVEL, mayStore } from "../../store/feature-level.ts";
+import { APPROVAL_STEPS_LEVEL, FORK_WORK_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
@@ -39,10 +40,11 @@ type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "baseUrl" | "no
 /** Creates a workflow, with its webhook secret. */
 export function createWorkflow(
   { store, keys, baseUrl }: Dependencies,
-  req: CreateWorkflowRequest,
+  asked: CreateWorkflowRequest,
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
+    const req = writtenRequest(tx, asked);
     const workflow = newWorkflow(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
     await checkContent(tx, caller, req, workflow);
     const { id } = await insertWorkflow(tx, caller, workflow);
@@ -65,10 +67,11 @@ export async function getWorkflow(
 /** Updates the fields of a workflow that the request names, all or none. */
 export function changeWorkflow(
   { store, baseUrl }: Dependencies,
-  req: UpdateWorkflowRequest,
+  asked: UpdateWorkflowRequest,
   ctx: HandlerContext,
 ) {
   const change = async (tx: WriteTransaction, caller: Caller) => {
+    const req = writtenRequest(tx, asked);
     const before = await getChangeableWorkflow(tx, ctx, caller, req.workflowId);
     const after = changedWorkflow(before, req, tx.now);
     if (!after) return { workflow: toResponseForm(before, baseUrl(), tx.now) };
@@ -77,7 +80,15 @@ export function changeWorkflow(
     await updateWorkflow(tx, caller, before, after);
     return { workflow: toResponseForm(after, baseUrl(), tx.now) };
   };
-  return writeAsCaller(store, ctx, change, { isExempt: onlyDisables(req) || undefined });
+  return writeAsCaller(store, ctx, change, { isExempt: onlyDisables(asked) || undefined });
+}
+
+/** Returns a request whose triggers say all that triggers of this release say. */
+function writtenRequest<T extends CreateWorkflowRequest | UpdateWorkflowRequest>(
+  tx: WriteTransaction,
+  req: T,
+): T {
+  return { ...req, triggers: withForkWork(req.triggers, mayStore(tx, FORK_WORK_LEVEL)) };
 }
 
 function toResponseForm(workflow: Workflow, baseUrl: string, now: number): Workflow {

@@ -25,7 +25,7 @@ export async function removeApprovalsOf(
   for (const row of rows) await removeApproval(tx, { organizationId }, approvalOfRow(row));
 }
 
-/** Returns up to `limit` approvals that the steps of a workflow's actions have asked for. */
+/** Returns up to `limit` approvals that a workflow's executions and the steps of their actions have asked for. */
 export async function findApprovalsOfWorkflow(
   db: Reader,
   { organizationId }: Scope,
@@ -40,7 +40,18 @@ export async function findApprovalsOfWorkflow(
     .where(unindexed("approval.organization_id"), "=", organizationId)
     .limit(limit)
     .execute();
-  return rows.map(approvalOfRow);
+  if (rows.length === limit) return rows.map(approvalOfRow);
+  const whole = await builderOf(db)
+    .selectFrom("workflow_execution")
+    .innerJoin("approval", "approval.workflow_execution_id", "workflow_execution.id")
+    .select("approval.body")
+    .where("workflow_execution.workflow_id", "=", workflowId)
+    .where("approval.action_id", "is", null)
+    .where("approval.agent_execution_id", "is", null)
+    .where(unindexed("approval.organization_id"), "=", organizationId)
+    .limit(limit - rows.length)
+    .execute();
+  return [...rows, ...whole].map(approvalOfRow);
 }
 
 /** Removes an approval permanently. */

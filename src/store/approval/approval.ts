@@ -42,8 +42,11 @@ export async function findApproval(db: Reader, scope: Scope, id: string): Promis
   return row && approvalOfRow(row);
 }
 
-/** The asker: an agent execution, or a step of an action that asks by itself. */
-export type AskerKey = { readonly agentExecutionId: string } | { readonly actionId: string };
+/** The asker: an agent execution, a step of an action that asks by itself, or an execution of a workflow as a whole. */
+export type AskerKey =
+  | { readonly agentExecutionId: string }
+  | { readonly actionId: string }
+  | { readonly workflowExecutionId: string };
 
 /** Names what an agent execution asks for. */
 export interface AskedKey {
@@ -74,17 +77,33 @@ const selectPendingOfAction = prepared<{ organizationId: string; actionId: strin
       .orderBy("id"),
 );
 
+const selectPendingOfWhole = prepared<{ organizationId: string; workflowExecutionId: string }, ApprovalTable>(
+  (db, { organizationId, workflowExecutionId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("workflow_execution_id", "=", workflowExecutionId)
+      .where("action_id", "is", null)
+      .where("agent_execution_id", "is", null)
+      .where(unindexed("approval.phase"), "=", State.PENDING)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id"),
+);
+
 /** Returns what somebody asks for and nobody has decided, oldest first. */
 export async function findPendingApprovals(
   db: Reader,
   { organizationId }: Scope,
   asker: AskerKey,
 ): Promise<FoundApproval[]> {
-  const rows =
-    "actionId" in asker
-      ? await selectPendingOfAction(db, { organizationId, actionId: asker.actionId })
-      : await selectPendingOfExecution(db, { organizationId, agentExecutionId: asker.agentExecutionId });
-  return rows.map(approvalOfRow);
+  return (await selectPending(db, organizationId, asker)).map(approvalOfRow);
+}
+
+function selectPending(db: Reader, organizationId: string, asker: AskerKey): Promise<ApprovalTable[]> {
+  if ("actionId" in asker) return selectPendingOfAction(db, { organizationId, actionId: asker.actionId });
+  if ("workflowExecutionId" in asker)
+    return selectPendingOfWhole(db, { organizationId, workflowExecutionId: asker.workflowExecutionId });
+  return selectPendingOfExecution(db, { organizationId, agentExecutionId: asker.agentExecutionId });
 }
 
 const selectOfToolCall = prepared<AskedKey & { toolCallId: string }, ApprovalTable>(

@@ -34,6 +34,7 @@ import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import * as sixtieth from "./migrations/0060-role-assignment.ts";
 import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
 import * as sixtySeventh from "./migrations/0061-0070/0067-retention-index.ts";
+import * as fiftyEighth from "./migrations/0058-fork-approval.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
@@ -120,6 +121,7 @@ export function migrations(): readonly Migration[] {
     fiftyFirst,
     fiftySecond,
     fiftySeventh,
+    fiftyEighth,
     sixtieth,
     sixtySecond,
     sixtyThird,

@@ -233,21 +233,30 @@ function endOf({ status }: WorkflowExecution): "failed" | "stopped" | "done" {
   return hasFailed ? "failed" : "done";
 }
 
-const markExpanded = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
-  db
-    .updateTable("workflow_execution")
-    .set({ expanded: 1 })
-    .where("id", "=", id)
-    .where("organization_id", "=", organizationId),
+const markExpansion = prepared<{ id: string; organizationId: string; expanded: number }, unknown>(
+  (db, { id, organizationId, expanded }) =>
+    db
+      .updateTable("workflow_execution")
+      .set({ expanded })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
 );
 
-/** Records that an execution's actions have been created, or never will be. */
-export async function setExpanded(
+const EXPANSIONS = { none: 0, done: 1, asking: 2 } as const;
+
+/** Records whether an execution's actions are to be created, are, or wait for people who must approve that. */
+export async function setExpansion(
   tx: WriteTransaction,
   { organizationId }: Scope,
   id: string,
+  expansion: keyof typeof EXPANSIONS,
 ): Promise<void> {
-  await markExpanded(tx.db, { id, organizationId });
+  await markExpansion(tx.db, { id, organizationId, expanded: EXPANSIONS[expansion] });
+}
+
+/** Records that an execution's actions have been created, or never will be. */
+export async function setExpanded(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+  await setExpansion(tx, scope, id, "done");
 }
 
 /** The difference of each count of an execution. */

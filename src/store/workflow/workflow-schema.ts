@@ -68,7 +68,7 @@ export interface WorkflowExecutionTable {
   /** WorkflowExecutionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 0 until its actions have been created from its context. */
+  /** 0 until its actions have been created from its context, 1 then; 2 while people must approve that they are. */
   expanded: number;
   /** 1 once it, or one of its actions, failed. */
   failed: number;

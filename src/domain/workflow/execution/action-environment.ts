@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { PullRequest_Origin as Origin, type PullRequest } from "#gen/service/v1/agent_pb.js";
+import type { PullRequest } from "#gen/service/v1/agent_pb.js";
 import {
   type EnvironmentSpec,
   EnvironmentSpec_ContentSchema,
@@ -13,6 +13,7 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { specFromProject } from "../../environment/environment-from-project.ts";
 import { repositoryIdentity } from "../../source/repository-identity.ts";
+import { isFromFork } from "../trigger/fork-work.ts";
 import { remoteOfAction } from "./workflow-expansion.ts";
 
 /** Maximum length of an environment's name (contract, EnvironmentMetadata.name). */
@@ -70,7 +71,7 @@ export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | 
  */
 export function isBegunByFork(execution: WorkflowExecution): boolean {
   const pullRequest = pullRequestOfAction(execution);
-  return pullRequest !== undefined && pullRequest.origin !== Origin.SAME_REPOSITORY;
+  return pullRequest !== undefined && isFromFork(pullRequest);
 }
 
 /** Returns the name of the environment of an action, for people. */

@@ -18,6 +18,10 @@ export const WORKFLOW_REASONS = {
   parameter_unused: { code: WORKFLOW, retriable: false },
   /** Metadata: `count`, a lower bound of the number that was left out. */
   actions_left_out: { code: WORKFLOW, retriable: false },
+  /** A pull request from a fork began it: nothing of it runs before people approve it. */
+  fork_approval_asked: { code: WORKFLOW, retriable: false },
+  /** A pull request from a fork began it, and the trigger, of an earlier release, has nobody asked. */
+  fork_not_asked: { code: WORKFLOW, retriable: false },
   /** The host ended the search before it was complete. Metadata: `host`. */
   search_incomplete: { code: WORKFLOW, retriable: true },
 
@@ -55,7 +59,7 @@ export const WORKFLOW_REASONS = {
   /** The runner released it without a request to stop. */
   stopped_by_runner: { code: ENVIRONMENT, retriable: true },
 
-  // Failures of an approval step.
+  // Failures of an approval step, and of an execution as a whole.
   /** Somebody denied it. Metadata: `approval_id`. */
   approval_denied: { code: WORKFLOW, retriable: false },
   /** Nobody approved it in time. Metadata: `approval_id`. */

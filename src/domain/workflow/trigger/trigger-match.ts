@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { PullRequest } from "#gen/service/v1/agent_pb.js";
+import type { ForkWork } from "#gen/service/v1/fork_work_pb.js";
 import {
   WorkflowTrigger_PullRequestEvent as Event,
   TriggerVerdict,
@@ -11,6 +12,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { phaseUnsuitable } from "../../error.ts";
 import { repositoryHost, repositoryIdentity } from "../../source/repository-identity.ts";
+import { isFromFork } from "./fork-work.ts";
 import type { PullRequestDelivery } from "./pull-request-event.ts";
 
 /** One event that fires one trigger. */
@@ -105,6 +107,12 @@ export function contextOfTrigger(trigger: WorkflowTrigger, pullRequest: PullRequ
       value: { repositorySelector: { case: "repositoryUrls", value: { repoUrls: [cloneUrl] } } },
     },
   });
+}
+
+/** Returns what a trigger says about a pull request from a fork, and about one whose origin is not known; empty for others. */
+export function forkWorkOf({ trigger }: WorkflowTrigger, pullRequest: PullRequest): { forkWork?: ForkWork } {
+  const forkWork = trigger.case === "pullRequest" ? trigger.value.forkWork : undefined;
+  return forkWork && isFromFork(pullRequest) ? { forkWork } : {};
 }
 
 function acceptsRepositories(

@@ -24,6 +24,7 @@ import {
   proposedTitle,
   pushRefused,
   requireBranch,
+  requirePushable,
 } from "../../../domain/environment/environment-push.ts";
 import { notFound } from "../../../domain/error.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
@@ -99,6 +100,7 @@ async function findOwned({ store }: PushDependencies, ctx: HandlerContext, envir
   const environment = await findEnvironment(store.reader, caller, environmentId);
   if (!environment) throw notFound("environment");
   requireOwnership(ctx, environment.metadata?.creator);
+  requirePushable(environment);
   return { environment, origin: await findPushOrigin(store.reader, caller, environment) };
 }
 

@@ -70,7 +70,11 @@ export async function newActionEnvironment(
   const made = await newEnvironmentUnderPolicies(tx, creator, template, policies);
   const environment = assignedEnvironment(made, runnerId);
   if (environment.spec) environment.spec.workflowActionId = action.id;
-  if (environment.metadata) environment.metadata.secretsWithheld = isBegunByFork(execution);
+  if (environment.metadata) {
+    environment.metadata.secretsWithheld = isBegunByFork(execution);
+    const { egress } = execution.spec?.trigger?.forkWork ?? {};
+    if (egress !== undefined) environment.metadata.forkEgress = egress;
+  }
   const projectSetters = project ? await findSourceSetters(tx.db, scope, "project", project) : [];
   return { environment, sourceSetBy: uniqueSubjects(contextSetters, projectSetters) };
 }

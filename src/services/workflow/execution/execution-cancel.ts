@@ -133,7 +133,8 @@ export async function stopExecution(
 ): Promise<boolean> {
   const stored = await findExecution(tx.db, scope, id);
   if (!stored || hasEnded(stored.execution)) return true;
-  const { execution } = stored;
+  const { execution, expanded } = stored;
+  if (!expanded) await cancelApprovals(tx, scope, { workflowExecutionId: id }, "the execution was stopped");
   const stoppedAll = await stopActions(tx, scope, id, mode, budget);
   const isRunning = (await countQueuedActions(tx.db, scope, id)) > 0;
   if (stoppedAll && !(isCancelled(execution) && isRunning)) {

@@ -24,6 +24,7 @@ import {
   type RenderedWorkflow,
   renderWorkflow,
 } from "../../../domain/workflow/parameter/workflow-parameters.ts";
+import { forkWarnings, needsForkApproval } from "../../../domain/workflow/trigger/fork-work.ts";
 import { requireStepsAllowed, requireWorkflowAllowed } from "../../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../../domain/workflow/workflow-size.ts";
 import { insertSourceSetters } from "../../../store/identity/source-setter.ts";
@@ -33,6 +34,7 @@ import type { Scope, Snapshot, WriteTransaction } from "../../../store/store.ts"
 import { findWholeExecution, insertExecution } from "../../../store/workflow/workflow-execution.ts";
 import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
+import { askForkApproval } from "./fork-approval.ts";
 
 /** The values that an execution is started from. */
 export interface ExecutionStart {
@@ -79,14 +81,15 @@ export async function startExecution(
     trigger: create(WorkflowExecutionTriggerSchema, { ...trigger, context: rendered.context }),
     action: rendered.action,
     report: rendered.report,
-    warnings: rendered.unusedKeys.map(unusedParameterWarning),
+    warnings: [...rendered.unusedKeys.map(unusedParameterWarning), ...forkWarnings(trigger)],
     retriedExecutionId: "",
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
   await insertExecution(tx, scope, execution, { triggerIndex, variables: rendered.environment, searchText });
   const setters = uniqueSubjects(contentAuthorsOf(workflow), start.sourceSetters ?? []);
   await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
-  if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
+  if (needsForkApproval(execution)) await askForkApproval(tx, scope, execution);
+  else if (!searchOf(rendered.context)) await expandExecution(tx, scope, execution);
   return readInsertedExecution(tx, scope, execution.id);
 }
 

@@ -12,6 +12,7 @@ import type { PullRequestDelivery } from "../../../domain/workflow/trigger/pull-
 import { startParametersOf, storedBody } from "../../../domain/workflow/trigger/start-parameters.ts";
 import {
   contextOfTrigger,
+  forkWorkOf,
   manualTrigger,
   matchingTriggers,
   projectIdsOf,
@@ -119,6 +120,7 @@ async function firePullRequestTrigger(
       trigger: create(WorkflowExecutionTriggerSchema, {
         trigger: { case: "pullRequest", value: pullRequest },
         context: contextOfTrigger(trigger, pullRequest),
+        ...forkWorkOf(trigger, pullRequest),
       }),
       parameters: {},
     }),

@@ -105,8 +105,41 @@ export async function removeApprovalsOfTaken(
   id: string,
   limit: number,
 ): Promise<number> {
-  const { organizationId } = scope;
-  const rows = await builderOf(tx.db)
+  const rows = await findApprovalsOfTaken(tx.db, scope, table, id, limit);
+  // What was asked for before the execution began names no action.
+  const found =
+    rows.length === 0 && table === "workflow_execution"
+      ? await findApprovalsOfWhole(tx.db, scope, id, limit)
+      : rows;
+  for (const row of found) await removeApproval(tx, scope, approvalOfRow(row));
+  return found.length;
+}
+
+function findApprovalsOfWhole(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+  limit: number,
+): Promise<{ body: string }[]> {
+  return builderOf(db)
+    .selectFrom("approval")
+    .select("body")
+    .where("workflow_execution_id", "=", executionId)
+    .where("action_id", "is", null)
+    .where("agent_execution_id", "is", null)
+    .where(unindexed("approval.organization_id"), "=", organizationId)
+    .limit(limit)
+    .execute();
+}
+
+function findApprovalsOfTaken(
+  db: Reader,
+  { organizationId }: Scope,
+  table: EndedTable,
+  id: string,
+  limit: number,
+): Promise<{ body: string }[]> {
+  return builderOf(db)
     .selectFrom("approval")
     .select("body")
     .where((eb) =>
@@ -121,8 +154,6 @@ export async function removeApprovalsOfTaken(
     .where(unindexed("approval.organization_id"), "=", organizationId)
     .limit(limit)
     .execute();
-  for (const row of rows) await removeApproval(tx, scope, approvalOfRow(row));
-  return rows.length;
 }
 
 /** Removes the row of something that was taken away and has no parts any more. @returns where a run worked */

@@ -1,0 +1,89 @@
+import { create } from "@bufbuild/protobuf";
+import { PullRequest_Origin as Origin, type PullRequest } from "#gen/service/v1/agent_pb.js";
+import { ApprovalStepSchema } from "#gen/service/v1/approval_pb.js";
+import {
+  ForkApproval as Approval,
+  ForkEgress as Egress,
+  ForkWorkSchema,
+} from "#gen/service/v1/fork_work_pb.js";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import type {
+  WorkflowExecution,
+  WorkflowExecutionTrigger,
+  WorkflowTrigger,
+} from "#gen/service/v1/workflow_pb.js";
+import { type AskedText, askedText } from "../../approval/approval.ts";
+import { withoutDeceptiveText } from "../../deceptive-text.ts";
+import { phaseUnsuitable } from "../../error.ts";
+import { workflowError } from "../execution/workflow-error.ts";
+
+/** Returns whether a pull request comes from a fork; also where its origin is not known. */
+export function isFromFork({ origin }: PullRequest): boolean {
+  return origin !== Origin.SAME_REPOSITORY;
+}
+
+/** Returns whether people must approve an execution before anything of it runs. */
+export function needsForkApproval({ spec }: WorkflowExecution): boolean {
+  return spec?.trigger?.forkWork?.approval === Approval.REQUIRED;
+}
+
+/** Returns the warnings about a trigger that a pull request from a fork fired. */
+export function forkWarnings({ trigger, forkWork }: WorkflowExecutionTrigger): readonly WorkflowError[] {
+  if (trigger.case !== "pullRequest" || !isFromFork(trigger.value)) return [];
+  if (forkWork?.approval === Approval.NOT_REQUIRED) return [];
+  if (forkWork) {
+    return [
+      workflowError(
+        "fork_approval_asked",
+        "a pull request from a fork, or one whose origin is not known, began it: nothing of it runs before people approve it",
+      ),
+    ];
+  }
+  return [
+    workflowError(
+      "fork_not_asked",
+      "a pull request from a fork, or one whose origin is not known, began it, and nobody was asked: the trigger is of an earlier release. Write the workflow's triggers again to have people asked first",
+    ),
+  ];
+}
+
+/** Returns what people are asked before an execution that a pull request from a fork began. */
+export function forkRequest({ id, spec }: WorkflowExecution): AskedText {
+  const trigger = spec?.trigger?.trigger;
+  const pullRequest = trigger?.case === "pullRequest" ? trigger.value : undefined;
+  const { id: number = "", title = "", author = "", headSha = "", repository } = pullRequest ?? {};
+  const from = pullRequest?.origin === Origin.FORK ? "from a fork" : "of unknown origin";
+  const message = [
+    `Run the workflow for the pull request ${number} ${from}, at the commit ${headSha}`,
+    repository?.cloneUrl ?? "",
+    [title, author && `by ${author}`].filter((text) => text !== "").join(", "),
+  ].join("\n");
+  return askedText({
+    case: "step",
+    value: create(ApprovalStepSchema, { message: withoutDeceptiveText(message), workflowExecutionId: id }),
+  });
+}
+
+/**
+ * Returns triggers as they are written: each for pull requests says what holds for those from forks.
+ *
+ * @param isKnown false while servers run that would lose it; it is left out then, and such work begins as before
+ * @throws DomainError PHASE_UNSUITABLE for a trigger that says so itself meanwhile
+ */
+export function withForkWork(triggers: readonly WorkflowTrigger[], isKnown: boolean): WorkflowTrigger[] {
+  return triggers.map((written) => {
+    const { trigger } = written;
+    if (trigger.case !== "pullRequest") return written;
+    const { approval = 0, egress = 0 } = trigger.value.forkWork ?? {};
+    if (!isKnown) {
+      if (approval === 0 && egress === 0) return written;
+      const message = "triggers can say what holds for forks once every server runs this release";
+      throw phaseUnsuitable("installation", "UPGRADING", message);
+    }
+    const forkWork = create(ForkWorkSchema, {
+      approval: approval || Approval.REQUIRED,
+      egress: egress || Egress.SOURCES,
+    });
+    return { ...written, trigger: { case: "pullRequest", value: { ...trigger.value, forkWork } } };
+  });
+}
