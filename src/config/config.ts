@@ -2,13 +2,11 @@ import { join } from "node:path";
 import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
-import { LISTENER_SETTINGS } from "./listener-settings.ts";
-import { LOCAL_RUNNER_SETTINGS } from "./local-runner-settings.ts";
+import { LISTENER_SETTINGS, SIGN_IN_SETTINGS } from "./listener-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
-import { SIGN_IN_SETTINGS } from "./sign-in-settings.ts";
 import { defaultDataDir } from "./state-folder.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
@@ -122,7 +120,28 @@ export const SETTINGS = {
   ...SIGN_IN_SETTINGS,
   ...INTERVAL_SETTINGS,
   ...TELEMETRY_SETTINGS,
-  ...LOCAL_RUNNER_SETTINGS,
+  localRunner: setting({
+    flag: "--local-runner",
+    env: "CHARTROOM_LOCAL_RUNNER",
+    default: "false",
+    help: "carry out work in folders on this machine; --isolation says what keeps it in",
+    read: boolean,
+  }),
+  sampleData: setting({
+    flag: "--sample-data",
+    env: "CHARTROOM_SAMPLE_DATA",
+    default: "false",
+    help: "fill a fresh data folder with projects, agent runs and workflows to look at, and carry their work out with the local runner; refused where there is data",
+    read: boolean,
+  }),
+  localRunnerWorkDir: setting({
+    flag: "--local-runner-work-dir",
+    argument: "folder",
+    env: "CHARTROOM_LOCAL_RUNNER_WORK_DIR",
+    default: "",
+    help: "folder of the local runner's workspaces; by default one of the server's own in $XDG_STATE_HOME/chartroom, or ~/.local/state/chartroom",
+    read: (text: string) => text,
+  }),
   localRunnerSlots: setting({
     flag: "--local-runner-slots",
     argument: "number",

@@ -6,7 +6,7 @@ const COUNT_MAX = 100_000;
 
 const DAYS_MAX = 3_650;
 
-/** How long what has ended is kept, where an organization's policy does not say it. */
+/** The time for which what has ended is kept, where an organization's policy does not say it. */
 export const RETENTION_SETTINGS = {
   executionRetention: setting({
     flag: "--execution-retention",

@@ -95,7 +95,7 @@ async function verify(
   return claims;
 }
 
-/** What is wrong with a token, by the code of the library's error. */
+/** The fault of a token, by the code of the library's error. */
 const REASONS: Readonly<Record<string, string>> = {
   ERR_JWT_EXPIRED: "the token has ended",
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "the signature of the token is not its issuer's",

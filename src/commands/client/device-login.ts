@@ -27,7 +27,7 @@ const REQUEST_MS = 30_000;
 const MAX_INTERVAL_SECONDS = 60;
 const MAX_VALID_SECONDS = 3_600;
 
-/** What RFC 8628, 3.5 has a device add after a question that came too early, in seconds. */
+/** The time that RFC 8628, 3.5 has a device add after a question that came too early, in seconds. */
 const SLOWER_SECONDS = 5;
 
 const ENDED: Readonly<Record<string, string>> = {

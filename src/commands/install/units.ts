@@ -1,4 +1,4 @@
-/** What the units of an installation name. */
+/** The paths and addresses that the units of an installation name. */
 export interface UnitSettings {
   /** Absolute path of Node. */
   readonly node: string;
@@ -66,7 +66,7 @@ CHARTROOM_ISOLATION=bubblewrap
 #CHARTROOM_CA_FILE=/etc/chartroom/ca.pem
 `;
 
-/** What every service is denied that none of them needs. */
+/** The restrictions of both services: neither needs what they deny. */
 const HARDENING = `NoNewPrivileges=yes
 CapabilityBoundingSet=
 AmbientCapabilities=

@@ -3,7 +3,7 @@ import type { RetainedKind } from "../../domain/policy/retention.ts";
 import { applyRetention, previewRetention, retentionOfSettings } from "../../jobs/retention/retention.ts";
 import { openExistingData } from "../open-data.ts";
 
-/** How many of a kind are called, by whether it is one. */
+/** The names of a kind, for one and for more. */
 const WORDS: Readonly<Record<RetainedKind, readonly [one: string, several: string]>> = {
   executions: ["workflow execution", "workflow executions"],
   agentExecutions: ["agent execution", "agent executions"],

@@ -20,7 +20,7 @@ import { createPersonalToken } from "../../services/identity/personal-token.ts";
 import { OPERATOR, type Store } from "../../store/store.ts";
 import { SAMPLE_AGENT, type SampleRepositories } from "./sample-data.ts";
 
-/** What the sample is made with. */
+/** The means by which the sample is made. */
 export interface SampleContext {
   readonly store: Store;
   readonly keys: Keys;

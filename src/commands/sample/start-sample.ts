@@ -9,7 +9,7 @@ import { flagsOf, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./
 
 export { requireFreshData, SAMPLE_ORGANIZATION, sampleSettings } from "./sample-data.ts";
 
-/** What the sample of a first start is made with. */
+/** The means by which the sample of a first start is made. */
 export interface FirstStart {
   readonly store: Store;
   readonly keys: Keys;

@@ -8,7 +8,7 @@ export interface ConcernedResource {
   readonly name: string;
 }
 
-/** What one field of a change does to resources of one kind. */
+/** The effect of one field of a change on resources of one kind. */
 export interface PolicyEffect {
   readonly fieldPath: string;
   readonly outcome: Outcome;

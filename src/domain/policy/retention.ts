@@ -1,17 +1,17 @@
 import type { RetentionPolicy } from "#gen/service/v1/organization_pb.js";
 import { phaseUnsuitable } from "../error.ts";
 
-/** How much is kept of a kind; 0 in a field for no bound. */
+/** The bounds of a kind; 0 in a field for no bound. */
 export interface Keep {
   readonly days: number;
   /** Number of the newest. */
   readonly count: number;
 }
 
-/** What ages out. */
+/** The kinds that age out. */
 export type RetainedKind = "executions" | "agentExecutions" | "triggerEntries" | "events";
 
-/** How much is kept of each kind. */
+/** The bounds of each kind. */
 export type Retention = Readonly<Record<RetainedKind, Keep>>;
 
 /** Returns how much an organization keeps: of each kind what its policy says, else what the settings say. */
@@ -28,7 +28,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How long a count leaves alone what has just ended, so that whoever waits for it reads it. Entries of ledgers stay as
+ * The time for which a count leaves alone what has just ended, so that those who wait for it read it. Entries of ledgers stay as
  * long as senders repeat their deliveries, which would start the work again without them.
  */
 const COUNT_SPARES_MS: Readonly<Record<RetainedKind, number>> = {

@@ -1,4 +1,4 @@
-/** How much there is of something. */
+/** A number of rows and of bytes. */
 export interface Amount {
   readonly rows: number;
   readonly bytes: number;

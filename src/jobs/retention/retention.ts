@@ -19,7 +19,7 @@ const EVERY_MS = 3_600_000;
 /** Number of executions whose bytes are summed up at a time. */
 const SUMMED_AT_ONCE = 200;
 
-/** What retention removes of one kind in one organization. */
+/** The removals of one kind in one organization. */
 export interface Removal extends Amount {
   readonly organizationId: string;
   /** Name of the organization. */

@@ -118,7 +118,7 @@ export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, c
   throw new WorkFailure("commit_unknown", `no repository of the environment has the commit ${commit}`);
 }
 
-/** What to do where git takes too long. */
+/** The advice where git takes too long. */
 const TOO_LARGE =
   ": there are too many files to look at; remove those that nobody needs, or have .gitignore name them";
 

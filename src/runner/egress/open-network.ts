@@ -8,7 +8,7 @@ import type { Workspace } from "../steps/workspace.ts";
 import { ConnectionReports } from "./connection-reports.ts";
 import type { OpenNetwork } from "./egress.ts";
 
-/** What is needed of an assignment. */
+/** The part of an assignment that is needed here. */
 type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets"> & {
   readonly lease: Pick<Lease, "isLost">;
 };

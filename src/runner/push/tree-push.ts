@@ -110,7 +110,7 @@ const SIGN_MS = 30_000;
 /** The longest that one command of git may look at the files. */
 const LOOK_MS = 900_000;
 
-/** Reads the state of a tree, however large it is: whoever asks hears meanwhile that the look goes on. */
+/** Reads the state of a tree, however large it is: those who ask hear meanwhile that the look goes on. */
 async function lookAtTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
   const begunAt = performance.now();
   const tell = () => push.onProgress?.("looking", `for ${Math.round(performance.now() - begunAt)} ms`);

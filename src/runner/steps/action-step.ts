@@ -10,7 +10,7 @@ import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** What a runner tells of a push that people must approve. */
+/** The facts of a push that people must approve, as a runner reports them. */
 export type StepPush = Pick<Push, "remote" | "commit" | "base">;
 
 /** A step in progress. */

@@ -57,7 +57,7 @@ import { listPage } from "../call/page.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 import { getEnvironmentChanges, getEnvironmentDiff } from "./changes-read.ts";
-import { listEnvironmentConnections } from "./connections-read.ts";
+import { listEnvironmentConnections } from "./connections.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "./environment-policy.ts";
 import type { EnvironmentPushes } from "./environment-pushes.ts";

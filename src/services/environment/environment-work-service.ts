@@ -20,7 +20,7 @@ import { getExecutorAsCaller } from "../identity/executor.ts";
 import { readHostCredential } from "../runner/host-token-secret.ts";
 import { createLeaseStreams } from "../runner/lease-streams.ts";
 import { reportEnvironmentChanges } from "./changes-report.ts";
-import { reportEnvironmentConnections } from "./connections-report.ts";
+import { reportEnvironmentConnections } from "./connections.ts";
 import { answerRequest } from "./environment-question.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
 import { watchRequests } from "./question-stream.ts";

@@ -40,7 +40,7 @@ import type { SignInDependencies } from "./sign-in.ts";
 
 const OPERATION = "sign-in/device";
 
-/** Where a request comes from. */
+/** The origin of a request. */
 export interface Sender {
   readonly address: string;
   /** The network of the address, by which is counted. */

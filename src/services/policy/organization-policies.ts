@@ -21,7 +21,7 @@ import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
-/** What a change of policies is checked with. */
+/** The means by which a change of policies is checked. */
 export type PolicySnapshot = Snapshot & Pick<WriteTransaction, "featureLevel">;
 
 /**

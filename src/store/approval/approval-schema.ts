@@ -14,7 +14,7 @@ export interface ApprovalTable {
   workflow_execution_id: string | null;
   /** Id of the action whose step asks by itself; null for everything else. */
   action_id: string | null;
-  /** Place of the approval step, which asks once; null also for a push, which a step may ask for anew. */
+  /** Place of the approval step, which asks once; null also for a push, which a step may ask for again. */
   step_index: number | null;
   /** Id of the environment whose branch is to be pushed by a person; null for everything else. */
   environment_id: string | null;

@@ -77,7 +77,7 @@ export interface EnvironmentQuestionTable {
   answer: Uint8Array | null;
 }
 
-/** What is kept of the connections of an environment beside themselves. */
+/** The counts that are kept beside the connections of an environment. */
 export interface EnvironmentEgressTable {
   /** Id of the environment, which may have been removed. */
   environment_id: string;

@@ -161,7 +161,7 @@ export interface DeviceLoginTable {
   device_hash: Uint8Array;
   /** HMAC-SHA256 of the code that a person types, which is too short for a hash without a key. */
   user_mac: Uint8Array;
-  /** What the device says that it is called. */
+  /** The name that the device gives itself. */
   machine: string;
   /** The address from which it asked, and the network of that, by which open ones are limited. */
   address: string;
@@ -245,7 +245,7 @@ export interface GroupMembershipTable {
   provider: string | null;
 }
 
-/** What the members of a group may do with one resource. */
+/** The rights of a group's members on one resource. */
 export interface RoleAssignmentTable {
   id: string;
   organization_id: string;

@@ -15,7 +15,7 @@ export interface Ended {
   readonly endedAt: number;
 }
 
-/** What has ended before a time; with `upTo`, only the part of a workflow or an organization that began that early. */
+/** The rows that ended before a time; with `upTo`, only the part of a workflow or an organization that began that early. */
 export interface EndedQuery {
   readonly table: EndedTable;
   /** Milliseconds since 1970 UTC. */

@@ -33,7 +33,7 @@ export async function takeExecutionsAway(
   }
 }
 
-/** Where a run worked that was taken away. */
+/** The environment of a removed run. */
 export interface RunTakenAway {
   readonly id: string;
   readonly environmentId: string;

@@ -1,4 +1,4 @@
-/** What groups may do with single workflows, projects and agent executions. */
+/** The rights of groups on single workflows, projects and agent executions. */
 export const name = "0060-role-assignment";
 
 export const statements = `

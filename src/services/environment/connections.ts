@@ -4,6 +4,7 @@ import {
   type ReportEnvironmentConnectionsRequest,
   ReportEnvironmentConnectionsResponseSchema,
 } from "#gen/runner/v1/environment_work_service_pb.js";
+import type { ListEnvironmentConnectionsRequest } from "#gen/service/v1/environment_service_pb.js";
 import {
   connectionsToKeep,
   isRefused,
@@ -14,12 +15,33 @@ import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   addConnections,
   findConnectionIds,
+  findConnectionPage,
   findEgress,
   recordRefusals,
 } from "../../store/environment/environment-connection.ts";
-import { writeAsCaller } from "../call/call.ts";
+import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { listPage } from "../call/page.ts";
 import { recordHeartbeat } from "../runner/heartbeat.ts";
+import { type ChangesDependencies, requireReadableContent } from "./changes-read.ts";
+
+/** Returns one page of the connections that work in an environment has asked for. */
+export async function listEnvironmentConnections(
+  deps: ChangesDependencies,
+  { environmentId, pagination }: ListEnvironmentConnectionsRequest,
+  ctx: HandlerContext,
+) {
+  const caller = callerOf(ctx);
+  const stored = await findEgress(deps.store.reader, caller, environmentId);
+  await requireReadableContent(deps, caller, environmentId, stored?.creator);
+  const { rows, page } = await listPage(deps, caller, {
+    operation: "ListEnvironmentConnections",
+    parts: [{ environmentId }],
+    pagination,
+    find: (db, after, limit) => findConnectionPage(db, caller, { environmentId, after: after?.key, limit }),
+  });
+  return { ...page, connections: rows, leftOut: stored?.leftOut ?? false };
+}
 
 /**
  * Stores the connections that work in an environment has asked for, as its runner reports them. Those that were refused
