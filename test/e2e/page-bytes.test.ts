@@ -11,9 +11,11 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 /** Answers with a list that is no page, and what bounds them. */
 const BOUNDED: Readonly<Record<string, string>> = {
   "AccountService/BlockAccount": "names of tokens, each an id",
+  "OrganizationService/PreviewOrganizationPolicies": "the fields of the policies, with ten resources each",
   "ProjectService/CreateProjects": "what the request holds: 100 projects",
   "ProjectService/UpdateProjects": "what the request names: 100 projects",
   "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",
+  "WorkflowService/PreviewWorkflow": "what the start would have: 1,000 actions",
   "WorkService/Register": "the classes of one runner, each an id",
   "WorkService/LeaseWork": "32 works, of --page-bytes together",
   "WorkService/ReportWorks": "32 works, of --page-bytes together",
