@@ -228,13 +228,19 @@ describe("a project that is shared", () => {
 });
 
 describe("a workflow that is shared", () => {
+  /** What the friend is told that a start would do. */
+  const previewed = (workflowId: string) =>
+    ok("WorkflowService/PreviewWorkflow", { workflowId }, friend.token);
+
   test("is started by those with the role for it, as a service account alone", async () => {
     const executor = await serviceAccount();
     const id = await workflow(executor);
     const start = (token = friend.token) => call("WorkflowService/StartWorkflow", { workflowId: id }, token);
     const made = await shared(WORKFLOW, id, "READ");
     expect(refusal(await start())).toEqual(DENIED);
+    expect((await previewed(id)).refusal.reason).toBe("ERROR_REASON_PERMISSION_DENIED");
     await succeeded(setRole(made.id, "USE"));
+    expect((await previewed(id)).refusal).toBeUndefined();
     expect(refusal(await start(stranger.token))).toEqual(DENIED);
     const { workflowExecution } = await succeeded(start());
     expect(workflowExecution.metadata).toMatchObject({
@@ -263,6 +269,7 @@ describe("a workflow that is shared", () => {
     const start = await call("WorkflowService/StartWorkflow", { workflowId: id }, friend.token);
     expect(refusal(start)).toEqual(DENIED);
     expect(start.body.message).toContain("runs as another person");
+    expect((await previewed(id)).refusal.message).toBe(start.body.message);
     const steps = [{ task: { command: "env" } }];
     const action = { limits: { maxParallel: 1, maxTotal: 1 }, steps };
     const change = await call("WorkflowService/UpdateWorkflow", { workflowId: id, action }, friend.token);

@@ -4,7 +4,7 @@ import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireMayStartShared } from "../../domain/workflow/execution/workflow-start.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { Snapshot, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow } from "../../store/workflow/workflow.ts";
 import { operationOf, requireOwnership } from "../call/call.ts";
 import { requireOwnershipOrRole, requireOwnershipOrRoleFor } from "../policy/shared-role.ts";
@@ -66,14 +66,14 @@ export async function getStartableWorkflow(
  * @throws DomainError PERMISSION_DENIED
  */
 export async function requireMayStart(
-  tx: WriteTransaction,
+  { db }: Pick<Snapshot, "db">,
   operation: string,
   caller: Caller,
   workflow: Workflow,
 ): Promise<void> {
   const { id, metadata } = workflow;
   const needed = { type: "workflow", id, role: ResourceRole.USE } as const;
-  const isShared = await requireOwnershipOrRoleFor(tx.db, operation, caller, needed, metadata?.creator);
+  const isShared = await requireOwnershipOrRoleFor(db, operation, caller, needed, metadata?.creator);
   if (isShared) requireMayStartShared(workflow, caller);
 }
 

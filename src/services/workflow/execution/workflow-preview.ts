@@ -9,7 +9,6 @@ import {
 import type { PreviewWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError, notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { requireOwnershipFor } from "../../../domain/identity/ownership.ts";
 import { requireValidSchedule, type Schedule, upcomingInstants } from "../../../domain/project/schedule.ts";
 import { actionSources, searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
 import { requireStartable } from "../../../domain/workflow/execution/workflow-start.ts";
@@ -21,6 +20,7 @@ import { manualTrigger } from "../../../domain/workflow/trigger/trigger-match.ts
 import type { Snapshot } from "../../../store/store.ts";
 import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { requireMayStart } from "../owned-workflow.ts";
 import { findProjectNames } from "./execution-expand.ts";
 import { checkStart, templateOf } from "./execution-start.ts";
 import { resolveManualStart } from "./workflow-start.ts";
@@ -88,7 +88,7 @@ async function findRefusal(
   req: PreviewWorkflowRequest,
 ) {
   try {
-    requireOwnershipFor(START, caller, workflow.metadata?.creator);
+    await requireMayStart(snapshot, START, caller, workflow);
     requireStartable(workflow);
     await checkStart(snapshot, await resolveManualStart(snapshot, caller, workflow, req));
     return {};
