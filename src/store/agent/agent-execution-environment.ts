@@ -37,10 +37,14 @@ const selectCreators = prepared<EnvironmentKey, { id: string; principal: number 
       .select(["creator_id as id", "creator_principal as principal"])
       .distinct()
       .where("environment_id", "=", environmentId)
-      .where(unindexed("agent_execution.organization_id"), "=", organizationId),
+      .where(unindexed("agent_execution.organization_id"), "=", organizationId)
+      .where("removed_at", "is", null),
 );
 
-/** Returns the creators of the executions in an environment, which may be gone, and of those that have stopped. */
+/**
+ * Returns the creators of the executions in an environment, which may be gone, and of those that have stopped; not of
+ * those that retention has taken away.
+ */
 export function findCreatorsIn(
   db: Reader,
   { organizationId }: Scope,

@@ -7,13 +7,19 @@ import {
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { DiffBase, EnvironmentFileDiff_Kind as Kind } from "#gen/service/v1/environment_changes_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
+import { GroupService as GroupContract } from "#gen/service/v1/group_service_pb.js";
 import { ConversationSharingPolicy as Sharing } from "#gen/service/v1/organization_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { GroupService } from "../../../src/services/access/group/group-service.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { runsInEnvironment } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
+import { takeRunsAway } from "../../../src/store/access/retention/removal.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
+import { SYSTEM, within } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
 import { addAgent, type Runs, runsOn } from "../agent/agents.ts";
@@ -158,6 +164,33 @@ describe("a report of changes", () => {
 });
 
 describe("the changes of an environment", () => {
+  test("are read by the group that a run in it is shared with, until retention takes the run away", async () => {
+    const { id, environmentId } = await runAtWork();
+    await reportAs(runner.caller, reportOf(environmentId, "ship/a"));
+    // Of another run in it nothing is shared.
+    const context = { case: "environmentId", value: environmentId } as const;
+    const other = await runs.start({ codeContext: { context } });
+    await runs.agents.stopAgentExecution({ agentExecutionId: other });
+    const { organizationId } = caller;
+    const groups = operationsOf(GroupContract, new GroupService(made.deps), caller);
+    const { group } = await groups.createGroup({ organizationId, name: "Readers" });
+    const groupId = group?.id ?? "";
+    await groups.createMembership({ groupId, subject: member.subject });
+    const run = { resourceType: ResourceType.AGENT_EXECUTION, resourceId: id };
+    await groups.createRoleAssignment({ groupId, ...run, role: ResourceRole.READ });
+    expect((await changesFor(member, environmentId))?.environmentId).toBe(environmentId);
+    await made.store.write(
+      SYSTEM,
+      "test",
+      async (tx) => void (await takeRunsAway(tx, caller, [id], "test")),
+      within(caller),
+    );
+    await expect(changesFor(member, environmentId)).rejects.toMatchObject({
+      reason: ErrorReason.PERMISSION_DENIED,
+    });
+    expect((await changesFor(caller, environmentId))?.environmentId).toBe(environmentId);
+  });
+
   test("are read by those who may read a run in it, by its creator and by administrators", async () => {
     const { environmentId } = await runAtWork();
     await reportAs(runner.caller, reportOf(environmentId, "ship/a"));
