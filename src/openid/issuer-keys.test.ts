@@ -64,6 +64,20 @@ describe("the keys of an issuer", () => {
     expect(keysAsked()).toBe(3);
   });
 
+  test("stay in use while a key that is not there is asked for in vain", async () => {
+    await read(await issuer.sign());
+    now += ASK_AGAIN_MS;
+    issuer.answers.set("/keys", { status: 500, body: {} });
+    const unknown = read(await issuer.sign({}, { kid: "made up" }));
+    expect(await read(await issuer.sign())).toMatch(/^repo:/);
+    expect(await unknown).toBe(FAILED);
+    expect(await read(await issuer.sign())).toMatch(/^repo:/);
+    expect(await read(await issuer.sign({}, { kid: "made up" }))).toBe(FAILED);
+    expect(keysAsked()).toBe(2);
+    now += KEYS_MS - ASK_AGAIN_MS;
+    expect(await read(await issuer.sign())).toBe(FAILED);
+  });
+
   test("that it has taken back hold no longer than 15 minutes", async () => {
     const old = await issuer.sign({ exp: now / 1000 + 3_600 });
     expect(await read(old)).toMatch(/^repo:/);
@@ -137,5 +151,10 @@ describe("the times of a token", () => {
     [{ exp: 24 * 3_600 + 1 }, "invalid_grant: the token holds for more than a day"],
   ])("%j seconds from now: %s", async (change, outcome) => {
     expect(await read(await at(change))).toContain(outcome);
+  });
+
+  test("that have parts of a second end at a whole millisecond", async () => {
+    const token = await issuer.sign({ exp: now / 1000 + 600.12345 });
+    expect((await tokens.read(token)).expiresAt).toBe(now + 600_123);
   });
 });

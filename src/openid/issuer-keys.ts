@@ -34,15 +34,24 @@ interface Asked {
  */
 export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVerifyGetKey {
   let last: Asked | undefined;
+  /** The newest question that was answered. */
+  let answered: Asked | undefined;
   const ask = (): Asked => {
     const next: Asked = { at: now(), keys: findKeys(asked), hasFailed: false };
-    next.keys.catch(() => {
-      next.hasFailed = true;
-    });
+    next.keys.then(
+      () => {
+        answered = next;
+      },
+      () => {
+        next.hasFailed = true;
+      },
+    );
     last = next;
     return next;
   };
   const current = (): Asked => {
+    // Also while it is asked again, or cannot be: anybody can name a key that is not there, and so have it asked.
+    if (answered && now() - answered.at < KEYS_MS) return answered;
     if (!last || now() - last.at >= (last.hasFailed ? ASK_AGAIN_MS : KEYS_MS)) return ask();
     return last;
   };
@@ -55,10 +64,11 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
       )(header, token)) as CryptoKey;
     } catch (error) {
       // The issuer may have another key by now. Whoever names keys that are not there has it asked no more often.
-      const isUnknown = error instanceof errors.JWKSNoMatchingKey;
-      if (!isUnknown || now() - used.at < ASK_AGAIN_MS) throw error;
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      const newest = last && now() - last.at < ASK_AGAIN_MS ? last : ask();
+      if (newest === used) throw error;
       return (await (
-        await (last === used ? ask() : current()).keys
+        await newest.keys
       )(header, token)) as CryptoKey;
     }
   };

@@ -46,7 +46,8 @@ export function createMachineTokens(issuers: readonly IssuerSettings[], now: () 
         audiences: [aud].flat().filter((each) => issuer.audiences.includes(each)),
         subject: typeof sub === "string" ? sub : "",
         tokenId: jti,
-        expiresAt: exp * 1000,
+        // Issuers may name parts of a second (RFC 7519, 2).
+        expiresAt: Math.floor(exp * 1000),
         all: claims,
         maxSeconds: issuer.maxSeconds,
         mayOutlive: issuer.mayOutlive,
