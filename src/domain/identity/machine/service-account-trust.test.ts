@@ -90,6 +90,8 @@ describe("claims", () => {
     ["repo:acme/*", "x repo:acme/app", false],
     ["repo:a.me/*", "repo:acme/app", false],
     ["7", 7, true],
+    ["9007199254740991", 9_007_199_254_740_991, true],
+    ["9007199254740992", 9_007_199_254_740_992, false],
     ["true", true, true],
     ["null", null, false],
     ["main", ["main"], false],

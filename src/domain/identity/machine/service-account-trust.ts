@@ -84,6 +84,8 @@ function fits(
 ): boolean {
   const found = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
   if (typeof found !== "string" && typeof found !== "number" && typeof found !== "boolean") return false;
+  // Read as JSON, other numbers of the issuer's are the same as such a large one.
+  if (typeof found === "number" && Math.abs(found) > Number.MAX_SAFE_INTEGER) return false;
   const text = String(found);
   if (!PREFIX.test(value)) return text === value;
   const prefix = value.slice(0, -1);
