@@ -93,12 +93,14 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   ): Promise<T> => {
     if (!present) throw unauthenticated();
     const { organizationId, subject } = present;
+    // Whoever has none left has no write wait, which would keep others from theirs.
+    await requireAttemptLeft(store.reader, { account: present.accountId, network }, now());
     const macs = keys.tokenMacs(typedCode(text));
     const look = async (tx: WriteTransaction) => {
       const caller = await revalidate(tx.db, present, tx.now);
       requireMayMakeTokens(caller);
       const counts = { account: caller.accountId, network };
-      await requireAttemptLeft(tx, counts);
+      await requireAttemptLeft(tx.db, counts, tx.now);
       const login = await findUndecidedDeviceLogin(tx.db, macs, tx.now);
       if (login) return { done: await act(tx, caller, login) };
       for (const [whose, id] of Object.entries(counts)) {
@@ -114,12 +116,17 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   };
   return {
     async begin(machine, { address, network }) {
+      const hasRoom = async (db: Reader, at: number) => {
+        const open = await countDeviceLogins(db, network, at);
+        return open.ofNetwork < MAX_OPEN_IN_NETWORK && open.all < MAX_OPEN;
+      };
+      // Anybody can ask, and as often as they like: without room, none of it is a write, for which others wait.
+      if (!(await hasRoom(store.reader, now()))) return undefined;
       const { value: deviceCode, hash } = keys.mintToken("device");
       const userCode = keys.mintTypedCode();
       const [user_mac] = keys.tokenMacs(userCode) as readonly [Uint8Array];
       const begin = async (tx: WriteTransaction) => {
-        const open = await countDeviceLogins(tx.db, network, tx.now);
-        if (open.ofNetwork >= MAX_OPEN_IN_NETWORK || open.all >= MAX_OPEN) return undefined;
+        if (!(await hasRoom(tx.db, tx.now))) return undefined;
         await insertDeviceLogin(tx, {
           id: tx.newId(),
           device_hash: hash,
@@ -205,12 +212,13 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
 }
 
 async function requireAttemptLeft(
-  tx: WriteTransaction,
+  db: Reader,
   counts: Readonly<Record<"account" | "network", string>>,
+  now: number,
 ): Promise<void> {
   for (const whose of ["account", "network"] as const) {
-    const counted = await findSignInAttempts(tx.db, `${whose} ${counts[whose]}`);
-    const waitMs = attemptWaitMs(counted, MAX_ATTEMPTS[whose], tx.now);
+    const counted = await findSignInAttempts(db, `${whose} ${counts[whose]}`);
+    const waitMs = attemptWaitMs(counted, MAX_ATTEMPTS[whose], now);
     if (waitMs > 0) throw tooManyWrongCodes(whose, Math.ceil(waitMs / 1000));
   }
 }
