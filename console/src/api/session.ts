@@ -28,6 +28,16 @@ export function useValue<T>(value: ReturnType<typeof createValue<T>>): T {
 
 export { createValue };
 
+/**
+ * Goes to the sign-in page, which leads back to this one. What stands behind the # can be a secret, such as that of an
+ * invite: the tab keeps it, as an address would tell it to the server.
+ */
+export function goToSignIn(): void {
+  const { pathname, search, hash } = location;
+  if (hash !== "") sessionStorage.setItem("next", pathname + search + hash);
+  location.replace(hash === "" ? signInAddress() : "/sign-in");
+}
+
 /** Returns the address of the sign-in page that leads back to this one. */
 export const signInAddress = (): string =>
   `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;

@@ -3,7 +3,7 @@ import { Outlet, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { useEvents } from "../api/events.ts";
 import { usePerson } from "../api/person.tsx";
-import { signInAddress, signInAgain, useValue } from "../api/session.ts";
+import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session.ts";
 import { Problem } from "../parts/Problem.tsx";
 import { moveBetweenRows } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
@@ -20,7 +20,7 @@ export function Frame() {
   const isRefused = useValue(signInAgain);
   const isOut = isRefused && user === undefined;
   useEffect(() => {
-    if (isOut) location.replace(signInAddress());
+    if (isOut) goToSignIn();
   }, [isOut]);
   if (isOut) return null;
   if (user === undefined) {

@@ -12,9 +12,10 @@ export function Join() {
   const summary = useQuery(
     OrganizationService.method.getOrganizationInviteSummary,
     { inviteId },
-    { enabled: inviteId !== "", refetchInterval: false, retry: false },
+    // The secret is part of the query's key: it goes with the page.
+    { enabled: inviteId !== "", refetchInterval: false, retry: false, gcTime: 0 },
   );
-  const join = useMutation(OrganizationService.method.joinOrganization);
+  const join = useMutation(OrganizationService.method.joinOrganization, { gcTime: 0 });
   return (
     <Page title="Join an organization">
       {inviteId === "" ? (

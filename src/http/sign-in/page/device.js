@@ -52,7 +52,8 @@ async function begin() {
     return askForCode();
   }
   const code = input.value === "" ? "" : `#${input.value}`;
-  enter.href = `../sign-in?next=${encodeURIComponent(location.pathname + code)}`;
+  // By this tab and not by the address, which would tell the server and its log the code.
+  sessionStorage.setItem("next", location.pathname + code);
   offer(enter);
   show("Sign in, and then say whether the machine may act as you.", ok ? "" : body.message);
 }
