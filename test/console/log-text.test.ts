@@ -62,8 +62,9 @@ test("a file of outputs has no formulas, and quotes what needs it", () => {
   const rows = [
     { actionId: "1", name: "=one", values: { a: value('=SUM(1), "x"'), b: number } },
     { actionId: "2", name: "two", values: {} },
+    { actionId: "3", name: "x;=three", values: { a: value("y\t=three") } },
   ];
   expect(csvOf(rows, ["a", "b"])).toBe(
-    'action_id,action,a,b\r\n1,\'=one,"\'=SUM(1), ""x""",-4\r\n2,two,,\r\n',
+    'action_id,action,a,b\r\n1,\'=one,"\'=SUM(1), ""x""",-4\r\n2,two,,\r\n3,"x;=three","y\t=three",\r\n',
   );
 });

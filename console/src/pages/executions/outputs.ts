@@ -51,7 +51,9 @@ export function csvOf(rows: readonly OutputRow[], columns: readonly string[]): s
     .join("");
 }
 
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+/** Programs for tables take a semicolon or a tab for the end of a cell too, where the language of the system says so. */
+const quoted = (text: string): string =>
+  /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
 /** Programs for tables take a text that begins so for a formula, and run it. */
 const harmless = (text: string): string => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
