@@ -1,3 +1,4 @@
+import { memo } from "react";
 import {
   type AgentInput,
   type AgentOutputBlock,
@@ -58,8 +59,11 @@ export function Said({ input }: { readonly input: AgentInput }) {
   );
 }
 
-/** The images that were said, as far as the server has them: runners move them out of the message. */
-function SaidImages({ input: { input } }: { readonly input: AgentInput }) {
+/**
+ * The images that were said, as far as the server has them: runners move them out of the message. Drawn once, as an
+ * address of megabytes is too much work for each word that an agent writes.
+ */
+const SaidImages = memo(function SaidImages({ input: { input } }: { readonly input: AgentInput }) {
   if (input.case !== "userInput") return null;
   return input.value.inputs.map(({ input: part }, at) =>
     part.case === "image" && part.value.data.length > 0 && IMAGE_TYPES.includes(part.value.mimeType) ? (
@@ -71,7 +75,7 @@ function SaidImages({ input: { input } }: { readonly input: AgentInput }) {
       />
     ) : null,
   );
-}
+});
 
 /** Returns the words of an input, in a line for what has none. */
 export function saidText({ input }: AgentInput): string {
