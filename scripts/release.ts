@@ -193,13 +193,23 @@ function provenance(): string {
   )}\n`;
 }
 
-/** Packs so that the same files make the same archive: sorted, with one owner and the time of the commit. */
+/**
+ * Packs so that the same files make the same archive: sorted, with one owner and the time of the commit, and readable
+ * by all, whatever the umask was.
+ */
 function pack(folder: string, archive: string): void {
   const tar = archive.replace(/\.gz$/, "");
   const time = run("git", "log", "-1", "--format=%ct");
   run(
     "tar",
-    ...["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${time}`, "--mode=go-w"],
+    ...[
+      "--sort=name",
+      "--owner=0",
+      "--group=0",
+      "--numeric-owner",
+      `--mtime=@${time}`,
+      "--mode=a+rX,u+w,go-w",
+    ],
     ...["-C", dirname(folder), "-cf", tar, basename(folder)],
   );
   run("gzip", "-n", tar);
