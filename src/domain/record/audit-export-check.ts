@@ -8,6 +8,7 @@ import {
   createChainVerifier,
   parseChainRemoval,
   removedChainReport,
+  resurrectedChainReport,
   type StoredAuditRow,
 } from "./audit-verification.ts";
 
@@ -29,6 +30,9 @@ export function createExportCheck(mac: AuditMac) {
   const chainOf = (chain: string | null, after?: NamedHead) => ({
     first: (after?.sequence ?? 0) + 1,
     last: after?.sequence ?? 0,
+    /** Number of the last row of the first release, which no hash covers. */
+    lastUnhashed: after?.hash === null ? after.sequence : 0,
+    isValid: true,
     verifier: createChainVerifier(chain, mac, after && headOf(after)),
   });
   const find = (id: string | null) => {
@@ -38,10 +42,12 @@ export function createExportCheck(mac: AuditMac) {
   };
   const addRow = (row: StoredAuditRow) => {
     const chain = find(row.organization_id);
-    if (row.sequence <= chain.last && isAuthentic(row, mac)) return;
+    if (row.sequence <= chain.last && isRepeated(row, chain.lastUnhashed, mac)) return;
     chain.last = Math.max(chain.last, row.sequence);
     if (row.organization_id === null && row.subject_type === "organization") named.add(row.subject_id);
-    const removal = chain.verifier.add(row) ? parseChainRemoval(row) : undefined;
+    chain.isValid = chain.verifier.add(row);
+    if (chain.isValid && row.hash === null) chain.lastUnhashed = row.sequence;
+    const removal = chain.isValid ? parseChainRemoval(row) : undefined;
     if (removal) removals.set(removal.organizationId, removal);
   };
   return {
@@ -56,13 +62,14 @@ export function createExportCheck(mac: AuditMac) {
     end(): ExportedChainReport[] {
       for (const { chain } of heads ?? []) find(chain);
       const ends = new Map((heads ?? []).map((head) => [head.chain, headOf(head)]));
-      for (const [id, { head }] of removals) if (!ends.has(id)) ends.set(id, head);
-      const reports = [...chains].map(([id, { verifier, first }]) => {
-        // The rows of one that was removed since need not have been exported to their end.
+      const reports = [...chains].map(([id, { verifier, first, last, isValid }]) => {
         const removal = id === null ? undefined : removals.get(id);
-        const report = removal
-          ? removedChainReport(removal.organizationId, removal)
-          : verifier.end(ends.get(id));
+        const found = verifier.end(ends.get(id) ?? removal?.head);
+        let report = found;
+        if (removal && ends.has(id)) report = resurrectedChainReport(found);
+        // The rows of one that was removed since need not have been exported to their end.
+        else if (removal && isValid && (!found.broken || last < removal.head.sequence))
+          report = removedChainReport(removal.organizationId, removal);
         return { ...(heads ? report : { ...report, broken: report.broken ?? cutOff(report) }), first };
       });
       const gone = [...named].filter((id) => !chains.has(id));
@@ -71,9 +78,10 @@ export function createExportCheck(mac: AuditMac) {
   };
 }
 
-/** Returns whether a row that comes again is one that was made with the key. */
-function isAuthentic(row: StoredAuditRow, mac: AuditMac): boolean {
-  if (row.hash === null || row.key_id === null) return row.hash === null && row.key_id === null;
+/** Returns whether a row that comes again is one that was made with the key, or one of the first release. */
+function isRepeated(row: StoredAuditRow, lastUnhashed: number, mac: AuditMac): boolean {
+  if (row.hash === null || row.key_id === null)
+    return row.hash === null && row.key_id === null && row.sequence <= lastUnhashed;
   const expected = mac(row.key_id, auditBytes({ ...row, key_id: row.key_id }, row.previous_hash));
   return expected !== undefined && Buffer.compare(expected, row.hash) === 0;
 }
