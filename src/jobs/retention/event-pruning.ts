@@ -42,9 +42,16 @@ export async function countPrunableEvents(
  * trail itself is kept.
  *
  * @param now milliseconds since 1970 UTC
+ * @param draining ends the run between two writes
  * @returns the number of events removed
  */
-export async function pruneEvents(store: Store, scope: Scope, keep: Keep, now: number): Promise<number> {
+export async function pruneEvents(
+  store: Store,
+  scope: Scope,
+  keep: Keep,
+  now: number,
+  draining?: AbortSignal,
+): Promise<number> {
   const bound = await boundOf(store, scope, keep, now);
   if (!bound) return 0;
   let removed = 0;
@@ -52,6 +59,6 @@ export async function pruneEvents(store: Store, scope: Scope, keep: Keep, now: n
   for (;;) {
     const batch = await store.write(SYSTEM, "job/event-pruning", remove, within(scope));
     removed += batch;
-    if (batch < EVENTS_PER_BATCH) return removed;
+    if (batch < EVENTS_PER_BATCH || draining?.aborted) return removed;
   }
 }

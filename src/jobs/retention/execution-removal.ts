@@ -95,9 +95,10 @@ async function* pages(store: Store, scope: Scope, query: EndedQuery, reason: str
 /**
  * Removes the executions that an organization keeps no longer and that nothing needs. First they are taken away from
  * all readers, with a record of each; then their parts go in portions, so that no other write waits long. What a run
- * that was killed has left goes with the next.
+ * that was killed or drained has left goes with the next.
  *
  * @param now milliseconds since 1970 UTC
+ * @param draining ends the run between two writes
  * @returns the number of executions removed
  */
 export async function removePastExecutions(
@@ -106,15 +107,17 @@ export async function removePastExecutions(
   kind: ExecutionKind,
   keep: Keep,
   now: number,
+  draining?: AbortSignal,
 ): Promise<number> {
-  await removeTaken(store, scope, kind);
+  await removeTaken(store, scope, kind, draining);
   let removed = 0;
   // A run that others go on with can go only after them, which are younger.
   for (let before = -1; before < removed; ) {
     before = removed;
     for await (const { ids, reason } of pastExecutions(store, scope, kind, keep, now)) {
-      const taken = await takeAway(store, scope, kind, ids, reason);
-      if (taken > 0) await removeTaken(store, scope, kind);
+      if (draining?.aborted) return removed;
+      const taken = await takeAway(store, scope, kind, { ids, reason }, draining);
+      if (taken > 0) await removeTaken(store, scope, kind, draining);
       removed += taken;
     }
     if (kind === "executions") break;
@@ -126,12 +129,13 @@ async function takeAway(
   store: Store,
   scope: Scope,
   kind: ExecutionKind,
-  ids: readonly string[],
-  reason: string,
+  { ids, reason }: Past,
+  draining: AbortSignal | undefined,
 ): Promise<number> {
   let taken = 0;
   const take = kind === "executions" ? takeExecutions : takeRuns;
   for (const batch of await batchesOf(store, scope, kind, ids)) {
+    if (draining?.aborted) break;
     taken += await writeThenPause(store, OPERATION, (tx) => take(tx, scope, batch, reason), within(scope));
   }
   return taken;
@@ -203,10 +207,15 @@ async function withoutHeld(
 }
 
 /** Removes what was taken away, in portions. */
-async function removeTaken(store: Store, scope: Scope, kind: ExecutionKind): Promise<void> {
+async function removeTaken(
+  store: Store,
+  scope: Scope,
+  kind: ExecutionKind,
+  draining: AbortSignal | undefined,
+): Promise<void> {
   const table = TABLES[kind];
   const repeat = async (remove: (tx: WriteTransaction) => Promise<number>) => {
-    while ((await writeThenPause(store, OPERATION, remove, within(scope))) > 0);
+    while (!draining?.aborted && (await writeThenPause(store, OPERATION, remove, within(scope))) > 0);
   };
   for (;;) {
     const taken = await findTakenAway(store.reader, scope, table, LOOKED_AT);
@@ -214,6 +223,8 @@ async function removeTaken(store: Store, scope: Scope, kind: ExecutionKind): Pro
       // Before the actions, with which they would go without a record.
       await repeat((tx) => removeApprovalsOfTaken(tx, scope, table, id, APPROVALS_PER_BATCH));
       await repeat((tx) => removeParts(tx, scope, table, id, ROWS_PER_BATCH, BYTES_PER_BATCH));
+      // With parts that are left, the row would take them all in one write.
+      if (draining?.aborted) return;
       await writeThenPause(store, OPERATION, (tx) => removeWhole(tx, scope, table, id), within(scope));
     }
     if (taken.length < LOOKED_AT) return;

@@ -33,6 +33,7 @@ export interface Removal extends Amount {
  * @param defaults what an organization keeps whose policy does not say it
  * @param now milliseconds since 1970 UTC
  * @param onRemoved called for each organization and kind of which anything was removed
+ * @param draining ends the run between two writes; the next one goes on
  * @throws AggregateError of the failures, after all other organizations are done
  */
 export async function applyRetention(
@@ -40,6 +41,7 @@ export async function applyRetention(
   defaults: Retention,
   now: number,
   onRemoved: (removal: Omit<Removal, "bytes">) => void = () => {},
+  draining?: AbortSignal,
 ): Promise<void> {
   const failures: unknown[] = [];
   for (const { organizationId, name, policies } of await findRetainingOrganizations(store.reader)) {
@@ -48,13 +50,14 @@ export async function applyRetention(
     const steps: readonly [RetainedKind, () => Promise<number>][] = [
       [
         "agentExecutions",
-        () => removePastExecutions(store, scope, "agentExecutions", keep.agentExecutions, now),
+        () => removePastExecutions(store, scope, "agentExecutions", keep.agentExecutions, now, draining),
       ],
-      ["executions", () => removePastExecutions(store, scope, "executions", keep.executions, now)],
-      ["triggerEntries", () => pruneTriggerEntries(store, scope, keep.triggerEntries, now)],
-      ["events", () => pruneEvents(store, scope, keep.events, now)],
+      ["executions", () => removePastExecutions(store, scope, "executions", keep.executions, now, draining)],
+      ["triggerEntries", () => pruneTriggerEntries(store, scope, keep.triggerEntries, now, draining)],
+      ["events", () => pruneEvents(store, scope, keep.events, now, draining)],
     ];
     for (const [kind, remove] of steps) {
+      if (draining?.aborted) break;
       try {
         const rows = await remove();
         if (rows > 0) onRemoved({ organizationId, name, kind, rows });
@@ -143,11 +146,16 @@ export interface RetentionSettings {
 }
 
 /** Removes what is kept no longer. */
-export const retentionJob: JobFactory = ({ store, now, log, settings }) => ({
+export const retentionJob: JobFactory = ({ store, now, log, settings, draining }) => ({
   name: "retention",
   everyMs: EVERY_MS,
   run: () =>
-    applyRetention(store, retentionOfSettings(settings), now(), ({ organizationId, kind, rows }) =>
-      log.info({ organizationId, kind, rows }, "removed what is kept no longer"),
+    applyRetention(
+      store,
+      retentionOfSettings(settings),
+      now(),
+      ({ organizationId, kind, rows }) =>
+        log.info({ organizationId, kind, rows }, "removed what is kept no longer"),
+      draining,
     ),
 });

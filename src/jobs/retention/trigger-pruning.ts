@@ -64,6 +64,7 @@ export async function countPrunableTriggerEntries(
  * row.
  *
  * @param now milliseconds since 1970 UTC
+ * @param draining ends the run between two writes
  * @returns the number of entries removed
  */
 export async function pruneTriggerEntries(
@@ -71,9 +72,11 @@ export async function pruneTriggerEntries(
   scope: Scope,
   keep: Keep,
   now: number,
+  draining?: AbortSignal,
 ): Promise<number> {
   let removed = 0;
   for await (const old of pastEntries(store, scope, keep, now)) {
+    if (draining?.aborted) break;
     const ids = old.map(({ id }) => id);
     removed += await writeThenPause(
       store,

@@ -302,6 +302,26 @@ describe("executions of workflows", () => {
     await applyRetention(made.store, retention({}), made.clock.now);
     expect(await count("workflow_execution")).toBe(1);
   });
+
+  test("are left to the next run by one that drains", async () => {
+    await ended(await workflows.make(), Array(25).fill(START_MS));
+    made.clock.now += 2 * DAY_MS;
+    const keep = retention({ executions: { days: 1, count: 0 } });
+    const draining = new AbortController();
+    const leave = made.store.onCommit(() => draining.abort());
+    let removed = 0;
+    const onRemoved = ({ rows }: { rows: number }) => {
+      removed += rows;
+    };
+    await applyRetention(made.store, keep, made.clock.now, onRemoved, draining.signal);
+    leave();
+    // One write takes 20 away, whose rows are left.
+    expect(removed).toBeLessThanOrEqual(20);
+    expect((await idsOf()).length).toBe(25 - removed);
+    expect(await count("workflow_execution")).toBe(25);
+    await applyRetention(made.store, keep, made.clock.now);
+    expect(await count("workflow_execution")).toBe(0);
+  });
 });
 
 describe("agent executions", () => {
@@ -370,6 +390,41 @@ describe("agent executions", () => {
     expect(JSON.stringify(removed)).not.toContain("Mend it");
     expect(await withRawData(made.dataDir, storageProblems)).toEqual([]);
     expect((await withRawData(made.dataDir, countedBytes)).size).toBeGreaterThan(0);
+  });
+
+  test("stay while their environment waits for an approval of a push", async () => {
+    const run = await runs.running();
+    await end(run);
+    made.clock.now += 31 * DAY_MS;
+    const { agentExecution } = await get(run.id);
+    const [used] = agentExecution?.status?.usedEnvironments ?? [];
+    await change(async ({ db }) => {
+      await builderOf(db)
+        .insertInto("approval")
+        .values({
+          id: made.newId(),
+          organization_id: caller.organizationId,
+          phase: 1,
+          agent_execution_id: null,
+          tool_call_id: null,
+          digest: "",
+          workflow_execution_id: null,
+          action_id: null,
+          step_index: null,
+          environment_id: used?.environmentId ?? "",
+          creator_id: "",
+          creator_principal: 0,
+          is_shared: 0,
+          expires_at: 0,
+          body: "{}",
+        })
+        .execute();
+    });
+    expect(await apply(keep)).toEqual([]);
+    await change(async ({ db }) => {
+      await builderOf(db).updateTable("approval").set({ phase: 2 }).execute();
+    });
+    expect(await apply(keep)).toEqual([["agentExecutions", 1]]);
   });
 
   test("past a count go, but not one whose environment runs, nor one that runs", async () => {

@@ -59,7 +59,7 @@ export async function findRemovableExecutions(
 /**
  * Returns the ids of those of some agent executions that have stopped and that nothing needs: no parent and no sub-agent
  * that runs, no open approval, no pull request that is followed, no open execution of a workflow, and no environment of
- * its own that runs. What goes on with its conversation is left to {@link findHolders}.
+ * its own that runs or waits for an approval of a push. What goes on with its conversation is left to {@link findHolders}.
  */
 export async function findRemovableRuns(
   db: Reader,
@@ -83,6 +83,8 @@ export async function findRemovableRuns(
         where action.id = run.action_id and execution.finished_at is null)
       and not (made_environment = 1 and exists (select 1 from environment
         where environment.id = run.environment_id and environment.phase not in (${sql.join(AT_REST.map(sql.lit))})))
+      and not (made_environment = 1 and exists (select 1 from approval
+        where approval.environment_id = run.environment_id and approval.phase = ${sql.lit(ApprovalState.PENDING)}))
     order by id desc`.execute(builderOf(db));
   return rows.map(({ id }) => id);
 }
