@@ -43,8 +43,10 @@ export async function readTreeState(tools: GitTools, call: TreeCall): Promise<Tr
   );
   const tree = (await git(tools, ["write-tree"], call)).trim();
   const own = (await git(tools, ["rev-parse", `${head}^{tree}`], call)).trim();
-  const isPast = (time: number) => time <= Date.now() / 1_000;
-  return { head, tree: tree === own ? undefined : tree, seconds: Math.max(seconds, ...times.filter(isPast)) };
+  const now = Date.now() / 1_000;
+  // Not as arguments of one call: a tree may have more changed files than a call takes.
+  const newest = times.reduce((sofar, time) => (time <= now ? Math.max(sofar, time) : sofar), seconds);
+  return { head, tree: tree === own ? undefined : tree, seconds: newest };
 }
 
 async function timeOf(folder: string, path: string): Promise<number> {
