@@ -17,6 +17,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.EnvironmentService/StartEnvironment",
   "service.v1.EnvironmentService/StopEnvironment",
   "service.v1.GroupService/DeleteGroup",
+  "service.v1.GroupService/DeleteRoleAssignment",
   "service.v1.GroupService/DeleteMembership",
   "service.v1.OrganizationService/GetOrganizationInvite",
   "service.v1.OrganizationService/LeaveOrganization",

@@ -181,6 +181,7 @@ describe("each operation that writes", () => {
       "CreateProject",
       "CreateProjectFromEnvironment",
       "CreateProjects",
+      "CreateRoleAssignment",
       "CreateRunner",
       "CreateRunnerToken",
       "CreateSecret",
@@ -202,6 +203,7 @@ describe("each operation that writes", () => {
       "UpdateProject",
       "UpdateProjectEnvironmentClasses",
       "UpdateProjects",
+      "UpdateRoleAssignment",
       "UpdateWorkflow",
     ]);
   });
