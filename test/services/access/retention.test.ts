@@ -207,6 +207,7 @@ describe("executions of workflows", () => {
       Array(5).fill(START_MS),
     );
     const [open = ""] = await ended(id, [START_MS]);
+    const approvalId = made.newId();
     await change(async ({ db }) => {
       const set = (run: string, values: object) =>
         builderOf(db).updateTable("workflow_execution").set(values).where("id", "=", run).execute();
@@ -215,7 +216,7 @@ describe("executions of workflows", () => {
       await builderOf(db)
         .insertInto("approval")
         .values({
-          id: made.newId(),
+          id: approvalId,
           organization_id: caller.organizationId,
           phase: 1,
           agent_execution_id: null,
@@ -229,7 +230,7 @@ describe("executions of workflows", () => {
           creator_principal: 0,
           is_shared: 1,
           expires_at: 0,
-          body: "{}",
+          body: JSON.stringify({ id: approvalId }),
         })
         .execute();
       await builderOf(db)
