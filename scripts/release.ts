@@ -62,7 +62,7 @@ try {
   copySources(folder);
   copyManifest(folder);
   say("the console");
-  run(process.execPath, "console/build.js", "--when-stale");
+  run(process.execPath, "console/build.js");
   cpSync(join(ROOT, "console/dist"), join(folder, "console/dist"), { recursive: true });
   say("packages, without those of development");
   const packages = copyPackages(folder);
