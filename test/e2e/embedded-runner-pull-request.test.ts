@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
 import { type Answer, post } from "../harness/call.ts";
+import { cheatingTree, ODD_NAME } from "../harness/cheating-tree.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
@@ -173,6 +175,29 @@ describe("a pull-request step", () => {
     expect(reasons(status.failures)).toEqual([reason]);
     expect(repository.git("for-each-ref")).toBe(heads);
   });
+});
+
+test("a step in a tree made to cheat commits and proposes what is in it, and leads nowhere", async () => {
+  const repository = repositoryAt(hosts.github);
+  const elsewhere = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+  const mark = join(temporaryFolder(), "mark");
+  // The traps hold: git of the step after it springs them.
+  const spring = `test ! -e ${mark} && { git status >/dev/null 2>&1; test -e ${mark}; }`;
+  const { action, status } = await ran(repository.cloneUrl, {
+    steps: [task(cheatingTree(mark, elsewhere.folder)), pullRequest(), task(spring)],
+  });
+  expect([status.failures, status.warnings]).toEqual([[], []]);
+  const opened = hosts.github.pullRequests().filter((each) => each.repository === repository.path);
+  expect(opened).toMatchObject([{ branch: "add-b", base: "main" }]);
+  const committed = repository.git("ls-tree", "-z", "add-b").split("\0").filter(Boolean);
+  const modes = committed.map((entry) => [entry.slice(entry.indexOf("\t") + 1), entry.slice(0, 6)]);
+  expect(Object.fromEntries(modes)).toEqual({
+    ...{ ".gitattributes": "100644", "a.txt": "100644", "b.txt": "100644", [ODD_NAME]: "100644" },
+    // The repository inside is a commit's name, as git adds it: nothing of what that holds.
+    ...{ passwd: "120000", root: "120000", sub: "160000" },
+  });
+  expect(elsewhere.git("for-each-ref", "--format=%(refname)")).toBe("refs/heads/main");
+  expect(await readLog(server, action.id)).not.toContain("\u001b");
 });
 
 test("neither a command nor any log sees the credential", async () => {

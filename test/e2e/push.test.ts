@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
+import { cheatingTree, ODD_NAME } from "../harness/cheating-tree.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
@@ -181,39 +182,29 @@ describe("what is not committed", () => {
 });
 
 describe("a tree made to cheat", () => {
-  /** What the agent leaves in its repository: all of it would start a program, or lead elsewhere. */
-  const plant = (mark: string, elsewhere: string) => `
-echo two > b.txt; ln -s /etc/passwd passwd; ln -s / root; mkdir sub
-printf 'x\\n' > "$(printf 'odd\\n\\033[31mname')"
-git add .; git -c user.name=a -c user.email=a@example.org commit -qm 'Add b'
-printf 'gitdir: ${elsewhere}\\n' > sub/.git; echo '* filter=trap diff=trap' > .gitattributes
-printf '#!/bin/sh\\ntouch ${mark}\\nexit 1\\n' > .git/trap; chmod +x .git/trap
-for hook in pre-commit pre-push post-index-change reference-transaction; do cp .git/trap .git/hooks/$hook; done
-for key in core.fsmonitor core.sshCommand core.askPass credential.helper diff.external diff.trap.command \\
-  diff.trap.textconv filter.trap.clean filter.trap.process; do git config $key "$PWD/.git/trap"; done
-for key in remote.origin.url remote.origin.pushurl; do git config $key 'file://${elsewhere}'; done
-git config 'url.file://${elsewhere}.insteadOf' http; git config http.proxy http://127.0.0.1:9
-rm -f ${mark}`;
-
   test("leads nowhere: its diff, files, push and pull request are those of its own content", async () => {
     const run = await runAt(hosts.github);
     const { environmentId } = run;
     const elsewhere = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
     const mark = join(temporaryFolder(), "mark");
-    await run.does(plant(mark, elsewhere.folder));
+    await run.does(cheatingTree(mark, elsewhere.folder));
     const folder = basename(run.path);
-    const odd = "odd\n\u001b[31mname";
     await call("EnvironmentService/GetEnvironmentChanges", { environmentId, refresh: true });
     const { files } = await call("EnvironmentService/GetEnvironmentDiff", { environmentId });
     const patches = new Map(files.map(({ path, patch }: Answer["body"]) => [path, patch]));
     expect([...patches.keys()]).toEqual(
-      expect.arrayContaining([`${folder}/b.txt`, `${folder}/passwd`, `${folder}/root`, `${folder}/${odd}`]),
+      expect.arrayContaining([
+        `${folder}/b.txt`,
+        `${folder}/passwd`,
+        `${folder}/root`,
+        `${folder}/${ODD_NAME}`,
+      ]),
     );
     expect(patches.get(`${folder}/passwd`)).toContain("+/etc/passwd");
     expect(JSON.stringify([...patches])).not.toContain("root:");
     const listed = await call("EnvironmentService/ListEnvironmentFiles", { environmentId, path: folder });
     const names = listed.files.map(({ name }: Answer["body"]) => name);
-    expect(names).toContain(odd);
+    expect(names).toContain(ODD_NAME);
     expect(names).not.toContain(".git");
     for (const path of ["passwd", "root/etc/passwd", ".git/config", "sub/.git"]) {
       const body = { environmentId, path: `${folder}/${path}` };
@@ -229,7 +220,7 @@ rm -f ${mark}`;
     });
     expect(pullRequest.pullRequest).toMatchObject({ fromBranch: "b", toBranch: "main" });
     expect(run.origin.git("ls-tree", "b", "passwd")).toMatch(/^120000 blob/);
-    expect(run.origin.git("ls-tree", "-z", "--name-only", "b").split("\0")).toContain(odd);
+    expect(run.origin.git("ls-tree", "-z", "--name-only", "b").split("\0")).toContain(ODD_NAME);
     expect(elsewhere.git("for-each-ref", "--format=%(refname)")).toBe("refs/heads/main");
     expect(existsSync(mark)).toBe(false);
     // The traps hold: git of the agent itself springs them.
