@@ -8,7 +8,13 @@ import { type BareRepository, bareRepository } from "../harness/git-repository.t
 import { addMember, type TestMember } from "../harness/member.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
-import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { type StartedExecution, startExecution, task } from "../harness/started-execution.ts";
 import { until } from "../harness/until.ts";
 
@@ -132,6 +138,10 @@ describe("a rule that asks people before pushes to the branch of a step", () => 
     );
     const [newest] = await approvals(server);
     expect([newest.id, typeof newest.carriedOutAt]).toEqual([approval.id, isPushed ? "string" : "undefined"]);
+    const access = { CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: server.token };
+    const { stdout } = await runHostedCommand(["approval", "show", approval.id], access);
+    const at = String(newest.carriedOutAt).slice(0, 19).replace("T", " ");
+    expect(/^carried out +(.+)$/m.exec(stdout)?.[1]).toBe(isPushed ? at : undefined);
   });
 
   test("does not take a commit for approved that was made after the approval", async () => {

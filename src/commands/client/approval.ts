@@ -181,6 +181,7 @@ export function approvalText(approval: Approval): string {
     ["asked", timeOf(approval.createdAt)],
     ["until", timeOf(approval.expiresAt)],
     ["ended", timeOf(approval.endedAt)],
+    ["carried out", timeOf(approval.carriedOutAt)],
     ["who decides", deciders ? deciderNames(deciders) : ""],
     ["asked because of", approval.policyFieldPath],
     ...options.map(
