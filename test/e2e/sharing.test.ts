@@ -428,6 +428,26 @@ describe("an agent run that is shared", () => {
     expect(await namesOf(other)).toEqual(["MINE"]);
     expect(await namesOf(steered)).toEqual([]);
   });
+
+  test("that is gone keeps those secrets from its environment all the same", async () => {
+    const machine = { class: home.runner.environmentClassId };
+    const spec = { machine, content: { initializer: repository("https://example.org/a.git") } };
+    const made = await ok("EnvironmentService/CreateEnvironment", { name: "Mine", spec }, sharer.token);
+    const environmentId = made.environment.id;
+    const at = { ...home, token: sharer.token };
+    const run = await startLeasedAgentExecution(at, { codeContext: { environmentId } });
+    await shared(RUN, run.id, "USE");
+    await succeeded(sendTo(run.id));
+    await ok("AgentService/StopAgentExecution", { agentExecutionId: run.id }, sharer.token);
+    await succeeded(home.runner.finish(run.work, "OUTCOME_STOPPED"));
+    await ok("AgentService/DeleteAgentExecution", { agentExecutionId: run.id }, sharer.token);
+    const scope = { userId: sharer.userId };
+    const request = { name: "MINE", value: "a value", environmentVariable: true, scope };
+    await ok("SecretService/CreateSecret", request, sharer.token);
+    const body = { codeContext: { environmentId } };
+    const { agentExecutionId } = await ok("AgentService/StartAgent", body, sharer.token);
+    expect((await leaseAgentExecution(home.runner, agentExecutionId)).secrets).toEqual([]);
+  });
 });
 
 /** Waits until a share has been removed with its resource. */

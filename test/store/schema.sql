@@ -326,7 +326,7 @@ CREATE TABLE environment (
   counted integer not null default 0,
   search_text text not null,
   body text not null
-, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id), source_set_by text) strict;
+, stopped_at integer, lockdown_at integer, security_policy_id text references security_policy (id), source_set_by text, steered_by text) strict;
 
 CREATE INDEX environment_by_archival on environment (organization_id, archived_at, id);
 

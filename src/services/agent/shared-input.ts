@@ -6,6 +6,7 @@ import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts"
 import { findEnvironment } from "../../store/environment/environment.ts";
 import { findSourceSetters, replaceSourceSetters } from "../../store/identity/source-setter.ts";
 import { findSecretsOf } from "../../store/policy/secret.ts";
+import { addSteerer } from "../../store/runner/work-sender.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
 /**
@@ -29,6 +30,8 @@ export async function keepCredentials(
   );
   const ids = creators.map(({ id }) => id);
   if (ids.length > 0) requireNoOwnSecrets(await findSecretsOf(tx.db, caller, ids));
+  // Also when the run, and with it the input, is gone before its environment.
+  await addSteerer(tx, caller, environment.id, caller.subject);
   const setters = await findSourceSetters(tx.db, caller, "environment", environment);
   if (setters.some((setter) => isSameSubject(setter, caller.subject))) return;
   const { before, after } = await replaceSourceSetters(tx, caller, "environment", environment, [

@@ -57,7 +57,7 @@ export class SecretsOfClaim {
     // An agent that somebody else starts in the environment must not read what is the creator's own.
     const all = await this.#find({ projectId, subjectId: isSameSubject(actor, creator) ? creator.id : "" });
     const areShareable = !all.some(({ secret }) => ownerOf(secret).id === creator.id);
-    // And no agent to which somebody else could send.
+    // And no agent to which somebody else could send, nor what runs where such an agent has been.
     const nearest = nearestSecrets(
       areShareable || (await this.#isSteeredByTrusted(environment.id, creator))
         ? all

@@ -27,6 +27,8 @@ export interface EnvironmentTable {
   security_policy_id: string | null;
   /** Setters of its source, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
+  /** JSON of the subjects that have sent to its agents by the role of a group, also to those that are gone; null for none. */
+  steered_by?: string | null;
 }
 
 /** The changes of an environment, as its runner reported it last. */

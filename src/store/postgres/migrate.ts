@@ -35,6 +35,7 @@ import * as fiftyEighth from "./migrations/0058-fork-approval.ts";
 import * as sixtieth from "./migrations/0060-role-assignment.ts";
 import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
 import * as sixtySeventh from "./migrations/0061-0070/0067-retention-index.ts";
+import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
@@ -127,6 +128,7 @@ export function migrations(): readonly Migration[] {
     sixtyThird,
     sixtySixth,
     sixtySeventh,
+    sixtyEighth,
   ];
 }
 

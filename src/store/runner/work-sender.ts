@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
 import { textAt, unindexed } from "../expressions.ts";
+import { subjectsOf, subjectsText } from "../identity/source-setter.ts";
 import { prepared } from "../prepared.ts";
-import type { Reader, Scope } from "../store.ts";
+import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
 const senderId = textAt("agent_input.body", ["sender", "id"]);
 const senderPrincipal = textAt("agent_input.body", ["sender", "principal"]);
@@ -22,16 +24,62 @@ const selectSenders = prepared<
     .where(senderPrincipal, "in", ["PRINCIPAL_USER", "PRINCIPAL_SERVICE_ACCOUNT"]),
 );
 
-/** Returns the users and service accounts besides a creator that have sent inputs to the agent executions in an environment. */
+const selectSteerers = prepared<{ id: string; organizationId: string }, { steered_by?: string | null }>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("environment")
+      .select("steered_by")
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+const updateSteerers = prepared<{ id: string; organizationId: string; steeredBy: string }, unknown>(
+  (db, { id, organizationId, steeredBy }) =>
+    db
+      .updateTable("environment")
+      .set({ steered_by: steeredBy })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/**
+ * Returns the users and service accounts besides a creator that have sent inputs to the agent executions in an
+ * environment, and those that have sent by the role of a group to executions that are gone.
+ */
 export async function findOtherSendersIn(
   db: Reader,
-  { organizationId }: Scope,
+  scope: Scope,
   environmentId: string,
   creatorId: string,
 ): Promise<Subject[]> {
+  const { organizationId } = scope;
   const rows = await selectSenders(db, { organizationId, environmentId, creatorId });
-  return rows.map(({ id, principal: name }) => {
+  const present = rows.map(({ id, principal: name }) => {
     const principal = name === "PRINCIPAL_USER" ? Principal.USER : Principal.SERVICE_ACCOUNT;
     return create(SubjectSchema, { id, principal });
   });
+  const steerers = await findSteerers(db, scope, environmentId);
+  return uniqueSubjects(
+    present,
+    steerers.filter(({ id }) => id !== creatorId),
+  );
+}
+
+/** Remembers with an environment that a subject has sent to an agent in it by the role of a group. */
+export async function addSteerer(
+  tx: WriteTransaction,
+  scope: Scope,
+  environmentId: string,
+  sender: Subject,
+): Promise<void> {
+  const known = await findSteerers(tx.db, scope, environmentId);
+  if (known.some((each) => isSameSubject(each, sender))) return;
+  const { organizationId } = scope;
+  const steeredBy = subjectsText([...known, sender]);
+  await updateSteerers(tx.db, { id: environmentId, organizationId, steeredBy });
+}
+
+async function findSteerers(db: Reader, { organizationId }: Scope, id: string): Promise<readonly Subject[]> {
+  const [row] = await selectSteerers(db, { id, organizationId });
+  return row?.steered_by ? subjectsOf(row.steered_by) : [];
 }

@@ -48,6 +48,7 @@ import * as fiftySeventh from "./migrations/0057-environment-connection.ts";
 import * as fiftyEighth from "./migrations/0058-fork-approval.ts";
 import * as sixtieth from "./migrations/0060-role-assignment.ts";
 import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
+import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
@@ -126,6 +127,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixtySecond,
   sixtyThird,
   sixtySixth,
+  sixtyEighth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */
