@@ -55,11 +55,14 @@ const poll = (device: string, to = server) =>
 const told = async (device: string) => (await poll(device)).body.error;
 
 let people = 0;
+/** Ids of people by their cookies. */
+const ids = new Map<string, string>();
 async function person(administrator = false) {
   people += 1;
   const email = `device${people}@example.org`;
   const member = await addMember(server, { organizationId, email, administrator });
   const { cookie } = await signIn(server, member.token);
+  ids.set(cookie, member.userId);
   return { ...member, email, cookie };
 }
 
@@ -76,7 +79,8 @@ const atPage = (
     ...headers,
   });
 
-const decide = (cookie: string, code: string, allow = true) => atPage("decide", cookie, { code, allow });
+const decide = (cookie: string, code: string, allow = true, userId = ids.get(cookie)) =>
+  atPage("decide", cookie, { code, allow, userId });
 
 /** Lets the next question of every device come in time. */
 const letTimePass = (ms = 1_000_000) =>
@@ -261,8 +265,25 @@ describe("a code", () => {
     expect(byGet.status).toBe(405);
     expect(await told(device)).toBe("authorization_pending");
     // To say nothing is to refuse.
-    expect((await atPage("decide", cookie, { code })).status).toBe(200);
+    expect((await atPage("decide", cookie, { code, userId: ids.get(cookie) })).status).toBe(200);
     expect(await told(device)).toBe("access_denied");
+  });
+
+  test("is decided for the person whom the page has named beside the machine, and for nobody else", async () => {
+    const [named, other] = [await person(), await person()];
+    const { device, code } = await begin();
+    const { body } = await atPage("request", named.cookie, { code });
+    expect(body.person).toMatchObject({ userId: named.userId, email: named.email });
+    // Another tab of the browser has signed in somebody else since.
+    for (const userId of [named.userId, ""]) {
+      const refused = await decide(other.cookie, code, true, userId);
+      expect([refused.status, reasonOf(refused)]).toEqual([400, "PHASE_UNSUITABLE"]);
+    }
+    expect(await told(device)).toBe("authorization_pending");
+    expect((await decide(named.cookie, code, true, body.person.userId)).status).toBe(200);
+    await letTimePass();
+    const { access_token } = (await poll(device)).body;
+    expect((await post(server, WHOAMI, {}, access_token)).body.subject.id).toBe(named.userId);
   });
 
   test("is of no use in a read-only session", async () => {

@@ -289,7 +289,8 @@ describe("chartroom login", () => {
     const [, address, code] =
       /Open (\S+) in a browser, on any machine, and type the code (\S+)/.exec(shown) ?? [];
     expect(address).toBe(`${originOf(server)}/sign-in/device`);
-    expect((await page(server, "device/decide", { code, allow: true }, { cookie })).status).toBe(200);
+    const { userId } = (await page(server, "device/request", { code }, { cookie })).body.person;
+    expect((await page(server, "device/decide", { code, allow: true, userId }, { cookie })).status).toBe(200);
     expect((await ended)[0]).toBe(0);
     expect(shown).toContain(`logged in to ${server.url} as user`);
     expect(shown).not.toContain("cr_pat_");

@@ -104,8 +104,8 @@ async function nameMachine(
 ): Promise<void> {
   const { code } = await readPageRequest(req, { code: "" });
   const caller = await presentCaller(admission, req);
-  const { machine, address, askedAt } = await deviceLogin.find(caller, code, senderOf(record));
-  await writeJson(res, record, { machine, address, askedAt: new Date(askedAt).toISOString() });
+  const { askedAt, ...asking } = await deviceLogin.find(caller, code, senderOf(record));
+  await writeJson(res, record, { ...asking, askedAt: new Date(askedAt).toISOString() });
 }
 
 async function decide(
@@ -114,9 +114,9 @@ async function decide(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const { code, allow } = await readPageRequest(req, { code: "", allow: false });
+  const { code, allow, userId } = await readPageRequest(req, { code: "", allow: false, userId: "" });
   const caller = await presentCaller(admission, req);
-  await deviceLogin.decide(caller, code, allow, senderOf(record));
+  await deviceLogin.decide(caller, code, { userId, isAllowed: allow }, senderOf(record));
   await writeJson(res, record, {});
 }
 

@@ -15,6 +15,7 @@ import {
   POLL_INTERVAL_MS,
   pollOutcome,
   requireMayMakeTokens,
+  requireNamedPerson,
   shownCode,
   slowerInterval,
   tooManyWrongCodes,
@@ -36,7 +37,7 @@ import { findMemberAtWork } from "../../store/identity/member.ts";
 import { type Reader, SYSTEM, type WriteTransaction } from "../../store/store.ts";
 import { revalidate } from "../call/authenticated-caller.ts";
 import { createPersonalToken } from "./personal-token.ts";
-import type { SignInDependencies } from "./sign-in.ts";
+import { personOf, type SignInDependencies, type SignInPerson } from "./sign-in.ts";
 
 const OPERATION = "sign-in/device";
 
@@ -61,6 +62,15 @@ export interface AskingMachine {
   readonly address: string;
   /** Milliseconds since 1970 UTC. */
   readonly askedAt: number;
+  /** Whom it would act as, with the id that decides. */
+  readonly person: SignInPerson & { readonly userId: string };
+}
+
+/** What a person says of a machine. */
+export interface DeviceDecision {
+  /** Id of the person whom the page has named. */
+  readonly userId: string;
+  readonly isAllowed: boolean;
 }
 
 /** Gives devices tokens that a person allows in a browser (RFC 8628). */
@@ -68,13 +78,16 @@ export interface DeviceLogin {
   /** @returns undefined while too many are open */
   begin(machine: string, sender: Sender): Promise<BegunDeviceLogin | undefined>;
   /**
-   * Returns which machine a typed code is for.
+   * Returns which machine a typed code is for, and whom it would act as.
    * @param caller who is signed in
    * @throws DomainError UNAUTHENTICATED, NOT_FOUND, TOO_MANY_CALLS or PERMISSION_DENIED
    */
   find(caller: Caller | undefined, code: string, sender: Sender): Promise<AskingMachine>;
-  /** Allows a machine a token of the caller's, or refuses it. @throws DomainError as find */
-  decide(caller: Caller | undefined, code: string, isAllowed: boolean, sender: Sender): Promise<void>;
+  /**
+   * Allows a machine a token of the caller's, or refuses it.
+   * @throws DomainError as find; PHASE_UNSUITABLE when the caller is another than the page has named
+   */
+  decide(caller: Caller | undefined, code: string, decision: DeviceDecision, sender: Sender): Promise<void>;
   /** Answers a device that asks: the value of the token, this once, and how long it holds. */
   poll(
     deviceCode: string,
@@ -147,15 +160,17 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
       return store.write(SYSTEM, OPERATION, begin, { locks: [null] });
     },
     find: (caller, code, sender) =>
-      withLogin(caller, code, sender, async (_tx, _caller, { machine, address, created_at }) => ({
+      withLogin(caller, code, sender, async (tx, present, { machine, address, created_at }) => ({
         machine,
         address,
         askedAt: created_at,
+        person: { ...(await personOf(tx.db, present)), userId: present.subject.id },
       })),
-    decide: (caller, code, isAllowed, sender) =>
-      withLogin(caller, code, sender, (tx, { organizationId, subject }, { id }) =>
-        decideDeviceLogin(tx, { organizationId }, id, { userId: subject.id, isAllowed }),
-      ),
+    decide: (caller, code, { userId, isAllowed }, sender) =>
+      withLogin(caller, code, sender, async (tx, present, { id }) => {
+        requireNamedPerson(present, userId);
+        await decideDeviceLogin(tx, present, id, { userId: present.subject.id, isAllowed });
+      }),
     async poll(deviceCode) {
       const hash = keys.hashOf(deviceCode);
       const find = (db: Reader) => findDeviceLogin(db, hash);

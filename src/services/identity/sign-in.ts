@@ -173,7 +173,8 @@ async function findSigner(
   return { token, caller: authenticated.caller };
 }
 
-async function personOf(db: Reader, caller: Caller): Promise<SignInPerson> {
+/** Returns what the page names of a caller. @throws DomainError UNAUTHENTICATED */
+export async function personOf(db: Reader, caller: Caller): Promise<SignInPerson> {
   const facts = await findMemberFacts(db, caller, caller.subject.id);
   const organization = await findOrganization(db, caller);
   if (!facts || !organization) throw signInRefused();

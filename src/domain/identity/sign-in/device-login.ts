@@ -99,6 +99,21 @@ export function tooManyWrongCodes(whose: "account" | "network", retryAfterSecond
   });
 }
 
+/**
+ * Requires that whoever decides is the person whom the page named: another tab may have signed in somebody else since.
+ *
+ * @param userId of the person whom the page named
+ * @throws DomainError PHASE_UNSUITABLE
+ */
+export function requireNamedPerson({ subject }: Pick<Caller, "subject">, userId: string): void {
+  if (userId.toLowerCase() === subject.id) return;
+  throw new DomainError(
+    ErrorReason.PHASE_UNSUITABLE,
+    "another person is signed in by now: look at who the machine would act as, and decide again",
+    { resource: "session", phase: "another_person" },
+  );
+}
+
 /** Requires what CreatePersonalAccessToken requires of a session. @throws DomainError PERMISSION_DENIED */
 export function requireMayMakeTokens({ readOnly }: Pick<Caller, "readOnly">): void {
   if (readOnly) throw permissionDenied("write", "this session is read-only: it can give no machine a token");

@@ -12,6 +12,10 @@ input.value = /^#[A-Z-]{1,20}$/.test(location.hash) ? location.hash.slice(1) : "
 history.replaceState(null, "", location.pathname);
 
 let person = "";
+/** Id of the person whom the page has named beside the machine: nobody else decides. */
+let userId = "";
+
+const nameOf = ({ name, email, organization }) => `${name} (${email}) in ${organization}`;
 
 const show = (text, problem = "") => {
   message.textContent = text;
@@ -41,27 +45,31 @@ function askForCode(problem = "") {
 
 function refused({ status, body }) {
   if (status === 401) return begin();
+  if (body.code === "failed_precondition") return begin(body.message);
   askForCode(status === 404 ? NOT_KNOWN : body.message);
 }
 
-async function begin() {
+async function begin(problem = "") {
   const { ok, body } = await post("person", {});
   const signedIn = ok ? body.signedIn : undefined;
   if (signedIn) {
-    person = `${signedIn.name} (${signedIn.email}) in ${signedIn.organization}`;
-    return askForCode();
+    person = nameOf(signedIn);
+    return askForCode(problem);
   }
   const code = input.value === "" ? "" : `#${input.value}`;
   // By this tab and not by the address, which would tell the server and its log the code.
   sessionStorage.setItem("next", location.pathname + code);
   offer(enter);
-  show("Sign in, and then say whether the machine may act as you.", ok ? "" : body.message);
+  show("Sign in, and then say whether the machine may act as you.", ok ? problem : body.message);
 }
 
 async function nameMachine() {
   const answer = await post("device/request", { code: input.value });
   if (!answer.ok) return refused(answer);
   const { machine, address, askedAt } = answer.body;
+  // Another tab may have signed in somebody else since this page was opened.
+  person = nameOf(answer.body.person);
+  userId = answer.body.person.userId;
   offer(allow, deny);
   show(
     `A machine that calls itself \u201c${machine}\u201d, at the address ${address}, asked at ` +
@@ -71,7 +79,7 @@ async function nameMachine() {
 }
 
 async function decide(isAllowed) {
-  const answer = await post("device/decide", { code: input.value, allow: isAllowed });
+  const answer = await post("device/decide", { code: input.value, allow: isAllowed, userId });
   if (!answer.ok) return refused(answer);
   offer();
   show(
