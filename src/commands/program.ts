@@ -93,7 +93,7 @@ ${Object.values(SETTINGS)
   declareAccount(program, terminal);
   declareAgent(program, terminal);
   declareToken(program, terminal);
-  declareData(program, terminal, runUntilStopped);
+  declareData(program, terminal);
   declareRunner(program, terminal, runUntilStopped);
   declareInstall(program, terminal);
   declareLogin(program, terminal);

@@ -190,6 +190,28 @@ describe("an address that an account has already", () => {
   });
 
   test.each([
+    ["has its domain in other letters", "Bob", "eXample.Org", "", true],
+    ["has its local part in other letters", "bOB", "example.org", "", false],
+    [
+      "has other letters than the user name that SCIM brought",
+      "bOB",
+      "Example.org",
+      "id at the provider",
+      true,
+    ],
+  ] as const)("that %s", async (_, local, domain, externalId, isLinked) => {
+    const { id } = await person(other, staff);
+    await other.set(id, { email: `${local}${id}@${domain}`, email_verified: true, ...staff });
+    const { userId } = await addMember(server, { organizationId, email: `Bob${id}@example.org` });
+    await withRawData(server.dataDir, (data) =>
+      data.run(`update member set external_id = nullif('${externalId}', '') where id = '${userId}'`),
+    );
+    const browser = new Browser();
+    expect(await browser.signIn(server, "other", id)).toBe(home());
+    expect((await whoIn(browser)).body.subject.id === userId).toBe(isLinked);
+  });
+
+  test.each([
     ["where linking is not switched on", "corp", false, {}, "address_taken"],
     ["of an administrator", "other", true, {}, "address_taken"],
     ["when it is not verified", "other", false, { email_verified: false }, "address_unverified"],

@@ -49,3 +49,17 @@ export function accountMessage(
     organizationId,
   });
 }
+
+/**
+ * Returns a mail address with its domain in lower case: letter case tells local parts apart, and no domains (RFC 5321,
+ * 2.4). Addresses of one mailbox are the same text then.
+ */
+export function mailboxOf(email: string): string {
+  const at = email.lastIndexOf("@") + 1;
+  return email.slice(0, at) + plainLower(email.slice(at));
+}
+
+/** Returns a text with A to Z in lower case. Other letters stay: some have the small form of a letter that they are not. */
+export function plainLower(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+}

@@ -1,4 +1,5 @@
 import { fold } from "../../domain/fold.ts";
+import { mailboxOf } from "../../domain/identity/account.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
@@ -12,12 +13,13 @@ const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) 
 );
 
 /**
- * Returns the account with exactly this address. Accounts belong to no organization, so there is no
- * scope.
+ * Returns the account with this address: letter by letter, or with its domain in lower case. Accounts belong to no
+ * organization, so there is no scope.
  */
 export async function findAccountByEmail(db: Reader, email: string): Promise<AccountTable | undefined> {
   const [row] = await selectAccount(db, { email });
-  return row;
+  const mailbox = mailboxOf(email);
+  return row ?? (mailbox === email ? undefined : (await selectAccount(db, { email: mailbox }))[0]);
 }
 
 /** Returns an account by its id, in any organization. */

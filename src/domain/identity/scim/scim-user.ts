@@ -1,4 +1,5 @@
 import { valueTaken, valueUnusable } from "../../error.ts";
+import { mailboxOf, plainLower } from "../account.ts";
 import { type Attributes, attributesOf, booleanOf, type PatchChange, textOf } from "./scim-json.ts";
 
 /** A user as SCIM shows it. */
@@ -18,6 +19,15 @@ export interface ScimUser {
 export interface ScimUserValues extends Pick<ScimUser, "userName" | "name" | "externalId"> {
   /** Undefined where the request does not say, and the user stays as it is. */
   readonly active: boolean | undefined;
+}
+
+/**
+ * Returns whether a verified address is that of a user. Letter case tells local parts apart, except for users that a
+ * provider of SCIM keeps under an id of its own: their names are the same in any letter case (RFC 7643, 4.1.1).
+ */
+export function isAddressOf({ userName, externalId }: ScimUser, email: string): boolean {
+  if (mailboxOf(userName) === mailboxOf(email)) return true;
+  return externalId !== "" && plainLower(userName) === plainLower(email);
 }
 
 export const USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User";

@@ -1,7 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { fold } from "../../../domain/fold.ts";
+import { mailboxOf } from "../../../domain/identity/account.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import { isAddressOf } from "../../../domain/identity/scim/scim-user.ts";
 import { MAX_SESSIONS, SESSION_VALID_MS } from "../../../domain/identity/session.ts";
 import {
   groupNamesOf,
@@ -10,6 +13,7 @@ import {
   requireCreation,
   requireLinkable,
   roleOf,
+  SignInRefused,
   type SignInRules,
 } from "../../../domain/identity/sign-in/provider.ts";
 import {
@@ -23,9 +27,11 @@ import {
   findAccountByEmail,
   findMemberships,
   insertAccount,
+  type StoredAccount,
 } from "../../../store/identity/account.ts";
 import {
   countOtherAdministrators,
+  findMember,
   findMemberOfAccount,
   type StoredMember,
   updateMember,
@@ -37,6 +43,7 @@ import {
   type StoredIdentity,
   updateIdentity,
 } from "../../../store/identity/provider-identity.ts";
+import { findScimUserPage } from "../../../store/identity/scim-user.ts";
 import { findProviderSessions, removeOldestSessions, removeSignIn } from "../../../store/identity/session.ts";
 import { removeToken } from "../../../store/identity/token.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
@@ -139,7 +146,7 @@ async function findOrCreateIdentity(
   }
   const insert = (account_id: string) =>
     insertIdentity(tx, { id: tx.newId(), account_id, issuer, subject, email, email_verified });
-  const existing = claims.emailVerified ? await findAccountByEmail(tx.db, email) : undefined;
+  const existing = claims.emailVerified ? await findAccountOf(tx.db, rules, email) : undefined;
   if (existing) {
     const memberships = await findMemberships(tx.db, existing.id);
     requireLinkable(rules, {
@@ -150,8 +157,24 @@ async function findOrCreateIdentity(
   }
   requireCreation(rules, claims, (await findPolicies(tx.db, rules)).effective);
   const id = tx.newId();
-  await insertAccount(tx, { id, name, email });
+  await insertAccount(tx, { id, name, email: mailboxOf(email) });
   return insert(id);
+}
+
+/**
+ * Returns the account with an address. Letter case tells local parts apart, except for those whom the organization's
+ * SCIM client keeps: to that, user names are the same in any letter case (RFC 7643, 4.1.1).
+ *
+ * @throws SignInRefused where the address is of several
+ */
+async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<StoredAccount | undefined> {
+  const account = await findAccountByEmail(db, email);
+  if (account) return account;
+  const { users } = await findScimUserPage(db, scope, { userName: fold(email) }, 0, 10);
+  const same = users.filter((user) => isAddressOf(user, email));
+  if (same.length > 1) throw new SignInRefused("address_taken");
+  const member = same[0] && (await findMember(db, scope, same[0].id));
+  return member && findAccount(db, member.account_id);
 }
 
 /**
