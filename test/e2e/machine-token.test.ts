@@ -8,7 +8,9 @@ import { removeOldMachineTokenUses } from "../../src/jobs/token-expiry.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { addMember, withServerData } from "../harness/member.ts";
+import { endNodes } from "../harness/node-process.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { CLIENT_ID, startProvider, type TestProvider } from "../harness/provider.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { startTokenIssuer, type TokenIssuer } from "../harness/token-issuer.ts";
@@ -22,8 +24,15 @@ let organizationId: string;
 let ci: TokenIssuer;
 let other: TokenIssuer;
 let closed: TokenIssuer;
+/** A provider as others run it. */
+let real: TestProvider;
 beforeAll(async () => {
-  [ci, other, closed] = await Promise.all([startTokenIssuer(), startTokenIssuer(), startTokenIssuer()]);
+  [ci, other, closed, real] = await Promise.all([
+    startTokenIssuer(),
+    startTokenIssuer(),
+    startTokenIssuer(),
+    startProvider({ serverPort: 9, id: "real" }),
+  ]);
   const file = join(temporaryFolder(), "issuers.json");
   const issuers = [
     { issuer: ci.issuer, audiences: ["chartroom", "chartroom-two"], privateAddresses: true },
@@ -35,13 +44,14 @@ beforeAll(async () => {
       maxSeconds: 1_200,
     },
     { issuer: closed.issuer, audiences: ["chartroom"] },
+    { issuer: real.issuer, audiences: ["chartroom"], privateAddresses: true },
   ];
   writeFileSync(file, JSON.stringify({ issuers }));
   server = await startHostedServer({ args: ["--machine-issuers", file] });
   ({ organizationId } = (await post(server, WHOAMI)).body);
 });
 afterAll(async () => {
-  await stopAll();
+  await Promise.all([stopAll(), endNodes()]);
   await Promise.all([ci, other, closed].map((each) => each?.close()));
 });
 
@@ -121,6 +131,25 @@ describe("a machine's token", () => {
     for (const secret of [jwt, jwt.split(".")[2] ?? "", body.access_token]) {
       expect(server.logText() + JSON.stringify(rows) + JSON.stringify(audit.body)).not.toContain(secret);
     }
+  });
+
+  test("of a provider that is a process of its own is exchanged, once, and none for another audience", async () => {
+    const conditions = [
+      { claim: "sub", value: CLIENT_ID },
+      { claim: "client_id", value: CLIENT_ID },
+    ];
+    const { serviceAccountId } = await trusted({ issuer: real.issuer, conditions });
+    const jwt = await real.machineToken("chartroom");
+    const { status, body } = await exchange(jwt, serviceAccountId);
+    expect([status, body]).toEqual([200, expect.objectContaining({ token_type: "Bearer" })]);
+    const identity = (await post(server, WHOAMI, {}, body.access_token)).body;
+    expect(identity.subject).toEqual({ id: serviceAccountId, principal: "PRINCIPAL_SERVICE_ACCOUNT" });
+    expect((await exchange(jwt, serviceAccountId)).body.error_description).toContain("exchanged before");
+    const elsewhere = await exchange(await real.machineToken("somebody"), serviceAccountId);
+    expect([elsewhere.status, elsewhere.body.error_description]).toEqual([
+      400,
+      expect.stringContaining("claim aud"),
+    ]);
   });
 
   test("holds as long as its settings say where it may outlive the issuer's", async () => {

@@ -41,9 +41,7 @@ async function organization(name: string) {
     organizationId,
     userId,
     async runner(): Promise<string> {
-      const answer = await post(caller, "RunnerService/CreateRunner", { name: "a runner" });
-      if (answer.status !== 200) throw new Error(JSON.stringify(answer));
-      return answer.body.runner.runnerId;
+      return (await post(caller, "RunnerService/CreateRunner", { name: "a runner" })).body.runner.runnerId;
     },
     call: (operation: string, body: object) => post(caller, operation, body),
     /** Number of the newest entry of the trail. */

@@ -29,7 +29,21 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   },
   scopes: ["openid", "email", "profile"],
   claims: { openid: ["sub", "groups", "teams"], email: ["email", "email_verified"], profile: ["name"] },
-  features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+  features: {
+    devInteractions: { enabled: false },
+    backchannelLogout: { enabled: true },
+    // Machines get tokens for the audience that they name (RFC 8707), signed and in the form of RFC 9068.
+    clientCredentials: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (_, resource) => ({
+        scope: "",
+        audience: resource.replace(/^urn:/, ""),
+        accessTokenTTL: 600,
+        accessTokenFormat: "jwt",
+      }),
+    },
+  },
   pkce: { required: () => true },
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   findAccount: (_, id) =>

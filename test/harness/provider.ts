@@ -17,6 +17,8 @@ export interface TestProvider {
   setClock(aheadMs: number): Promise<void>;
   /** Lets it end a person's session, of which it tells its clients. */
   logout(subject: string, sid?: string): Promise<void>;
+  /** Returns a token for an audience that it gives a machine: its client, by the client's secret. */
+  machineToken(audience: string): Promise<string>;
 }
 
 export interface ProviderOptions {
@@ -39,6 +41,7 @@ export async function startProvider(options: ProviderOptions): Promise<TestProvi
     // The name resolves in browsers; the provider asks by address.
     backchannel_logout_uri: `http://127.0.0.1:${serverPort}/sign-in/logout/${id}`,
     backchannel_logout_session_required: true,
+    grant_types: ["authorization_code", "client_credentials"],
   };
   const ask = async (request: object) => {
     child.send(JSON.stringify(request));
@@ -50,6 +53,17 @@ export async function startProvider(options: ProviderOptions): Promise<TestProvi
     set: (subject, claims) => ask({ set: { id: subject, claims } }),
     setClock: (aheadMs) => ask({ clock: aheadMs }),
     logout: (subject, sid) => ask({ logout: { clientId: CLIENT_ID, subject, sid } }),
+    async machineToken(audience) {
+      const secret = [CLIENT_ID, CLIENT_SECRET].map((each) => encodeURIComponent(each)).join(":");
+      const res = await fetch(`http://127.0.0.1:${port}/token`, {
+        method: "POST",
+        headers: { authorization: `Basic ${Buffer.from(secret).toString("base64")}` },
+        body: new URLSearchParams({ grant_type: "client_credentials", resource: `urn:${audience}` }),
+      });
+      const { access_token, ...others } = (await res.json()) as { readonly access_token?: string };
+      if (access_token === undefined) throw new Error(`no token: ${JSON.stringify(others)}`);
+      return access_token;
+    },
   };
 }
 
