@@ -34,6 +34,11 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
     layers: ["domain", "store"],
     packages: [/^#gen\//, /^@opentelemetry\//, /^node:(http|net|perf_hooks|v8)$/],
   },
+  // Spans are built from rows, when what they are of has ended.
+  tracing: {
+    layers: ["domain", "store", "metrics"],
+    packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@opentelemetry\//],
+  },
   // A schedule starts what a request starts, by the same services.
   jobs: { layers: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {
@@ -48,7 +53,10 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
     layers: ["rpc", "services"],
     packages: [/^@bufbuild\/protobuf$/, /^@connectrpc\//, /^node:/],
   },
-  http: { layers: ["unary", "rpc", "services"], packages: [/^#gen\//, /^@connectrpc\//, /^node:/] },
+  http: {
+    layers: ["unary", "rpc", "services", "tracing"],
+    packages: [/^#gen\//, /^@connectrpc\//, /^node:/],
+  },
   runner: {
     layers: ["domain", "scm"],
     packages: [

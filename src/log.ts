@@ -42,19 +42,29 @@ function collect(write: WriteLines): Lines {
 }
 
 const ofProcess = collect((lines) => void standardError.write(lines));
+const ofFiles: Lines[] = [];
 
 /** Writes the collected lines; to be called when the process ends, so that its last lines are not lost. */
-export const flushLog = ofProcess.flush;
+export function flushLog(): void {
+  for (const lines of [ofProcess, ...ofFiles]) lines.flush();
+}
+
+/** Tells something on standard error beside the log, which is elsewhere. */
+export function tellOnStandardError(facts: object, message: string): void {
+  createLog("warn").warn(facts, message);
+}
 
 /**
  * Creates a log of structured lines, one JSON object each, on standard error;
  * standard output belongs to people. A process that is killed may lose the calls
  * of its current turn of the event loop; warnings and errors are written at once.
  *
- * @param write takes the lines instead of standard error, of a process that runs several servers
+ * @param write takes the lines instead of standard error
+ * @param isOfProcess true where {@link flushLog} writes what it holds; false in a process that runs several servers
  */
-export function createLog(level: string, write?: WriteLines): Log {
+export function createLog(level: string, write?: WriteLines, isOfProcess = false): Log {
   const lines = write ? collect(write) : ofProcess;
+  if (isOfProcess) ofFiles.push(lines);
   const options: LoggerOptions = {
     level,
     base: null,

@@ -51,6 +51,7 @@ import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { asLeader, type Store } from "./store/store.ts";
+import { type CallTraces, PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 
 export interface ServerDependencies {
@@ -61,6 +62,8 @@ export interface ServerDependencies {
   readonly providers: readonly SignInProvider[];
   /** The issuers of the settings whose tokens service accounts may trust. */
   readonly machineIssuers: readonly MachineIssuer[];
+  /** Takes the calls of a server that sends traces; absent for others. */
+  readonly traces?: CallTraces | undefined;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
 }
@@ -234,6 +237,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       newId,
       budget: output,
       measures: calls,
+      traces: deps.traces ?? PASSED_ON,
       log: (line) => log.info(line, "call"),
     }),
   });

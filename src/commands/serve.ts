@@ -5,7 +5,10 @@ import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
 import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
-import { createLog, type Log } from "../log.ts";
+import { createLog, type Log, tellOnStandardError } from "../log.ts";
+import { type LogFile, openLogFile } from "../log-file.ts";
+import type { MetricSource } from "../metrics/metric.ts";
+import { SpanMeasures } from "../metrics/span-measures.ts";
 import type { Telemetry } from "../metrics/telemetry.ts";
 import { buildServer, type Server } from "../server.ts";
 import {
@@ -16,6 +19,7 @@ import {
 } from "../store/identity/organization.ts";
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
 import { lockData, openData, requireKeys } from "./open-data.ts";
@@ -39,7 +43,10 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
     throw new StartError(`another server already uses the data folder ${config.dataDir}`);
-  const log = createLog(config.logLevel, terminal.writeLog);
+  const logFile = openLog(config);
+  const log = logFile
+    ? createLog(config.logLevel, logFile.write, true)
+    : createLog(config.logLevel, terminal.writeLog);
   const local = config.localRunner ? await import("./local-runner.ts") : undefined;
   // Before anything is made or shown once: the start may be refused.
   const isolation = await local?.chooseLocalIsolation(config, terminal, log).catch((error) => {
@@ -74,11 +81,15 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     await sample?.requireFreshData(store.reader, config);
     await requireOrganizations(store, providers);
-    const server = buildServer(config, { store, keys, log, providers, machineIssuers, now: Date.now });
+    const spans = new SpanMeasures();
+    const traces = await traceCalls(config, store, { log, spans });
+    const parts = { store, keys, log, providers, machineIssuers, traces, now: Date.now };
+    const server = buildServer(config, parts);
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
-    const telemetry = await serveTelemetry(config, server, { log, terminal });
+    const sources = [...server.metrics, spans.metrics];
+    const telemetry = await serveTelemetry(config, sources, { log, terminal });
     log.info({ url, dataDir: config.dataDir }, "listening");
     if (!isLoopback(config.host) && config.tlsCert === "") {
       log.warn(
@@ -105,13 +116,17 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       first &&
       sample?.startSample(config, { ...first, store, keys, log, terminal, transport: server.transport });
     return {
-      reload: () => reload(config, terminal, { server, store, log }),
+      reload() {
+        logFile?.reopen();
+        return reload(config, terminal, { server, store, log });
+      },
       async stop() {
         log.info({}, "stopping");
         await filling?.stop();
         // First, while the server still accepts reports about its work.
         await localRunner?.stop();
         await server.close();
+        await traces?.close();
         await telemetry?.close();
         await stopStore();
         log.info({}, "stopped");
@@ -120,6 +135,20 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   } catch (error) {
     await stopStore();
     throw error;
+  }
+}
+
+/** Opens the file of the log that the settings name, if any. @throws ConfigError */
+function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFile | undefined {
+  if (path === "") return undefined;
+  // On a full disk each line fails.
+  const onFailure = seldom((err) =>
+    tellOnStandardError({ err }, "the log file cannot be written or exchanged"),
+  );
+  try {
+    return openLogFile({ path, maxBytes: logFileSize * 1024 * 1024, files, onFailure });
+  } catch (error) {
+    throw new ConfigError([`--log-file ${path} cannot be written: ${(error as Error).message}`]);
   }
 }
 
@@ -157,7 +186,7 @@ async function requireOrganizations(store: Store, providers: readonly SignInProv
  */
 async function serveTelemetry(
   { metricsAddress: address, otlpEndpoint }: Config,
-  server: Server,
+  served: readonly MetricSource[],
   { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
 ): Promise<Telemetry | undefined> {
   if (!address && otlpEndpoint === "") return undefined;
@@ -167,7 +196,7 @@ async function serveTelemetry(
     import("../metrics/process-metrics.ts"),
   ]);
   const figures = new ProcessMeasures(terminal.figures);
-  const sources = [...server.metrics, figures.metrics];
+  const sources = [...served, figures.metrics];
   const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
   const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
   const start = (at: typeof address) =>
@@ -186,6 +215,35 @@ async function serveTelemetry(
     return start(undefined);
   }
 }
+
+/** Sends traces where the settings name a collector; undefined where they do not. */
+async function traceCalls(
+  { otlpTracesEndpoint: endpoint, traceRatio: ratio }: Config,
+  store: Store,
+  { log, spans: measures }: { readonly log: Log; readonly spans: SpanMeasures },
+): Promise<Tracing | undefined> {
+  if (endpoint === "") return undefined;
+  // Loaded on demand, with the packages that it brings.
+  const { startTracing } = await import("../tracing/tracing.ts");
+  // A collector that is away fails each export.
+  const onFailure = seldom((err) =>
+    log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
+  );
+  const { version } = packageJson;
+  return startTracing({ endpoint, ratio, version, store, measures, now: Date.now, onFailure });
+}
+
+/** Returns a function that tells of a failure once a minute at most. */
+function seldom(tell: (error: unknown) => void): (error: unknown) => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() - toldAt < TELL_EVERY_MS) return;
+    toldAt = performance.now();
+    tell(error);
+  };
+}
+
+const TELL_EVERY_MS = 60_000;
 
 /** Tolerated difference between clock readings of one machine, when the clock is set back. */
 const CLOCK_TOLERANCE_MS = 5_000;

@@ -42,6 +42,11 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
     ["https://telemetry.example.org/", "https://telemetry.example.org"],
   ),
+  otlpTracesEndpoint: two(
+    ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
+    ["https://traces.example.org/otlp/", "https://traces.example.org/otlp"],
+  ),
+  traceRatio: two(["0.25", 0.25], ["0", 0]),
   trustedProxies: two(
     ["10.0.0.7", [{ address: "10.0.0.7", prefix: 32, family: "ipv4" }]],
     [
@@ -143,6 +148,9 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["/etc/chartroom/id_ed25519", "/etc/chartroom/id_ed25519"],
     ["id", "id"],
   ],
+  logFile: two(["server.log", "server.log"], ["/var/log/chartroom.log", "/var/log/chartroom.log"]),
+  logFileSize: two(["1", 1], ["1048576", 1_048_576]),
+  logFiles: two(["1", 1], ["1000", 1_000]),
   logLevel: [
     ["debug", "debug"],
     ["silent", "silent"],
@@ -165,6 +173,8 @@ describe("without flags and variables", () => {
       signInProviders: "",
       machineIssuers: "",
       otlpEndpoint: "",
+      otlpTracesEndpoint: "",
+      traceRatio: 1,
       dataDir: "./data",
       firstTokenFile: "",
       databaseUrl: "",
@@ -233,6 +243,9 @@ describe("without flags and variables", () => {
       plainHttpHosts: new Set(),
       sshKeyFile: "",
       logLevel: "info",
+      logFile: "",
+      logFileSize: 64,
+      logFiles: 5,
     });
   });
 

@@ -3,6 +3,7 @@ import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
 import { LISTENER_SETTINGS, SIGN_IN_SETTINGS } from "./listener-settings.ts";
+import { LOG_SETTINGS, logLevel } from "./log-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
@@ -31,15 +32,6 @@ const slots = integer(1, 32);
 
 /** A waiting agent costs one process at most. */
 const agentSlots = integer(1, 10_000);
-
-const logLevel = setting({
-  flag: "--log-level",
-  argument: "level",
-  env: "CHARTROOM_LOG_LEVEL",
-  default: "info",
-  help: "debug, info, warn, error or silent; the log goes to standard error",
-  read: oneOf(["debug", "info", "warn", "error", "silent"]),
-});
 
 /** Every setting of `chartroom serve`. */
 export const SETTINGS = {
@@ -160,7 +152,7 @@ export const SETTINGS = {
   }),
   ...{ ...REPOSITORY_CACHE_SETTINGS, ...ISOLATION_SETTINGS },
   ...REMOTE_SETTINGS,
-  logLevel,
+  ...LOG_SETTINGS,
 } as const;
 
 /** Every setting of `chartroom runner`. */

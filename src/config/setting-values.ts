@@ -37,6 +37,15 @@ export function integer(least: number, most: number): (text: string) => number {
   };
 }
 
+/** Reads a share of a whole, from 0 to 1. */
+export function share(text: string): number {
+  const number = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || number > 1) {
+    throw new Error(`must be a number from 0 to 1, such as 0.1, not "${text}"`);
+  }
+  return number;
+}
+
 export function boolean(text: string): boolean {
   if (text !== "true" && text !== "false") throw new Error(`must be true or false, not "${text}"`);
   return text === "true";

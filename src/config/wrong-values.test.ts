@@ -43,6 +43,9 @@ describe("a value that cannot be used", () => {
     ...["", "0", "65537"].map((text) => ["outputTotal", text] as [SettingName, string]),
     ...["", "0", "3601"].map((text) => ["slowReaderTimeout", text] as [SettingName, string]),
     ...["", "4", "3601"].map((text) => ["leaseDuration", text] as [SettingName, string]),
+    ...["", "0", "1048577"].map((text) => ["logFileSize", text] as [SettingName, string]),
+    ...["", "0", "1001"].map((text) => ["logFiles", text] as [SettingName, string]),
+    ...["", "-0.1", "1.01", "1e-3", "all"].map((text) => ["traceRatio", text] as [SettingName, string]),
     ...["", "0", "33"].map((text) => ["localRunnerSlots", text] as [SettingName, string]),
     ...["", "0", "10001"].map((text) => ["localRunnerAgentSlots", text] as [SettingName, string]),
     ...["https://git.example.org", "git.example.org/", "user@git.example.org", "git .example.org", "*"].map(

@@ -1,3 +1,5 @@
+import type { TraceParent } from "./trace/trace-context.ts";
+
 /** Upper bounds for durations of calls and commits, in seconds. */
 export const DURATION_BOUNDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
@@ -39,9 +41,29 @@ export class Histogram {
 
 /** An event of a resource that is counted when the write that did it is committed. */
 export interface Outcome {
-  readonly of: "action" | "workflow execution" | "agent execution" | "trigger event";
+  readonly of: "action" | "workflow execution" | "agent execution" | "agent turn" | "trigger event";
   /** The phase in which it ended, or the verdict: the name of a value of an enum of the contract. */
   readonly as: string;
+  /** What it happened to, for its trace. */
+  readonly subject?: TracedSubject;
+}
+
+/** Something that has ended, whose spans are to be sent. */
+export interface TracedSubject {
+  readonly organizationId: string;
+  readonly id: string;
+  /** When it ended, in milliseconds since 1970 UTC. */
+  readonly at: number;
+  /** The turn that ended, of an agent execution: the places of its inputs in the order of delivery. */
+  readonly turn?: { readonly after: number; readonly through: number };
+}
+
+/** The traces of a server that sends some. */
+export interface Traces {
+  /** Returns the place in its trace of something with a UUID that begins one. */
+  begin(uuid: string): TraceParent;
+  /** Takes what ended with a commit. It never throws, and keeps nobody waiting. */
+  ended(outcomes: readonly Outcome[]): void;
 }
 
 /** The size of a store, in bytes. */
@@ -61,6 +83,8 @@ export class StoreMeasures {
   readonly commitWrites = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256]);
   /** Time for which a group of writes waited for its locks, in seconds; nothing where there is one writer. */
   readonly lockWaitSeconds = new Histogram();
+  /** Set by a server that sends traces. */
+  traces: Traces | undefined;
   readonly #outcomes = new Map<Outcome["of"], Map<string, number>>();
 
   constructor(size: () => Promise<StoreSize>) {
@@ -70,6 +94,7 @@ export class StoreMeasures {
   commit(writes: number, milliseconds: number, outcomes: readonly Outcome[]): void {
     this.commitSeconds.record(milliseconds / 1000);
     this.commitWrites.record(writes);
+    if (outcomes.length > 0) this.traces?.ended(outcomes);
     for (const { of, as } of outcomes) {
       const counts = this.#outcomes.get(of) ?? new Map<string, number>();
       this.#outcomes.set(of, counts.set(as, (counts.get(as) ?? 0) + 1));

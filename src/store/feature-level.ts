@@ -42,6 +42,9 @@ export const ROLE_ASSIGNMENTS_LEVEL = 2;
 /** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
 export const AGENT_REVIEWS_LEVEL = 2;
 
+/** Executions name their traces. */
+export const TRACES_LEVEL = 2;
+
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
  * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.

@@ -1,4 +1,6 @@
 import type { Kysely } from "kysely";
+import type { StoreMeasures } from "../domain/measures.ts";
+import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Group } from "./group.ts";
 import type { HeldLocks } from "./held-locks.ts";
 import { type AuditSeal, buildRecord } from "./record/record.ts";
@@ -13,6 +15,7 @@ export interface WriteSettings {
   /** Infinity without a bound. */
   readonly quotaBytes: number;
   readonly audit: AuditSeal;
+  readonly measures: StoreMeasures;
 }
 
 /** The parts of a write that are the engine's. */
@@ -20,6 +23,7 @@ export interface WriteEngine {
   readonly db: Kysely<Schema>;
   readonly group: Group;
   readonly featureLevel: number;
+  readonly trace: TraceParent | undefined;
   deleteOwnedRows: WriteTransaction["deleteOwnedRows"];
   indexText(
     tx: Pick<WriteTransaction, "db" | "readWriteBack" | "setWriteBack">,
@@ -61,6 +65,7 @@ export async function runWrite<T>(
     },
     touch: (id) => void topics.add(id),
     countOutcome: (outcome) => group.add(group.outcomes, outcome),
+    traceOf: (id) => engine.trace ?? settings.measures.traces?.begin(id),
     deleteOwnedRows: engine.deleteOwnedRows,
     indexText: (scope, text) => engine.indexText(tx, scope, text),
     readWriteBack: (row, key) => group.readWriteBack(row, key),

@@ -1,6 +1,7 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Outcome, StoreMeasures } from "../domain/measures.ts";
+import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Others } from "./listeners.ts";
 import type { Schema } from "./schema.ts";
 import type { ProjectSearch } from "./search-index.ts";
@@ -37,10 +38,7 @@ export type Found<Row extends { readonly id: string }, Table extends keyof Schem
 
 /** The author of a change: a principal of the contract, the operator, or the system itself. */
 export interface Actor {
-  /**
-   * Id of the principal; for the operator `operator:` and the operating system's user, and `system`
-   * for the system.
-   */
+  /** Id of the principal; `operator:` with the operating system's user for the operator, `system` for the system. */
   readonly id: string;
   /** Principal by number; 0 for the operator and the system. */
   readonly principal: number;
@@ -105,10 +103,7 @@ export type Snapshot = Readonly<{ db: Reader; now: number }>;
 export interface WriteTransaction extends Snapshot {
   /** Lowest feature level of the servers that may use the data: see src/store/feature-level.ts. */
   readonly featureLevel: number;
-  /**
-   * Bytes that an organization may store at most; Infinity without a limit. Writes that store more
-   * check it.
-   */
+  /** Bytes that an organization may store at most; Infinity without a limit. Writes that store more check it. */
   readonly quotaBytes: number;
   newId(): string;
   /**
@@ -124,6 +119,8 @@ export interface WriteTransaction extends Snapshot {
   touch(id: string): void;
   /** Counts what the write did to a resource, for metrics, when the write is committed. */
   countOutcome(outcome: Outcome): void;
+  /** Returns the trace of something new that is not part of anything traced; undefined where it has none. */
+  traceOf(id: string): TraceParent | undefined;
   /**
    * Adds the text of a project to the index of projectSearch, when the write is committed.
    * @returns the number by which the project's row names its text in the index
@@ -168,6 +165,8 @@ export interface WriteOptions {
   readonly signal?: AbortSignal;
   /** The locks of the write; a change of anything else fails. Default: the installation. */
   readonly locks?: Locks;
+  /** The trace of the call that writes. */
+  readonly trace?: TraceParent | undefined;
   /** True for a write of a job: it fails once another process runs the jobs. Default false. */
   readonly asLeader?: boolean;
 }

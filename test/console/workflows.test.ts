@@ -10,7 +10,9 @@ let server: HostedServer;
 let runner: FakeRunner;
 let visit: Visit;
 beforeAll(async () => {
-  server = await startHostedServer({ args: LONG_LEASES });
+  // It traces, and sends none of it.
+  const traced = ["--otlp-traces-endpoint", "http://127.0.0.1:9", "--trace-ratio", "0"];
+  server = await startHostedServer({ args: [...LONG_LEASES, ...traced] });
   runner = await registerRunner(server);
   visit = await openAs(server, "admin@localhost");
 });
@@ -195,6 +197,10 @@ describe("an execution", () => {
     for (const step of report) await succeeded(runner.report(work, { steps: [step] }));
     await succeeded(runner.finish(work));
     await page.getByRole("button", { name: "Retry 1 failed" }).waitFor();
+    await page
+      .locator(".page-facts")
+      .getByText(/^trace [0-9a-f]{32}$/)
+      .waitFor();
     // Failures come first.
     expect((await page.locator(".cell").allInnerTexts()).map((name) => name.trim())).toEqual([
       "four",

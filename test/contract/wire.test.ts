@@ -267,6 +267,7 @@ const OWN_TYPES = [
   "StreamActionLogsRequest",
   "StreamActionLogsResponse",
   "ToolKind",
+  "TraceContext",
   "TriggerVerdict",
   "UpdateAgentReviewDraftRequest",
   "UpdateAgentReviewDraftResponse",

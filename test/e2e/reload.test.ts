@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { copyFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -182,6 +182,31 @@ describe("sign-in providers", () => {
     await reload("the sign-in providers were not read again: those before stay in use");
     expect(await names()).toEqual(["The second"]);
   });
+});
+
+test("a log file that was moved is written anew after SIGHUP, and no line is on standard error", async () => {
+  const file = join(temporaryFolder(), "server.log");
+  const logging = await startServer({ args: ["--log-file", file] });
+  const lines = (path: string) =>
+    readFileSync(path, "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).msg);
+  expect(lines(file)).toContain("listening");
+  renameSync(file, `${file}-moved`);
+  logging.process.kill("SIGHUP");
+  await until(() => existsSync(file), Boolean);
+  await post(logging, "ProjectService/ListProjects", {});
+  expect(await logging.stop()).toBe(0);
+  expect(lines(file).slice(-2)).toEqual(["stopping", "stopped"]);
+  expect(lines(file)).toContain("call");
+  expect(lines(`${file}-moved`)).not.toContain("stopped");
+  expect([logging.logText(), statSync(file).mode & 0o777]).toEqual(["", 0o600]);
+});
+
+test("a log file that cannot be written stops the start, with the setting's name", async () => {
+  const args = ["--log-file", join(temporaryFolder(), "no-folder", "server.log")];
+  await expect(startHostedServer({ args })).rejects.toThrow(/--log-file .* cannot be written: ENOENT/);
 });
 
 describe("the first token", () => {

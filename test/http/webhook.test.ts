@@ -7,6 +7,7 @@ import { OutputBudget } from "../../src/http/output/output-budget.ts";
 import { createAdmission } from "../../src/rpc/access/admission.ts";
 import { createAuthentication } from "../../src/rpc/access/authentication.ts";
 import { createReadiness } from "../../src/rpc/health.ts";
+import { PASSED_ON } from "../../src/tracing/call-traces.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { REPOSITORY, triggeredWorkflows } from "../services/workflow/triggered-workflow.ts";
 import { answerOf, connectHttp2, open } from "./http2-client.ts";
@@ -72,6 +73,7 @@ beforeAll(async () => {
       newId,
       budget: new OutputBudget(WIDE, () => {}),
       measures: { begin() {}, end() {} },
+      traces: PASSED_ON,
       log: (line) => void lines.push(line),
     }),
   });

@@ -408,6 +408,15 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
    * @generated from field: string approved_push_digest = 14;
    */
   approvedPushDigest: string;
+
+  /**
+   * The span of the action, as a traceparent of W3C Trace Context: to set as
+   * TRACEPARENT in the environment of every command, with the span of the step where
+   * the runner knows it. Unset where it belongs to no trace.
+   *
+   * @generated from field: optional string traceparent = 15;
+   */
+  traceparent?: string | undefined;
 };
 
 /**
@@ -591,6 +600,15 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
    * @generated from field: runner.v1.AgentWork.Fork fork = 21;
    */
   fork?: AgentWork_Fork | undefined;
+
+  /**
+   * The span of the run, as a traceparent of W3C Trace Context: to set as
+   * TRACEPARENT in the environment of the program. Unset where the run belongs to no
+   * trace.
+   *
+   * @generated from field: optional string traceparent = 22;
+   */
+  traceparent?: string | undefined;
 };
 
 /**

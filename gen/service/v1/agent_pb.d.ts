@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AgentReview } from "./agent_review_pb.js";
 import type { Subject } from "./identity_pb.js";
+import type { TraceContext } from "./trace_pb.js";
 import type { ApprovalOutcome } from "./approval_pb.js";
 
 /**
@@ -1444,6 +1445,14 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
    * @generated from field: string forked_from = 1004;
    */
   forkedFrom: string;
+
+  /**
+   * The trace that the run belongs to: that of its step, of the run that started
+   * it, or of the call that did. Unset where it belongs to none.
+   *
+   * @generated from field: service.v1.TraceContext trace = 1005;
+   */
+  trace?: TraceContext | undefined;
 };
 
 /**

@@ -8,6 +8,7 @@ import type { ForkWork } from "./fork_work_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
 import type { AgentCodeContext, ExtAgentSettings, PullRequest } from "./agent_pb.js";
+import type { TraceContext } from "./trace_pb.js";
 import type { WorkflowError } from "./workflow_error_pb.js";
 import type { ApprovalDeciders } from "./approval_pb.js";
 
@@ -937,6 +938,14 @@ export declare type WorkflowExecution_Metadata = Message<"service.v1.WorkflowExe
    * @generated from field: string retried_execution_id = 1000;
    */
   retriedExecutionId: string;
+
+  /**
+   * The trace that the execution belongs to. Unset where it belongs to none: the
+   * server sends no traces, and its start named none.
+   *
+   * @generated from field: service.v1.TraceContext trace = 1001;
+   */
+  trace?: TraceContext | undefined;
 };
 
 /**

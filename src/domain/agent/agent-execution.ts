@@ -13,6 +13,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { phaseUnsuitable } from "../error.ts";
+import type { TraceParent } from "../trace/trace-context.ts";
 import { type AgentProgress, applyProgress } from "./agent-progress.ts";
 import { type AgentEvent, isFinalAgentPhase, transitionAgentPhase } from "./agent-transitions.ts";
 
@@ -42,6 +43,8 @@ export interface AgentExecutionTemplate {
   readonly createdEnvironment: boolean;
   /** The conversation that it goes on with; undefined for none. */
   readonly earlier?: EarlierRun | undefined;
+  /** The trace that it belongs to; undefined for none. */
+  readonly trace?: TraceParent | undefined;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
@@ -73,6 +76,7 @@ export function newAgentExecution(template: AgentExecutionTemplate): AgentExecut
       annotations: { ...template.annotations },
       sessionId: template.sessionId,
       parentExecutionId: template.parentExecutionId,
+      ...(template.trace && { trace: template.trace }),
       ...(workflowActionId !== undefined && { workflowActionId }),
       ...(earlier && {
         ...(earlier.isFork

@@ -14,6 +14,11 @@ export function stepKey(attempt: number, stepIndex: number, outputKey: string): 
   return `${attempt}.${stepIndex}.${outputKey}`;
 }
 
+/** Returns the index of the step that a key of {@link stepKey} names. */
+export function stepIndexOf(key: string): number {
+  return Number(key.split(".")[1]);
+}
+
 /** Returns whether the step that a key of {@link stepKey} names still needs its agent execution. */
 export function isStepRunning(action: WorkflowExecutionAction, key: string): boolean {
   const [attempt, stepIndex] = key.split(".");

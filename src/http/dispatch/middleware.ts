@@ -3,6 +3,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { Readiness } from "../../rpc/health.ts";
+import type { CallTraces } from "../../tracing/call-traces.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
@@ -28,6 +29,8 @@ export interface AccessLine {
   readonly organization?: string;
   readonly caller?: string;
   readonly token?: string;
+  /** The id of the trace that the call belongs to. */
+  readonly trace?: string;
 }
 
 /** The state that probes tell. */
@@ -56,6 +59,8 @@ export interface MiddlewareOptions {
   /** Counts the bytes of responses that wait for their clients. */
   readonly budget: OutputBudget;
   readonly log: (line: AccessLine) => void;
+  /** The traces of the requests that are logged. */
+  readonly traces: CallTraces;
   /** Counts the requests that are logged. */
   readonly measures: {
     begin(): void;
@@ -79,19 +84,24 @@ export function createMiddleware(
     const client = options.clientAddress(peer, req.headers["x-forwarded-for"]);
     const limited = options.limits.ofAddress(client);
     const refusal = limited && tellLimit(res, limited);
+    const requestId = options.newId();
+    const traceparent = req.headers.traceparent as string | undefined;
+    const trace = options.traces.begin(traceparent, requestId);
     const record: CallRecord = {
-      requestId: options.newId(),
+      requestId,
       operation: NO_OPERATION,
       output,
       client,
       ...(refusal && { refusal }),
+      ...(trace && { trace }),
     };
-    res.setHeader("x-request-id", record.requestId);
+    res.setHeader("x-request-id", requestId);
+    if (trace) res.setHeader("x-trace-id", trace.traceId);
     res.once("close", () => {
       output.end();
       const { caller } = record;
       const line: AccessLine = {
-        requestId: record.requestId,
+        requestId,
         operation: record.operation,
         code: codeOf(record, res),
         status: res.statusCode,
@@ -102,10 +112,12 @@ export function createMiddleware(
           caller: caller.subject.id,
           token: caller.tokenId,
         }),
+        ...(trace && { trace: trace.traceId }),
       };
       if (!caller && !refusal && isRefused(record, res)) options.limits.noteRefusal(client);
       options.measures.end(line, req.method ?? "");
       options.log(line);
+      options.traces.end(line, traceparent);
     });
     const dispatch = dispatchOf(options, req);
     // The protocols of operations have forms of their own for errors.
@@ -149,10 +161,13 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
  */
 const PREFLIGHT_SECONDS = 7_200;
 
-const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key"].join(", ");
+const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key", "Traceparent"].join(
+  ", ",
+);
 const EXPOSED_HEADERS = [
   ...cors.exposedHeaders,
   "X-Request-Id",
+  "X-Trace-Id",
   "Idempotency-Replayed",
   "Idempotency-Secret-Omitted",
   TOKEN_END_HEADER,

@@ -92,6 +92,7 @@ async function receiveDelivery(
       workflowId: PATH.exec(req.url ?? "")?.[1] ?? "",
       headers: req.headers as WebhookDelivery["headers"],
       body,
+      trace: record.trace,
       identify: () => callerOf({ admission, limits }, req, res, record),
     }),
   );

@@ -1,6 +1,6 @@
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { AuthenticatedCaller } from "../../services/call/authenticated-caller.ts";
-import { callerKey } from "../../services/call/call.ts";
+import { callerKey, traceKey } from "../../services/call/call.ts";
 import type { Readiness } from "../health.ts";
 import type { Route } from "../routes.ts";
 import { type Authentication, authError } from "./authentication.ts";
@@ -61,6 +61,7 @@ export function createAdmission(
     },
     contextValues(route, record, rejected) {
       const values = createContextValues().set(callRecordKey, record).set(callerKey, record.caller);
+      if (record.trace) values.set(traceKey, record.trace);
       const error = rejected ?? (route.requiresToken && draining.aborted ? shuttingDown() : undefined);
       if (error) values.set(authErrorKey, error);
       return values;

@@ -126,6 +126,7 @@ export async function agentEnvironmentOf(
     CHARTROOM_URL: tools.serverUrl,
     CHARTROOM_ENVIRONMENT_ID: environment?.id ?? "",
     CHARTROOM_ENVIRONMENT_TOKEN: work.environmentToken,
+    ...(agentWork.traceparent !== undefined && { TRACEPARENT: agentWork.traceparent }),
     CHARTROOM_AGENT_EXECUTION_ID: facts.runId,
     CHARTROOM_AGENT_RESUMED_FROM: facts.resumedFrom,
     CHARTROOM_AGENT_CONVERSATION_ID: facts.conversationId,

@@ -11,6 +11,7 @@ import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
+import { formatTraceparent, parseTraceparent, stepSpanId } from "../../domain/trace/trace-context.ts";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
 import { openNetwork } from "../egress/open-network.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
@@ -137,7 +138,8 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPu
     const watched = watchedOf(run);
     watch?.turnBegins(watched);
     try {
-      const result = await runStep({ ...run, signal, stepIndex, log }, step).finally(() =>
+      const traced = { ...run, environment: stepEnvironment(run, stepIndex) };
+      const result = await runStep({ ...traced, signal, stepIndex, log }, step).finally(() =>
         watch?.turnEnds(watched),
       );
       await log.close();
@@ -170,6 +172,16 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPu
 function watchedOf({ action, assignment, workspace, checkouts }: Omit<StepRun, "log" | "stepIndex">) {
   const environmentId = action.environment?.id ?? "";
   return { environmentId, workspace, checkouts, secrets: assignment.secrets };
+}
+
+/** Returns the environment of a step's commands, in which those that trace find the span of the step. */
+function stepEnvironment(
+  { environment, action }: Pick<StepRun, "environment" | "action">,
+  stepIndex: number,
+) {
+  const trace = parseTraceparent(action.traceparent ?? "");
+  if (!trace) return environment;
+  return { ...environment, TRACEPARENT: formatTraceparent(trace, stepSpanId(action.actionId, stepIndex)) };
 }
 
 /**

@@ -13,11 +13,13 @@ import { canRunAgents } from "../../domain/agent/agent-environment.ts";
 import { newAgentExecution, phaseOfAgentExecution } from "../../domain/agent/agent-execution.ts";
 import { initialProgress } from "../../domain/agent/agent-progress.ts";
 import type { ForkPoint } from "../../domain/agent/conversation/agent-fork.ts";
+import type { TraceParent } from "../../domain/trace/trace-context.ts";
 import type { RegisteredAgent } from "../../store/agent/agent.ts";
 import type { EarlierExecution } from "../../store/agent/agent-conversation.ts";
 import { insertAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findWork, insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
+import { newTrace } from "../call/new-trace.ts";
 
 /** The conversation that a new agent execution goes on with. */
 export interface EarlierConversation extends EarlierExecution {
@@ -53,6 +55,8 @@ export interface AgentExecutionStart {
   readonly firstTurn?: TurnOptions | undefined;
   /** The agent execution that starts it as a sub-agent, and the key of that start. */
   readonly parent?: { readonly id: string; readonly startKey: string | null };
+  /** Its place in the trace of what it is part of; left out for one that is part of nothing traced. */
+  readonly trace?: TraceParent | undefined;
   /** The conversation that it goes on with. */
   readonly earlier?: EarlierConversation | undefined;
   /** The place at which its agent forks that conversation; undefined to go on with it. */
@@ -69,8 +73,9 @@ export async function insertStartedAgentExecution(
 ): Promise<StoredAgentExecution> {
   const { agent, environment, createdEnvironment, parent, action, earlier } = start;
   const { takesSettings } = agent.agent;
+  const id = tx.newId();
   const started = newAgentExecution({
-    id: tx.newId(),
+    id,
     session: tx.newId(),
     agentId: agent.agent.id,
     creator: start.creator,
@@ -86,6 +91,7 @@ export async function insertStartedAgentExecution(
     environmentId: environment.id,
     createdEnvironment,
     earlier,
+    trace: start.trace ?? newTrace(tx, id),
     now: tx.now,
   });
   const facts = {

@@ -4,6 +4,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type Owner, requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
 import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
+import type { TraceParent } from "../../domain/trace/trace-context.ts";
 import type { Actor, Locks, Store, WriteTransaction } from "../../store/store.ts";
 import { requireNotRevoked } from "./authenticated-caller.ts";
 import { replayOrRun, responseOf } from "./idempotency.ts";
@@ -18,6 +19,12 @@ export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller
 export const streamBegunKey: ContextKey<() => void> = createContextKey<() => void>(() => {}, {
   description: "stream begun",
 });
+
+/** The context key of the trace that a call belongs to, and of its span there. */
+export const traceKey: ContextKey<TraceParent | undefined> = createContextKey<TraceParent | undefined>(
+  undefined,
+  { description: "trace" },
+);
 
 /** Returns the caller of an operation. @throws Error for a route without authentication */
 export function callerOf(ctx: HandlerContext): Caller {
@@ -141,6 +148,7 @@ export function writeReadPartAsCaller<T>(
     },
     {
       signal: ctx.signal,
+      trace: ctx.values.get(traceKey),
       locks:
         typeof alsoLocks === "function"
           ? async (db) => [organizationId, ...(await alsoLocks(db))]

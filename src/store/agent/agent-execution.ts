@@ -238,7 +238,8 @@ export async function updateAgentExecution(
   if (hasStopped(after) && !hasStopped(before)) {
     await setStopped(tx.db, { id: before.id, stoppedAt: tx.now });
     const hasFailed = after.status?.failureReason || after.status?.failureMessage;
-    tx.countOutcome({ of: "agent execution", as: hasFailed ? "failed" : "stopped" });
+    const subject = { organizationId: organization_id, id: before.id, at: tx.now };
+    tx.countOutcome({ of: "agent execution", as: hasFailed ? "failed" : "stopped", subject });
   }
   touchParent(tx, after);
   tx.record({
@@ -253,7 +254,7 @@ export async function updateAgentExecution(
   return after as FoundAgentExecution;
 }
 
-/** Removes an execution permanently, with its inputs and its output. */
+/** Removes an execution for good, with its inputs and its output. */
 export async function removeAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -276,10 +277,7 @@ export async function removeAgentExecution(
   });
 }
 
-/**
- * Returns the facts of an agent execution for its events, which only its creator may be allowed to
- * see.
- */
+/** Returns the facts of an agent execution for its events, which only its creator may be allowed to see. */
 export function agentExecutionFacts({ metadata, status }: AgentExecution): EventFacts {
   const creatorId = metadata?.creator?.id ?? null;
   const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;

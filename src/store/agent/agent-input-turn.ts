@@ -1,8 +1,8 @@
-import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { type AgentInput, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { nextDeliveryPlace } from "./agent-delivery.ts";
-import { turnText } from "./agent-input.ts";
+import { inputOfRow, turnText } from "./agent-input.ts";
 
 /** Inputs that were seen in one turn, by their places in the order of delivery. */
 export interface TurnPlaces {
@@ -73,6 +73,31 @@ export async function findTurnInputIds(
 ): Promise<string[]> {
   const rows = await selectSeen(db, { executionId, fence, after });
   return rows.map((row) => row.input_id);
+}
+
+const selectInputs = prepared<Range & { limit: number }, { body: string; receipt: number }>(
+  (db, { executionId, after, through, limit }) =>
+    db
+      .selectFrom("agent_input")
+      .select(["body", "receipt"])
+      .where("execution_id", "=", executionId)
+      .where("receipt", "=", Receipt.SEEN)
+      // Outcomes of approvals belong to no turn.
+      .where("fence", ">", 0)
+      .where("place", ">", after)
+      .where("place", "<=", through)
+      .orderBy("place")
+      .limit(limit),
+);
+
+/** Returns up to `limit` inputs that the agent received in turns, in the order of delivery, without the data of images. */
+export async function findTurnInputs(
+  db: Reader,
+  executionId: Handle<"agent_execution">,
+  { after, through }: TurnPlaces,
+  limit: number,
+): Promise<AgentInput[]> {
+  return (await selectInputs(db, { executionId, after, through, limit })).map(inputOfRow);
 }
 
 const selectUnseen = prepared<{ executionId: string }, { input_id: string }>((db, { executionId }) =>

@@ -2,7 +2,6 @@ import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
 import type pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
-import type { StoreMeasures } from "../../domain/measures.ts";
 import { HeldLocks } from "../held-locks.ts";
 import type { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
@@ -47,7 +46,6 @@ export interface WriterOptions extends WriteSettings {
   /** Reads what is committed, without locks. */
   readonly reader: Reader;
   readonly groupMs: number;
-  readonly measures: StoreMeasures;
   readonly listeners: Listeners;
   /** Called with the topics of a commit, after it. */
   readonly onCommitted: (topics: ReadonlySet<string>) => void;
@@ -95,9 +93,8 @@ export class Writer {
         return result;
       };
       const written = await runWrite(actor, operation, change, this.#options, {
-        db,
-        group,
-        featureLevel,
+        ...{ db, group, featureLevel },
+        trace: options.trace,
         locks: held,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         // The index of texts is the engine's own.

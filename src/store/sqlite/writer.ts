@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
 import type { Kysely } from "kysely";
-import type { StoreMeasures } from "../../domain/measures.ts";
 import { HeldLocks } from "../held-locks.ts";
 import { Listeners } from "../listeners.ts";
 import { runWrite, type WriteSettings } from "../run-write.ts";
@@ -52,7 +51,6 @@ export interface WriterOptions extends WriteSettings {
   readonly grouping: boolean;
   readonly groupMs: number;
   readonly featureLevel: number;
-  readonly measures: StoreMeasures;
 }
 
 /**
@@ -86,7 +84,7 @@ export class Writer {
     actor: Actor,
     operation: string,
     fn: (tx: WriteTransaction) => Promise<T>,
-    { locks = "installation", signal }: WriteOptions,
+    { locks = "installation", signal, trace }: WriteOptions,
   ): Promise<T> {
     return this.enqueue(async (db) => {
       const transaction = this.#transaction;
@@ -97,6 +95,7 @@ export class Writer {
         db,
         group,
         featureLevel: this.#options.featureLevel,
+        trace,
         locks: held,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
         indexText: (tx, scope, text) =>

@@ -172,7 +172,11 @@ export async function updateAction(
   }
   const [from, to] = [countedPhaseOf(before), countedPhaseOf(after)];
   if (isFinalAction(phaseOf(after)) && !isFinalAction(phaseOf(before)))
-    tx.countOutcome({ of: "action", as: to });
+    tx.countOutcome({
+      of: "action",
+      as: to,
+      subject: { organizationId: scope.organizationId, id: after.id, at: tx.now },
+    });
   if (from !== to) {
     const change = { ...UNCHANGED, [from]: -1, [to]: 1 };
     await changeCounts(tx, after.metadata?.workflowExecutionId ?? "", change);

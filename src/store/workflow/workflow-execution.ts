@@ -215,7 +215,11 @@ export async function updateExecution(
   await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
   if ((after.status?.failures.length ?? 0) > 0) await setFailed(tx.db, { id: after.id });
   if (after.metadata?.finishedAt && !before.metadata?.finishedAt)
-    tx.countOutcome({ of: "workflow execution", as: endOf(after) });
+    tx.countOutcome({
+      of: "workflow execution",
+      as: endOf(after),
+      subject: { organizationId: scope.organizationId, id: after.id, at: tx.now },
+    });
   tx.record({
     organizationId: scope.organizationId,
     type: "workflow_execution",

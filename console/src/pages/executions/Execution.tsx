@@ -103,6 +103,11 @@ function Facts({
           does the failed actions of an earlier one again
         </Link>
       )}
+      {metadata?.trace && (
+        <span>
+          trace <code>{metadata.trace.traceId}</code>
+        </span>
+      )}
     </>
   );
 }

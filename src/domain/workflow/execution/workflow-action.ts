@@ -47,8 +47,11 @@ export function newAction(execution: WorkflowExecution, template: ActionTemplate
  * Returns the steps that an action carries out: the report's, or the action's after the agent's
  * prompt, if any.
  */
-export function stepsOf(execution: WorkflowExecution, action: WorkflowExecutionAction): WorkflowStep[] {
-  if (action.metadata?.report) return execution.spec?.report?.steps ?? [];
+export function stepsOf(
+  execution: WorkflowExecution,
+  { metadata }: { readonly metadata?: { readonly report: boolean } | undefined },
+): WorkflowStep[] {
+  if (metadata?.report) return execution.spec?.report?.steps ?? [];
   const steps = execution.spec?.action?.steps ?? [];
   const context = execution.spec?.trigger?.context?.context;
   if (context?.case !== "agent") return steps;

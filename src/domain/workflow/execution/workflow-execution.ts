@@ -11,6 +11,7 @@ import {
   type WorkflowExecutionTrigger,
 } from "#gen/service/v1/workflow_pb.js";
 import { fold } from "../../fold.ts";
+import type { TraceParent } from "../../trace/trace-context.ts";
 import { addFailures, addWarnings } from "./workflow-error.ts";
 import { type ExecutionEvent, isFinalExecution, transitionExecution } from "./workflow-transitions.ts";
 
@@ -27,6 +28,8 @@ export interface ExecutionTemplate {
   readonly warnings: readonly WorkflowError[];
   /** Id of the execution that this one retries; empty for none. */
   readonly retriedExecutionId: string;
+  /** The trace that it belongs to; undefined for none. */
+  readonly trace?: TraceParent | undefined;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
@@ -42,6 +45,7 @@ export function newExecution(template: ExecutionTemplate): WorkflowExecution {
       creator,
       executor,
       retriedExecutionId: template.retriedExecutionId,
+      ...(template.trace && { trace: template.trace }),
     },
     spec: {
       session,

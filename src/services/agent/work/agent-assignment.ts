@@ -3,6 +3,7 @@ import { AgentWorkSchema } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { AgentFailure } from "../../../domain/agent/agent-execution.ts";
+import { formatTraceparent, spanIdOf } from "../../../domain/trace/trace-context.ts";
 import type { RegisteredAgent } from "../../../store/agent/agent.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -27,6 +28,7 @@ export async function toAgentWork(
     conversationId: metadata?.conversationId || id,
     agentExecution: await presentAgentExecution(tx.db, scope, stored),
     environment,
+    ...(metadata?.trace && { traceparent: formatTraceparent(metadata.trace, spanIdOf(id)) }),
     command: [...command],
     form,
     mcpServers: mcpServers.map((server) => ({ ...server, command: [...server.command] })),

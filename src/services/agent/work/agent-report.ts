@@ -115,7 +115,7 @@ async function applyReport(
   const hasBegun = stored !== found;
   const hasSeen = await acknowledge(tx, stored.execution.id, req.seenInputIds, lease.fence);
   const lastSequence = await appendBlocks(tx, lease, stored, req);
-  const slot = await updateProgress(tx, lease, stored, req);
+  const slot = await updateProgress(tx, scope, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
   await updateIdleSince(tx, lease, { slot, startsWaiting, phase: phaseAfter(stored, req) });
   // Not for a process that has just been started: what an earlier one has asked for may be asked for again.
@@ -183,6 +183,7 @@ async function appendBlocks(
  */
 async function updateProgress(
   tx: WriteTransaction,
+  scope: Scope,
   { fence }: StoredLease,
   { execution, progress, stepKey }: StoredAgentExecution,
   { usage, mode, currentActivity, state, canResume, forkAbility }: ReportAgentRequest,
@@ -193,7 +194,8 @@ async function updateProgress(
   const reported = updatedProgress(progress, { usage, mode, currentActivity, slot, forkAbility });
   const isInTurn = progress.goalUse.turn?.fence === fence;
   const inTurn = state === State.UNSPECIFIED ? isInTurn : state === State.RUNNING;
-  const doneThrough = state === State.WAITING ? await endTurn(tx, execution.id, fence, progress) : undefined;
+  const doneThrough =
+    state === State.WAITING ? await endTurn(tx, scope, execution.id, fence, progress) : undefined;
   if (!reported && inTurn === isInTurn && doneThrough === undefined) return slot;
   const after = reported ?? progress;
   const goalUse = addGoalUse(progress.goalUse, {
@@ -217,6 +219,7 @@ async function updateProgress(
  */
 async function endTurn(
   tx: WriteTransaction,
+  { organizationId }: Scope,
   executionId: Handle<"agent_execution">,
   fence: number,
   { doneThrough: after = 0 }: AgentProgress,
@@ -224,6 +227,9 @@ async function endTurn(
   const last = await findLastSeen(tx.db, executionId, fence);
   if (!last || last.place <= after) return undefined;
   await removeTurnData(tx, executionId, { after, through: last.place });
+  const turn = { after, through: last.place };
+  const subject = { organizationId, id: executionId, at: tx.now, turn };
+  tx.countOutcome({ of: "agent turn", as: "done", subject });
   return last.place;
 }
 

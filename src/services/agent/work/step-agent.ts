@@ -11,12 +11,13 @@ import {
   type WorkflowExecutionAction,
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { promptOfStep, requireStepRunning, stepKey } from "../../../domain/agent/step-agent.ts";
+import { promptOfStep, requireStepRunning, stepIndexOf, stepKey } from "../../../domain/agent/step-agent.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound } from "../../../domain/error.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { stepSpanId, under } from "../../../domain/trace/trace-context.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
@@ -85,6 +86,7 @@ async function startParameters(
   execution: WorkflowExecution,
   key: string,
 ) {
+  const { trace } = execution.metadata ?? {};
   const executor = await getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor));
   const workflow = await findWorkflow(tx.db, scope, execution.metadata?.workflowId ?? "");
   const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
@@ -110,5 +112,6 @@ async function startParameters(
     mode: AgentMode.EXECUTION,
     extAgentSettings,
     action: { id: action.id, stepKey: key },
+    ...(trace && { trace: under(trace, stepSpanId(action.id, stepIndexOf(key))) }),
   };
 }

@@ -17,6 +17,7 @@ import {
 } from "../../../domain/policy/agent-policy.ts";
 import { requireNothingAsked } from "../../../domain/policy/approval-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { spanIdOf, under } from "../../../domain/trace/trace-context.ts";
 import { findAgent } from "../../../store/agent/agent.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { countOpenSubagents, findSubagentByKey } from "../../../store/agent/agent-execution-search.ts";
@@ -85,6 +86,7 @@ async function start(
     mode: AgentMode.EXECUTION,
     extAgentSettings: spec?.extAgentSettings,
     parent: { id, startKey: key },
+    ...(metadata.trace && { trace: under(metadata.trace, spanIdOf(id)) }),
   });
   await queuePrompt(tx, started, prompt);
   // The parent's message contains it.

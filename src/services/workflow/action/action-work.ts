@@ -12,6 +12,7 @@ import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
+import { formatTraceparent, spanIdOf } from "../../../domain/trace/trace-context.ts";
 import { pullRequestOfAction } from "../../../domain/workflow/execution/action-environment.ts";
 import {
   hasWorkspace,
@@ -240,11 +241,13 @@ async function toActionWork(
   const report = action.metadata?.report ?? false;
   const deadline = deadlineOf(action);
   const pullRequest = pullRequestOfAction(execution);
+  const { trace } = execution.metadata ?? {};
   return create(ActionWorkSchema, {
     actionId: action.id,
     workflowExecutionId: execution.id,
     workflowId: execution.metadata?.workflowId ?? "",
     environment,
+    ...(trace && { traceparent: formatTraceparent(trace, spanIdOf(action.id)) }),
     steps: stepsToHandOut(stepsOf(execution, action), firstStep),
     firstStep,
     hasWorkspace: isKept,

@@ -32,6 +32,7 @@ import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import { findRunnerWithHostToken } from "../../../store/runner/host-token-choice.ts";
 import type { Scope, Snapshot, WriteTransaction } from "../../../store/store.ts";
 import { findWholeExecution, insertExecution } from "../../../store/workflow/workflow-execution.ts";
+import { newTrace } from "../../call/new-trace.ts";
 import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
 import { askForkApproval } from "./fork-approval.ts";
@@ -161,8 +162,9 @@ export async function getStartableExecutor(
 export function newExecutionIds(
   tx: WriteTransaction,
   workflow: Workflow,
-): Pick<ExecutionTemplate, "id" | "session" | "workflowId" | "now"> {
-  return { id: tx.newId(), session: tx.newId(), workflowId: workflow.id, now: tx.now };
+): Pick<ExecutionTemplate, "id" | "session" | "workflowId" | "trace" | "now"> {
+  const id = tx.newId();
+  return { id, session: tx.newId(), workflowId: workflow.id, trace: newTrace(tx, id), now: tx.now };
 }
 
 /** Returns an execution that was inserted in this transaction as responses show it, with the counts of its actions. */

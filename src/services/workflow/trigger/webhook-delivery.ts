@@ -5,6 +5,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { deliveryMalformed, deliveryUnauthenticated } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import type { TraceParent } from "../../../domain/trace/trace-context.ts";
 import { requireMayReportEventAs } from "../../../domain/workflow/execution/workflow-start.ts";
 import { parseDelivery } from "../../../domain/workflow/trigger/parsed-delivery.ts";
 import {
@@ -45,6 +46,8 @@ export const START_WORKFLOW = "service.v1.WorkflowService/StartWorkflow";
 export interface WebhookDelivery extends SignedDelivery {
   /** The id in the path, which may be any text. */
   readonly workflowId: string;
+  /** The trace of the request, for what it starts. */
+  readonly trace?: TraceParent | undefined;
   /**
    * Returns the caller whose access token the request has, if it may start workflows;
    * otherwise undefined. Called only for a delivery without a signature.
@@ -85,12 +88,10 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
     const verdict = verifySignature(delivery, candidates, now(), cryptography);
     if (verdict.verified && owner) {
       return requireWellFormed(
-        await store.write(
-          SYSTEM,
-          "webhook",
-          (tx) => processDelivery(tx, workflowId, delivery, verdict),
-          within(owner),
-        ),
+        await store.write(SYSTEM, "webhook", (tx) => processDelivery(tx, workflowId, delivery, verdict), {
+          ...within(owner),
+          trace: delivery.trace,
+        }),
       );
     }
     // The workflow was removed meanwhile.
@@ -104,7 +105,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
           "webhook",
           (tx) => processDelivery(tx, workflowId, delivery, { caller }),
           // A workflow of another organization is refused.
-          within(caller),
+          { ...within(caller), trace: delivery.trace },
         ),
       );
     }

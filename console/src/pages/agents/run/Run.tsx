@@ -110,6 +110,11 @@ function Facts({ run: { metadata, spec } }: { readonly run: AgentExecution }) {
           goes on with an earlier run
         </Link>
       )}
+      {metadata?.trace && (
+        <span>
+          trace <code>{metadata.trace.traceId}</code>
+        </span>
+      )}
     </>
   );
 }

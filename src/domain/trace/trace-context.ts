@@ -1,0 +1,78 @@
+/** Where something stands in a trace, in the terms of W3C Trace Context. */
+export interface TraceParent {
+  /** 32 hexadecimal digits in lower case. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits in lower case; empty for what begins the trace. */
+  readonly parentSpanId: string;
+  /** Whether the spans of the trace are sent to a collector. */
+  readonly sampled: boolean;
+}
+
+/** Version 00, and later ones, which may say more after it. */
+const TRACEPARENT =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,256})?$/;
+
+/** Reads a `traceparent`; undefined for one that is malformed, which counts as none. */
+export function parseTraceparent(text: string): TraceParent | undefined {
+  const [, version, traceId, parentSpanId, flags, more] = TRACEPARENT.exec(text) ?? [];
+  if (traceId === undefined || parentSpanId === undefined) return undefined;
+  if (version === "00" && more !== undefined) return undefined;
+  return { traceId, parentSpanId, sampled: (Number.parseInt(flags ?? "", 16) & 1) === 1 };
+}
+
+/** Returns the `traceparent` that names a span of a trace. */
+export function formatTraceparent(
+  { traceId, sampled }: Pick<TraceParent, "traceId" | "sampled">,
+  spanId: string,
+): string {
+  return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
+}
+
+/** Returns the id of the trace that something with a UUID begins: the digits of the UUID. */
+export function traceIdOf(uuid: string): string {
+  return uuid.replaceAll("-", "");
+}
+
+/** Returns the id of the span of something with a UUID v7: its last 64 bits, nearly all of which are random. */
+export function spanIdOf(uuid: string): string {
+  return traceIdOf(uuid).slice(-16);
+}
+
+/**
+ * Returns the id of the span of a part of something with a UUID, the same wherever it is asked for:
+ * whoever needs it computes it, and nothing stores it.
+ *
+ * @param part names the part, such as `step 3`
+ */
+export function partSpanId(uuid: string, part: string): string {
+  // FNV-1a with 64 bits, from the 62 random bits of the UUID.
+  let hash = BigInt(`0x${spanIdOf(uuid)}`) ^ 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(part)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & MASK;
+  return (hash === 0n ? 1n : hash).toString(16).padStart(16, "0");
+}
+
+const MASK = (1n << 64n) - 1n;
+
+/** Returns the id of the span of a step of an action. */
+export function stepSpanId(actionId: string, stepIndex: number): string {
+  return partSpanId(actionId, `step ${stepIndex}`);
+}
+
+/** Returns the place in the trace of what a span has begun. */
+export function under(
+  { traceId, sampled }: Pick<TraceParent, "traceId" | "sampled">,
+  spanId: string,
+): TraceParent {
+  return { traceId, parentSpanId: spanId, sampled };
+}
+
+/**
+ * Returns whether a trace is among the share that is sent. It follows from the trace's id alone, so
+ * that all servers decide the same.
+ *
+ * @param ratio the share, from 0 to 1
+ */
+export function isAmongSampled(traceId: string, ratio: number): boolean {
+  // The last 52 bits, which are random also in an id that begins with a time, and which a number holds.
+  return Number.parseInt(traceId.slice(-13), 16) < ratio * 2 ** 52;
+}

@@ -1,0 +1,67 @@
+import { type HrTime, SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
+import type { Span } from "./span.ts";
+
+/** Time in which a collector must have taken an export, its retries included. */
+const EXPORT_MS = 5_000;
+
+/** The result of an export that a collector has taken, as OpenTelemetry numbers them. */
+const SUCCESS = 0;
+
+export interface SpanExport {
+  /** @throws the error of a collector that does not take them */
+  send(spans: readonly Span[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Creates what sends spans to a collector by OTLP over HTTP. */
+export function createSpanExport(endpoint: string, version: string): SpanExport {
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint}/v1/traces`,
+    timeoutMillis: EXPORT_MS,
+  });
+  const resource = resourceFromAttributes({ "service.name": "chartroom", "service.version": version });
+  return {
+    send: (spans) =>
+      new Promise((resolve, reject) =>
+        exporter.export(
+          spans.map((span) => toReadable(span, resource)),
+          ({ code, error }) =>
+            code === SUCCESS ? resolve() : reject(error ?? new Error("the collector did not take the spans")),
+        ),
+      ),
+    close: () => exporter.shutdown(),
+  };
+}
+
+/** Spans are built when they have ended, from rows, so that no tracer has held them meanwhile. */
+function toReadable(span: Span, resource: Resource): ReadableSpan {
+  const { traceId, spanId, parentSpanId, start, end } = span;
+  const traceFlags = TraceFlags.SAMPLED;
+  return {
+    name: span.name,
+    kind: span.isCall ? SpanKind.SERVER : SpanKind.INTERNAL,
+    spanContext: () => ({ traceId, spanId, traceFlags }),
+    ...(parentSpanId !== "" && { parentSpanContext: { traceId, spanId: parentSpanId, traceFlags } }),
+    startTime: toTime(start),
+    endTime: toTime(end),
+    duration: toTime(Math.max(0, end - start)),
+    ended: true,
+    status: { code: span.hasFailed ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
+    attributes: span.attributes,
+    links: [],
+    events: [],
+    resource,
+    instrumentationScope: { name: "chartroom" },
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  };
+}
+
+function toTime(milliseconds: number): HrTime {
+  const seconds = Math.floor(milliseconds / 1000);
+  return [seconds, Math.round((milliseconds - seconds * 1000) * 1e6)];
+}

@@ -1,0 +1,149 @@
+import type { Outcome, StoreMeasures, TracedSubject } from "../domain/measures.ts";
+import {
+  isAmongSampled,
+  parseTraceparent,
+  spanIdOf,
+  type TraceParent,
+  traceIdOf,
+  under,
+} from "../domain/trace/trace-context.ts";
+import type { SpanMeasures } from "../metrics/span-measures.ts";
+import type { Reader } from "../store/store.ts";
+import type { CallTraces, TracedCall } from "./call-traces.ts";
+import { EndedSpans } from "./ended-spans.ts";
+import type { Span } from "./span.ts";
+import { createSpanExport } from "./span-export.ts";
+import { SpanQueue } from "./span-queue.ts";
+
+/** Things that have ended and whose rows may still have to be read; further ones are dropped. */
+const MAX_ENDED = 10_000;
+/** Time that the last of them may take, in milliseconds. */
+const CLOSE_MS = 5_000;
+
+export interface TracingOptions {
+  /** The URL of a collector that takes OTLP over HTTP, without its path. */
+  readonly endpoint: string;
+  /** The share of the traces that begin here and are sent. */
+  readonly ratio: number;
+  readonly version: string;
+  readonly store: { readonly reader: Reader; readonly measures: StoreMeasures };
+  readonly measures: SpanMeasures;
+  readonly now: () => number;
+  /** Called with what an export, or the reading of rows, failed with. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export interface Tracing extends CallTraces {
+  /** Sends what has ended, within some seconds. The store must still be open. */
+  close(): Promise<void>;
+}
+
+/** Sends the spans of calls, and of what ends in the store by a write of this process. */
+export function startTracing(options: TracingOptions): Tracing {
+  const { store, measures, ratio, onFailure } = options;
+  const exporter = createSpanExport(options.endpoint, options.version);
+  const queue = new SpanQueue({ measures, send: exporter.send, onFailure });
+  const ended = new EndedQueue(options, (spans) => queue.add(spans));
+  const begin = (id: string): TraceParent => {
+    const traceId = traceIdOf(id);
+    return { traceId, parentSpanId: "", sampled: isAmongSampled(traceId, ratio) };
+  };
+  store.measures.traces = { begin, ended: (outcomes) => ended.add(outcomes) };
+  const ofCall = (traceparent: string | undefined, requestId: string) =>
+    (traceparent === undefined ? undefined : parseTraceparent(traceparent)) ?? begin(requestId);
+  return {
+    begin: (traceparent, requestId) => under(ofCall(traceparent, requestId), spanIdOf(requestId)),
+    end(call, traceparent) {
+      const trace = ofCall(traceparent, call.requestId);
+      if (trace.sampled && hasSpan(call)) queue.add([callSpan(call, trace, options.now())]);
+    },
+    async close() {
+      store.measures.traces = undefined;
+      await ended.close();
+      await queue.close();
+      await exporter.close().catch(onFailure);
+    },
+  };
+}
+
+/** Calls of runners would be most of what is sent, and pages and their files tell nothing. */
+function hasSpan({ operation }: TracedCall): boolean {
+  return operation.startsWith("service.v1.") || operation === "webhook";
+}
+
+function callSpan(call: TracedCall, { traceId, parentSpanId }: TraceParent, end: number): Span {
+  const { requestId, operation, code, status, durationMs, organization } = call;
+  return {
+    traceId,
+    spanId: spanIdOf(requestId),
+    parentSpanId,
+    name: operation,
+    isCall: true,
+    start: end - durationMs,
+    end,
+    attributes: {
+      "chartroom.request.id": requestId,
+      "http.response.status_code": status,
+      "rpc.response.status_code": code,
+      ...(organization !== undefined && { "chartroom.organization.id": organization }),
+    },
+    hasFailed: status >= 500,
+  };
+}
+
+type SendSpans = (spans: readonly Span[]) => void;
+
+type Ended = readonly [of: Outcome["of"], subject: TracedSubject];
+
+/** Reads the rows of what has ended, one after the other, after the commit that ended it. */
+class EndedQueue {
+  readonly #options: TracingOptions;
+  readonly #send: SendSpans;
+  readonly #spans: EndedSpans;
+  readonly #waiting: Ended[] = [];
+  #reading: Promise<void> | undefined;
+  #readUntil = Number.POSITIVE_INFINITY;
+
+  constructor(options: TracingOptions, send: SendSpans) {
+    this.#options = options;
+    this.#send = send;
+    this.#spans = new EndedSpans(options.store.reader);
+  }
+
+  add(outcomes: readonly Outcome[]): void {
+    for (const { of, subject } of outcomes) {
+      if (!subject) continue;
+      if (this.#waiting.length < MAX_ENDED) this.#waiting.push([of, subject]);
+      // At least one.
+      else this.#options.measures.dropped.queue++;
+    }
+    if (this.#waiting.length > 0) this.#reading ??= this.#readAll();
+  }
+
+  /** Reads what waits, within 5 seconds; what is left then is dropped. */
+  async close(): Promise<void> {
+    this.#readUntil = performance.now() + CLOSE_MS;
+    await this.#reading;
+  }
+
+  async #readAll(): Promise<void> {
+    const { measures, onFailure } = this.#options;
+    while (this.#waiting.length > 0) {
+      for (const ended of this.#waiting.splice(0)) {
+        // Not in the turn of the commit, and calls have their turn between two.
+        await new Promise((resolve) => setImmediate(resolve));
+        if (performance.now() > this.#readUntil) {
+          measures.dropped.queue++;
+          continue;
+        }
+        try {
+          this.#send(await this.#spans.read(...ended));
+        } catch (error) {
+          measures.dropped.queue++;
+          onFailure(error);
+        }
+      }
+    }
+    this.#reading = undefined;
+  }
+}
