@@ -72,6 +72,11 @@ export async function dropAllData(): Promise<void> {
   await dropDatabases(urls);
 }
 
+/** Makes an empty database that of a folder, in a run on PostgreSQL. @returns its address */
+export function emptyDatabaseFor(dataDir: string): string {
+  return createFor(dataDir, postgresUrl() ?? "", "template0");
+}
+
 function createFor(dataDir: string, server: string, template?: string): string {
   const url = createDatabase(server, template);
   created.add(url);
