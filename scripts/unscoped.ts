@@ -38,6 +38,10 @@ export const UNSCOPED: readonly Group[] = [
     reason: "Jobs sweep all organizations; what they find names its organization.",
     callers: JOBS,
     functions: {
+      findChainsBehind: "the export of the audit trail as it grows: every chain",
+      findConfirmed: "the same",
+      setConfirmed: "the same, when a target has it",
+      findRowsAfter: "the same: the rows of a chain, of the installation's, too",
       findAllSetPolicies: "policies that jobs apply",
       findDeletingWorkflows: "workflows to remove",
       findDuePrebuildSchedules: "projects whose prebuilds are due",

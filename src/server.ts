@@ -50,6 +50,7 @@ import { createStreamSlots } from "./services/call/stream-slots.ts";
 import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
+import { createAuditSinks } from "./sinks/audit-sinks.ts";
 import { asLeader, type Store } from "./store/store.ts";
 import { type CallTraces, PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
@@ -250,6 +251,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     output,
     machine,
     limits,
+    auditSinks: createAuditSinks(config, { now: deps.now, draining, isShared: store.others !== undefined }),
     now: deps.now,
     draining,
     settings: config,

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { readConfig } from "../config/config.ts";
 import { checkServeSettings, isLoopback } from "./preflight.ts";
@@ -23,4 +26,24 @@ describe("a host", () => {
       expect(() => check(host, "https://chartroom.example.org")).not.toThrow();
     },
   );
+});
+
+describe("an audit file", () => {
+  const checkFile = (auditFile: string) => checkServeSettings(readConfig({ auditFile }, {}));
+
+  test("may be there or not, in a folder that is", () => {
+    const folder = mkdtempSync(join(tmpdir(), "chartroom-preflight-"));
+    try {
+      const file = join(folder, "audit.jsonl");
+      expect(() => checkFile(file)).not.toThrow();
+      writeFileSync(file, "");
+      expect(() => checkFile(file)).not.toThrow();
+      expect(() => checkFile(join(folder, "other", "audit.jsonl"))).toThrow(
+        /--audit-file .* cannot be written/,
+      );
+      expect(() => checkFile(folder)).toThrow(`--audit-file ${folder} is no file`);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });

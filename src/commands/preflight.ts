@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { createSecureContext } from "node:tls";
@@ -16,7 +16,12 @@ LOOPBACK.addAddress("::1", "ipv6");
  * @throws ConfigError with every problem there is
  */
 export function checkServeSettings(config: Config): void {
-  const problems = [...tlsProblems(config), ...hostProblems(config), ...sshKeyProblems(config)];
+  const problems = [
+    ...tlsProblems(config),
+    ...hostProblems(config),
+    ...sshKeyProblems(config),
+    ...auditFileProblems(config),
+  ];
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
@@ -80,6 +85,18 @@ function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): strin
     return [];
   } catch (error) {
     return [`--ssh-key-file ${file} cannot be read: ${(error as Error).message}`];
+  }
+}
+
+function auditFileProblems({ auditFile: file }: Pick<Config, "auditFile">): string[] {
+  if (file === "") return [];
+  try {
+    // The folder, too: full files are renamed there.
+    accessSync(dirname(file), constants.W_OK | constants.X_OK);
+    if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
+    return existsSync(file) && !statSync(file).isFile() ? [`--audit-file ${file} is no file`] : [];
+  } catch (error) {
+    return [`--audit-file ${file} cannot be written: ${(error as Error).message}`];
   }
 }
 

@@ -1,4 +1,4 @@
-import { integer } from "./setting-values.ts";
+import { baseUrl, integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The most that a count of what is kept can be, which is looked through from the newest on. */
@@ -74,9 +74,46 @@ export const RETENTION_SETTINGS = {
   }),
 } as const;
 
+/** The places to which the audit trail is exported as it grows. */
+export const AUDIT_SETTINGS = {
+  auditFile: setting({
+    flag: "--audit-file",
+    argument: "file",
+    env: "CHARTROOM_AUDIT_FILE",
+    default: "",
+    help: "file to which the audit trail is exported as it grows, in the form of chartroom audit export; none by default",
+    read: (text: string) => text.trim(),
+  }),
+  auditFileSize: setting({
+    flag: "--audit-file-size",
+    argument: "MiB",
+    env: "CHARTROOM_AUDIT_FILE_SIZE",
+    default: "100",
+    help: "size from which the audit file gets the time as an ending, and a new one is begun",
+    read: integer(1, 1_048_576),
+  }),
+  auditFileCount: setting({
+    flag: "--audit-file-count",
+    argument: "number",
+    env: "CHARTROOM_AUDIT_FILE_COUNT",
+    default: "0",
+    help: "how many full audit files are kept, the newest; 0 for all",
+    read: integer(0, 100_000),
+  }),
+  auditOtlpEndpoint: setting({
+    flag: "--audit-otlp-endpoint",
+    argument: "url",
+    env: "CHARTROOM_AUDIT_OTLP_ENDPOINT",
+    default: "",
+    help: "URL of a collector that gets the audit trail as logs by OTLP over HTTP, such as http://127.0.0.1:4318; none by default",
+    read: baseUrl,
+  }),
+} as const;
+
 /** The limits on stored data, and on how long it is stored. */
 export const STORAGE_SETTINGS = {
   ...RETENTION_SETTINGS,
+  ...AUDIT_SETTINGS,
   organizationQuota: setting({
     flag: "--organization-quota",
     argument: "MiB",

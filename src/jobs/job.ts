@@ -1,3 +1,4 @@
+import type { AuditSink } from "../domain/record/audit-export.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
 import type { SourceControl } from "../scm/source-control.ts";
@@ -34,6 +35,8 @@ export interface JobContext {
     /** Returns what the last look found wrong. */
     problems(): readonly { readonly check: string; readonly reason: string }[];
   };
+  /** The places to which the audit trail is exported. */
+  readonly auditSinks: readonly AuditSink[];
   /** The limits of calls. */
   readonly limits: {
     /** Tells the other servers what this one has let through. */

@@ -1,5 +1,6 @@
 import { actionTimeoutJob } from "./action-timeout.ts";
 import { agentSlotsJob, agentTimersJob, approvalExpiryJob } from "./agent-timers.ts";
+import { auditExportJob } from "./audit-export.ts";
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
@@ -27,6 +28,7 @@ const JOBS: readonly JobFactory[] = [
   agentSlotsJob,
   agentTimersJob,
   approvalExpiryJob,
+  auditExportJob,
   callExchangeJob,
   responseExpiryJob,
   retentionJob,

@@ -47,6 +47,7 @@ import type {
   ProjectUseTable,
 } from "./project/project-schema.ts";
 import type {
+  AuditExportTable,
   AuditLogTable,
   EventTable,
   FactTable,
@@ -141,6 +142,7 @@ export interface Schema {
   agent_review_draft: AgentReviewDraftTable;
   approval: ApprovalTable;
   approval_decider: ApprovalDeciderTable;
+  audit_export: AuditExportTable;
   audit_log: AuditLogTable;
   event: EventTable;
   idempotency: IdempotencyTable;

@@ -10,8 +10,11 @@ import {
   stopAll,
   temporaryFolder,
 } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 
 let server: HostedServer;
+/** The file to which the server exports as the trail grows. */
+let grown: string;
 let organization: string;
 /** Three exports, each from the end of the one before. */
 let files: string[];
@@ -49,7 +52,8 @@ const changed = (change: (lines: string[]) => string[]) =>
   written(`${change(linesOf(files[0] ?? "")).join("\n")}\n`);
 
 beforeAll(async () => {
-  server = await startHostedServer();
+  grown = join(temporaryFolder(), "grown.jsonl");
+  server = await startHostedServer({ args: ["--audit-file", grown] });
   organization = (await addOrganization(server, "Second")).organizationId;
   await makeRunner("one");
   const first = await exported();
@@ -87,6 +91,35 @@ describe("chartroom audit export", () => {
     const { code, said } = await check(second, third);
     expect([code, said.at(-1)]).toEqual([0, "nothing is missing"]);
     expect(said[0]).toMatch(/; from row \d+ on$/);
+  });
+});
+
+describe("the export of a server as the trail grows", () => {
+  const idsIn = (file: string) =>
+    linesOf(file)
+      .flatMap((line) => JSON.parse(line).row?.id ?? [])
+      .sort();
+
+  test("has every row soon, once, and is found to be whole; a server that starts again goes on", async () => {
+    const whole = await exported();
+    await until(
+      () => idsIn(grown),
+      (ids) => ids.length >= idsIn(whole).length,
+    );
+    expect(idsIn(grown)).toEqual(idsIn(whole));
+    expect((await check(grown)).said.at(-1)).toBe("nothing is missing");
+    const { dataDir, token } = server;
+    await server.stop();
+    server = { ...(await startHostedServer({ dataDir, args: ["--audit-file", grown] })), token };
+    await makeRunner("four");
+    const more = await exported();
+    await until(
+      () => idsIn(grown),
+      (ids) => ids.length >= idsIn(more).length,
+    );
+    expect(idsIn(grown)).toEqual(idsIn(more));
+    const { code, said } = await check(grown);
+    expect([code, said.at(-1)]).toEqual([0, "nothing is missing"]);
   });
 });
 

@@ -19,6 +19,7 @@ const ID_BYTES = 36;
 
 /** Largest sizes of the indexed texts that are no ids of the server, in bytes, with what bounds them. */
 const BOUNDS: Readonly<Record<string, number>> = {
+  "audit_export.target": 4,
   // checkPerson: 254 characters.
   "account.email": 254 * BYTES,
   // newAgent: 80 characters.

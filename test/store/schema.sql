@@ -246,6 +246,14 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 CREATE TRIGGER approval_is_counted_out after delete on approval
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
+CREATE TABLE audit_export (
+  target text not null,
+  organization_id text not null,
+  sequence integer not null,
+  chain_hash blob,
+  primary key (target, organization_id)
+) strict, without rowid;
+
 CREATE TABLE audit_log (
   id text primary key,
   organization_id text,

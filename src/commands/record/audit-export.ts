@@ -84,7 +84,7 @@ const isHead = (head: Record<string, unknown>) =>
 /** @throws SyntaxError for what is no line of an export */
 function parsed(text: string): ExportLine {
   const line = JSON.parse(text) ?? {};
-  const heads = line.heads ?? line.after;
+  const heads = line.heads ?? line.reached ?? line.after;
   if (line.row ? isRow(line.row) : Array.isArray(heads) && heads.every((each) => each && isHead(each)))
     return line;
   throw new SyntaxError("no line of an export");

@@ -26,7 +26,9 @@ export function createExportCheck(mac: AuditMac) {
   const chains = new Map<string | null, ReturnType<typeof chainOf>>();
   const named = new Set<string>();
   const removals = new Map<string, ChainRemoval>();
-  let heads: readonly NamedHead[] | undefined;
+  /** The ends that were named last, those that an export goes on from among them. */
+  let ends = new Map<string | null, NamedHead>();
+  let isEnded = false;
   const chainOf = (chain: string | null, after?: NamedHead) => ({
     first: (after?.sequence ?? 0) + 1,
     last: after?.sequence ?? 0,
@@ -48,29 +50,44 @@ export function createExportCheck(mac: AuditMac) {
     chain.isValid = chain.verifier.add(row);
     if (chain.isValid && row.hash === null) chain.lastUnhashed = row.sequence;
     const removal = chain.isValid ? parseChainRemoval(row) : undefined;
-    if (removal) removals.set(removal.organizationId, removal);
+    if (!removal) return;
+    removals.set(removal.organizationId, removal);
+    ends.delete(removal.organizationId);
+  };
+  /** Sets the ends of some chains; a repeated part does not take back what a later one has named. */
+  const reach = (heads: readonly NamedHead[]) => {
+    for (const head of heads)
+      if (head.sequence >= (ends.get(head.chain)?.sequence ?? 0)) ends.set(head.chain, head);
+  };
+  const begin = (heads: readonly NamedHead[]) => {
+    for (const after of heads)
+      if (!chains.has(after.chain)) chains.set(after.chain, chainOf(after.chain, after));
+    // What a part goes on from was exported before it, also where no row follows.
+    reach(heads);
   };
   return {
     add(line: ExportLine): void {
       if ("row" in line) addRow(storedRow(line.row));
-      else if ("heads" in line) heads = line.heads;
-      else
-        for (const after of line.after)
-          if (!chains.has(after.chain)) chains.set(after.chain, chainOf(after.chain, after));
+      else if ("after" in line) begin(line.after);
+      else {
+        isEnded = true;
+        if ("heads" in line) ends = new Map(line.heads.map((head) => [head.chain, head]));
+        else reach(line.reached);
+      }
     },
     /** Returns what was found, chain by chain. */
     end(): ExportedChainReport[] {
-      for (const { chain } of heads ?? []) find(chain);
-      const ends = new Map((heads ?? []).map((head) => [head.chain, headOf(head)]));
+      for (const chain of ends.keys()) find(chain);
       const reports = [...chains].map(([id, { verifier, first, last, isValid }]) => {
         const removal = id === null ? undefined : removals.get(id);
-        const found = verifier.end(ends.get(id) ?? removal?.head);
+        const end = ends.get(id);
+        const found = verifier.end(end ? headOf(end) : removal?.head);
         let report = found;
-        if (removal && ends.has(id)) report = resurrectedChainReport(found);
+        if (removal && end) report = resurrectedChainReport(found);
         // The rows of one that was removed since need not have been exported to their end.
         else if (removal && isValid && (!found.broken || last < removal.head.sequence))
           report = removedChainReport(removal.organizationId, removal);
-        return { ...(heads ? report : { ...report, broken: report.broken ?? cutOff(report) }), first };
+        return { ...(isEnded ? report : { ...report, broken: report.broken ?? cutOff(report) }), first };
       });
       const gone = [...named].filter((id) => !chains.has(id));
       return reports.concat(gone.map((id) => ({ ...removedChainReport(id, removals.get(id)), first: 1 })));

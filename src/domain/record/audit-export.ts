@@ -29,11 +29,29 @@ export interface ExportedRow {
   readonly hash: string | null;
 }
 
-/** A line of an export: the heads that it goes on from, a row, or at its end the heads of all chains. */
+/**
+ * A line of an export: the heads that it goes on from, a row, or at its end the heads of all chains. A continuous one has
+ * after some rows the ends that their chains have reached.
+ */
 export type ExportLine =
   | { readonly after: readonly NamedHead[] }
   | { readonly row: ExportedRow }
-  | { readonly heads: readonly NamedHead[] };
+  | { readonly heads: readonly NamedHead[] }
+  | { readonly reached: readonly NamedHead[] };
+
+/** A kind of place to which the trail is exported as it grows. */
+export type AuditTarget = "file" | "otlp";
+
+/** A place to which the trail is exported as it grows. */
+export interface AuditSink {
+  readonly target: AuditTarget;
+  /**
+   * Takes lines; what it has taken may come again.
+   * @param confirmed finds what the target had confirmed before, with which a new file begins
+   * @throws when it cannot confirm that it has all of them
+   */
+  take(lines: readonly ExportLine[], confirmed: () => Promise<readonly NamedHead[]>): Promise<void>;
+}
 
 const hex = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("hex"));
 const bytesOf = (text: string | null) => (text === null ? null : Buffer.from(text, "hex"));

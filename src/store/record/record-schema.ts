@@ -74,3 +74,12 @@ export interface InstallationTable {
 export interface PruningTable {
   organization_id: string;
 }
+
+/** How far a chain of the audit trail has been exported to a target that has confirmed it. */
+export interface AuditExportTable {
+  target: string;
+  /** Empty for the chain of the installation. */
+  organization_id: string;
+  sequence: number;
+  chain_hash: Uint8Array | null;
+}

@@ -1,0 +1,98 @@
+import { type AuditSink, type ExportLine, exportedRow, namedHead } from "../domain/record/audit-export.ts";
+import type { ChainHead } from "../domain/record/audit-verification.ts";
+import {
+  type ChainBehind,
+  findChainsBehind,
+  findConfirmed,
+  findRowsAfter,
+  setConfirmed,
+} from "../store/record/audit-export.ts";
+import type { Store } from "../store/store.ts";
+import type { Job, JobFactory } from "./job.ts";
+import { writeThenPause } from "./job-writes.ts";
+
+const EVERY_MS = 1_000;
+
+/** Time after a failure until the target is tried again: the first, doubled up to the last. */
+const FIRST_WAIT_MS = 1_000;
+const LAST_WAIT_MS = 60_000;
+
+/** Rows and bytes that a target is given at a time; one more row may be as long as a row can be. */
+const ROWS_PER_BATCH = 500;
+const BYTES_PER_BATCH = 512 * 1024;
+
+/** Chains that are looked at together, and rows that are read at once. */
+const CHAINS_AT_ONCE = 100;
+const ROWS_READ = 100;
+
+interface Batch {
+  readonly lines: ExportLine[];
+  /** Where the chains of the lines have got to. */
+  readonly reached: Map<string | null, ChainHead>;
+  bytes: number;
+}
+
+const isFull = ({ lines, bytes }: Batch) => lines.length >= ROWS_PER_BATCH || bytes >= BYTES_PER_BATCH;
+
+/**
+ * Exports the rows that a target has not confirmed yet, chain by chain, and stores how far it has got when it has
+ * confirmed them. Killed in between, it begins with rows that the target may have: each is known by its id.
+ *
+ * @param draining ends it between two batches
+ * @returns the number of rows
+ */
+export async function exportAudit(store: Store, sink: AuditSink, draining?: AbortSignal): Promise<number> {
+  let exported = 0;
+  while (!draining?.aborted) {
+    const batch = await nextBatch(store, await findChainsBehind(store.reader, sink.target, CHAINS_AT_ONCE));
+    const { lines, reached } = batch;
+    if (lines.length === 0) break;
+    const heads = [...reached].map(([chain, head]) => namedHead(chain, head));
+    await sink.take([...lines, { reached: heads }], () => findConfirmed(store.reader, sink.target));
+    const confirm = (tx: Parameters<typeof setConfirmed>[0]) => setConfirmed(tx, sink.target, reached);
+    await writeThenPause(store, "job/audit-export", confirm, { locks: [null] });
+    exported += lines.length;
+  }
+  return exported;
+}
+
+async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<Batch> {
+  const batch: Batch = { lines: [], reached: new Map(), bytes: 0 };
+  for (const { chain, confirmed } of behind) {
+    for (let last = confirmed; !isFull(batch); ) {
+      const rows = await findRowsAfter(store.reader, chain, last.sequence, ROWS_READ);
+      for (const row of rows) {
+        if (isFull(batch)) break;
+        batch.lines.push({ row: exportedRow(row, last.chain_hash) });
+        batch.bytes += row.diff.length;
+        last = { sequence: row.sequence, chain_hash: row.hash };
+        batch.reached.set(chain, last);
+      }
+      if (rows.length < ROWS_READ) break;
+    }
+    if (isFull(batch)) break;
+  }
+  return batch;
+}
+
+/** Exports the audit trail as it grows. */
+export const auditExportJob: JobFactory = ({ store, auditSinks, log, draining }): Job => {
+  const waits = new Map<AuditSink, { readonly until: number; readonly ms: number }>();
+  const run = async (sink: AuditSink): Promise<void> => {
+    const wait = waits.get(sink);
+    if (wait && performance.now() < wait.until) return;
+    try {
+      await exportAudit(store, sink, draining);
+      waits.delete(sink);
+    } catch (err) {
+      if (draining.aborted) return;
+      const ms = Math.min(LAST_WAIT_MS, wait ? 2 * wait.ms : FIRST_WAIT_MS);
+      waits.set(sink, { until: performance.now() + ms, ms });
+      log.error(
+        { err, target: sink.target, retryMs: ms },
+        "the audit trail could not be exported; nothing is lost",
+      );
+    }
+  };
+  return { name: "audit-export", everyMs: EVERY_MS, run: () => Promise.all(auditSinks.map(run)) };
+};

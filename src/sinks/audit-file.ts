@@ -1,0 +1,157 @@
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { AuditSink, ExportLine, NamedHead } from "../domain/record/audit-export.ts";
+
+/** Bytes that are read at a time, from the end, to find where the last whole line ends. */
+const TAIL_BYTES = 64 * 1024;
+
+export interface AuditFileSettings {
+  readonly path: string;
+  /** Size from which a new file is begun. */
+  readonly bytes: number;
+  /** Number of full files that are kept; 0 for all. */
+  readonly count: number;
+}
+
+export interface AuditFileOptions {
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  /** True where another server may have gone on in a file of its own since. */
+  readonly isShared: boolean;
+}
+
+interface Opened {
+  readonly handle: FileHandle;
+  readonly inode: number;
+  size: number;
+}
+
+/**
+ * The file to which the trail is exported, in the form of `chartroom audit export`. When it is full it gets the time as
+ * an ending, so that the names of full files ascend, and a new one begins with what was confirmed before it. What it has
+ * taken is on the disk.
+ */
+export class AuditFile implements AuditSink {
+  readonly target = "file";
+  readonly #settings: AuditFileSettings;
+  readonly #options: AuditFileOptions;
+  #opened: Opened | undefined;
+  /** Number of the last row of each chain that was written since the start. */
+  readonly #written = new Map<string | null, number>();
+
+  constructor(settings: AuditFileSettings, options: AuditFileOptions) {
+    this.#settings = settings;
+    this.#options = options;
+  }
+
+  async take(lines: readonly ExportLine[], confirmed: () => Promise<readonly NamedHead[]>): Promise<void> {
+    const isElsewhere = this.#options.isShared && !this.#hasWrittenBefore(lines);
+    if (!(await this.#isInPlace())) await this.close();
+    this.#opened ??= await this.#open();
+    try {
+      const text = textOf(lines);
+      if (isElsewhere || this.#opened.size + text.length > this.#settings.bytes) await this.#rotate();
+      const { handle, size } = this.#opened;
+      const written = size === 0 ? Buffer.concat([textOf([{ after: await confirmed() }]), text]) : text;
+      await handle.appendFile(written);
+      await handle.datasync();
+      this.#opened.size += written.length;
+      for (const line of lines) if ("row" in line) this.#written.set(line.row.chain, line.row.sequence);
+      if (size === 0) await syncFolder(dirname(this.#settings.path));
+    } catch (error) {
+      // Opened again it loses what was written of a line.
+      await this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    await opened?.handle.close();
+  }
+
+  /** Returns whether lines go on where this process has ended; otherwise another server may have written in between. */
+  #hasWrittenBefore(lines: readonly ExportLine[]): boolean {
+    const goesOn = (line: ExportLine) =>
+      !("row" in line) || line.row.sequence <= (this.#written.get(line.row.chain) ?? line.row.sequence) + 1;
+    return this.#written.size > 0 && lines.every(goesOn);
+  }
+
+  /** Returns whether the file is still the one at its path: it may have been moved away or removed. */
+  async #isInPlace(): Promise<boolean> {
+    if (!this.#opened) return true;
+    const found = await stat(this.#settings.path).catch(() => undefined);
+    return found?.ino === this.#opened.inode;
+  }
+
+  async #open(): Promise<Opened> {
+    const handle = await open(this.#settings.path, "a+", 0o600);
+    try {
+      const { size, ino } = await handle.stat();
+      const whole = await endOfLastLine(handle, size);
+      if (whole < size) await handle.truncate(whole);
+      return { handle, inode: ino, size: whole };
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Begins a new file, unless there is nothing in the present one. */
+  async #rotate(): Promise<void> {
+    if (!this.#opened?.size) return;
+    await this.close();
+    const { path, count } = this.#settings;
+    const full = await fullFilesOf(path);
+    const name = `${path}.${endingAfter(full.at(-1), this.#options.now())}`;
+    await rename(path, name);
+    if (count > 0)
+      for (const old of [...full, basename(name)].slice(0, -count)) await rm(join(dirname(path), old));
+    this.#opened = await this.#open();
+  }
+}
+
+const textOf = (lines: readonly ExportLine[]) =>
+  Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+
+const ENDING = /\.(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z)$/;
+
+const endingOf = (ms: number) => new Date(ms).toISOString().replace(/[:.]/g, "-");
+
+/** Returns the ending of the next full file: that of the time, or of the next moment after the newest one. */
+function endingAfter(newest: string | undefined, now: number): string {
+  const [date = "", time = ""] = (newest && ENDING.exec(newest)?.[1]?.split("T")) || [];
+  const at = time && Date.parse(`${date}T${time.replace(/^(\d\d)-(\d\d)-(\d\d)-/, "$1:$2:$3.")}`);
+  return endingOf(at && at >= now ? at + 1 : now);
+}
+
+/** Returns the names of the full files of a path, the oldest first. */
+async function fullFilesOf(path: string): Promise<string[]> {
+  const own = basename(path);
+  const names = await readdir(dirname(path));
+  return names.filter((name) => ENDING.exec(name)?.index === own.length && name.startsWith(own)).sort();
+}
+
+/** Returns the number of bytes up to the end of the last whole line. */
+async function endOfLastLine(handle: FileHandle, size: number): Promise<number> {
+  const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - buffer.length);
+    const { bytesRead } = await handle.read(buffer, 0, end - start, start);
+    const at = buffer.subarray(0, bytesRead).lastIndexOf("\n");
+    if (at !== -1) return start + at + 1;
+    end = start;
+  }
+  return 0;
+}
+
+/** Makes the names of a folder last, as a file's own force does not. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

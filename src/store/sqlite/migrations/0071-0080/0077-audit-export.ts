@@ -1,0 +1,12 @@
+/** How far the audit trail has been exported, and confirmed, by target and chain. */
+export const name = "0077-audit-export";
+
+export const statements = `
+create table audit_export (
+  target text not null,
+  organization_id text not null,
+  sequence integer not null,
+  chain_hash blob,
+  primary key (target, organization_id)
+) strict, without rowid;
+`;
