@@ -30,9 +30,12 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   const folders = resolveFolders(config, terminal, log);
   const { stateDir, workDir } = folders;
   const hidden = [stateDir, workDir, config.exchangeTokenFile, config.sshKeyFile];
+  const machine = machineOptions(config, terminal, log);
+  const trusted = authorities(config);
   const options: RunnerOptions = {
-    ...machineOptions(config, terminal, log),
-    transport: createHttpTransport(config.server, authorities(config)),
+    ...machine,
+    egress: { ...machine.egress, authorities: trusted },
+    transport: createHttpTransport(config.server, trusted),
     server: config.server,
     serverUrl: config.server,
     ...folders,

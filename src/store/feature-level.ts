@@ -24,6 +24,9 @@ export const RUNNER_ISOLATION_LEVEL = 2;
 /** Policies say which hosts isolated work may reach. */
 export const EGRESS_LEVEL = 2;
 
+/** Secrets are put into requests by runners: older servers would give their values to the work. */
+export const CREDENTIAL_PROXY_LEVEL = 2;
+
 /** Triggers say what holds for pull requests from forks, and executions and environments what held. */
 export const FORK_WORK_LEVEL = 2;
 

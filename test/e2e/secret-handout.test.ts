@@ -135,6 +135,35 @@ describe("an action over a project", () => {
     await world.call("SecretService/DeleteSecret", { secretId: updated }, admin);
   });
 
+  test("gets one with a credential proxy without a mount, so that runners that know none give it to nobody", async () => {
+    const { admin } = world;
+    const credentialProxy = { targetHosts: ["a.example"], header: "X-Key" };
+    const mounts = [
+      {},
+      { environmentVariable: undefined },
+      { environmentVariable: undefined, apiOnly: true },
+    ];
+    const file = { environmentVariable: undefined, filePath: "/run/proxied" };
+    const ids: string[] = [];
+    for (const [at, mount] of [...mounts, file].entries())
+      ids.push(
+        await create({ projectId }, { name: `ZZ_${at}`, value: `${MARK} ${at}`, credentialProxy, ...mount }),
+      );
+    await world.start(await world.workflow(admin, overProject(projectId)), admin);
+    const work = await world.takeAction();
+    await world.fail(work);
+    const placeholders = [{ environmentVariable: true }, {}, {}, { filePath: "/run/proxied" }];
+    expect(work.secrets.filter(({ name }: { name: string }) => name.startsWith("ZZ_"))).toEqual(
+      placeholders.map((placeholder, at) => ({
+        secretId: ids[at],
+        name: `ZZ_${at}`,
+        value: `${MARK} ${at}`,
+        credentialProxy: { ...credentialProxy, ...placeholder },
+      })),
+    );
+    for (const secretId of ids) await world.call("SecretService/DeleteSecret", { secretId }, admin);
+  });
+
   test("leaves one row in the record, which tells who got which secrets for what, and no value", async () => {
     const { admin, runner } = world;
     await world.start(await world.workflow(admin, overProject(projectId)), admin);

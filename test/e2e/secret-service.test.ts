@@ -7,6 +7,7 @@ import { type HostedServer, startHostedServer, stopAll } from "../harness/server
 import { storedTexts } from "../harness/stored-texts.ts";
 import { until } from "../harness/until.ts";
 
+const PROXY = { targetHosts: ["api.example.org", "api.example.net:8443"], header: "Authorization" };
 const VALUE = "Rumpelstiltskin-9f3a7c5be1";
 
 let server: HostedServer;
@@ -72,6 +73,15 @@ describe("a secret", () => {
     expect(await list({ scope: { organizationId } })).toContain(answer.body.secret.id);
   });
 
+  test("is answered with its credential proxy, which needs no mount and refuses values that fit no header", async () => {
+    const secret = await created({ environmentVariable: undefined, credentialProxy: PROXY });
+    expect(secret).toMatchObject({ credentialProxy: PROXY });
+    expect(secret).not.toHaveProperty("environmentVariable");
+    expect(await created({ credentialProxy: PROXY })).toMatchObject({ environmentVariable: true });
+    expectRefused(await update(secret.id, "a\nb and more"), 400, "VALUE_UNUSABLE", /control characters/);
+    await ok(update(secret.id, "another"));
+  });
+
   test("belongs to the project of the deprecated field", async () => {
     const projectId = await newProject();
     const secret = await created({ scope: undefined, projectId });
@@ -100,12 +110,16 @@ describe("a secret", () => {
       [{ ...file, filePath: "/a/" }, 400, "VALUE_UNUSABLE", /segments/],
       [{ ...file, filePath: "/a\nb" }, 400, "VALUE_UNUSABLE", /control characters/],
       [{ ...file, filePath: "a/b" }, 400, "CONSTRAINT_VIOLATED", /absolute path/],
+      [{ credentialProxy: { header: "authorization" } }, 400, "VALUE_UNUSABLE", /needs a target host/],
       [
-        { credentialProxy: { header: "authorization" } },
-        501,
-        "NOT_BUILT",
-        /credential proxy is not built yet/,
+        { credentialProxy: { ...PROXY, targetHosts: ["a.example", "*.b"] } },
+        400,
+        "VALUE_UNUSABLE",
+        /"\*\.b"/,
       ],
+      [{ credentialProxy: { ...PROXY, header: "Host" } }, 400, "VALUE_UNUSABLE", /header for credentials/],
+      [{ credentialProxy: PROXY, value: "abc" }, 400, "VALUE_UNUSABLE", /of 4 characters of ASCII/],
+      [{ credentialProxy: PROXY, value: "line end\n" }, 400, "VALUE_UNUSABLE", /such as a line end/],
       [{ ...file, containerRegistryBasicAuthHost: "r.example.org" }, 501, "NOT_BUILT", /not built yet/],
       [{ scope: { projectId: v7() } }, 404, "NOT_FOUND", /^project not found$/],
       [{ scope: { userId: v7() } }, 404, "NOT_FOUND", /^user not found$/],

@@ -193,6 +193,15 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
     value: string;
     case: "filePath";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Set where the work must not have the value: the runner puts it into requests.
+   * There is no mount then. A runner that cannot do it leaves the secret out and
+   * says so; it never gives the value to the work.
+   *
+   * @generated from field: runner.v1.WorkSecret.CredentialProxy credential_proxy = 6;
+   */
+  credentialProxy?: WorkSecret_CredentialProxy | undefined;
 };
 
 /**
@@ -200,6 +209,60 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
  * Use `create(WorkSecretSchema)` to create a new message.
  */
 export declare const WorkSecretSchema: GenMessage<WorkSecret>;
+
+/**
+ * How a runner puts a secret into requests of the work: into those over HTTPS
+ * alone, whose host is one of these by CONNECT, by SNI and by the header Host, at a
+ * host whose certificate it has verified. It masks the value in the answers.
+ *
+ * @generated from message runner.v1.WorkSecret.CredentialProxy
+ */
+export declare type WorkSecret_CredentialProxy = Message<"runner.v1.WorkSecret.CredentialProxy"> & {
+  /**
+   * The hosts, 1 to 25: names, with a port where that is not 443.
+   *
+   * @generated from field: repeated string target_hosts = 1;
+   */
+  targetHosts: string[];
+
+  /**
+   * The header that carries the value, in the place of whatever the work sends.
+   *
+   * @generated from field: string header = 2;
+   */
+  header: string;
+
+  /**
+   * What the work gets in place of the value, so that programs which ask for one
+   * send the header; none where unset. Where the header that the work sends has the
+   * placeholder in it, the value takes its place alone.
+   *
+   * @generated from oneof runner.v1.WorkSecret.CredentialProxy.placeholder_mount
+   */
+  placeholderMount: {
+    /**
+     * An environment variable with the name of the secret; always true.
+     *
+     * @generated from field: bool environment_variable = 3;
+     */
+    value: boolean;
+    case: "environmentVariable";
+  } | {
+    /**
+     * A file with this absolute path.
+     *
+     * @generated from field: string file_path = 4;
+     */
+    value: string;
+    case: "filePath";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message runner.v1.WorkSecret.CredentialProxy.
+ * Use `create(WorkSecret_CredentialProxySchema)` to create a new message.
+ */
+export declare const WorkSecret_CredentialProxySchema: GenMessage<WorkSecret_CredentialProxy>;
 
 /**
  * What the organization forbids or demands of environments and only the runner

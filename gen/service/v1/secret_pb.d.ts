@@ -65,7 +65,8 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   creator?: Subject | undefined;
 
   /**
-   * How work gets the secret; exactly one.
+   * How work gets the secret; exactly one, or none where there is a credential
+   * proxy. With that, work gets a placeholder in the place of the value.
    *
    * @generated from oneof service.v1.Secret.mount
    */
@@ -111,7 +112,8 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   scope?: SecretScope | undefined;
 
   /**
-   * Not built yet: no secret has it.
+   * Set where work does not get the value: the egress proxy of its runner puts it
+   * into requests.
    *
    * @generated from field: service.v1.Secret.CredentialProxy credential_proxy = 12;
    */
@@ -132,22 +134,26 @@ export declare type Secret = Message<"service.v1.Secret"> & {
 export declare const SecretSchema: GenMessage<Secret>;
 
 /**
- * A proxy that adds the secret to requests, so that the work itself never has
- * it. Not built yet.
+ * A proxy that puts the secret into requests, so that the work itself never has
+ * it: into those over HTTPS to the named hosts alone. Runners without isolation
+ * have no such proxy, and leave the secret out with a warning.
  *
  * @generated from message service.v1.Secret.CredentialProxy
  */
 export declare type Secret_CredentialProxy = Message<"service.v1.Secret.CredentialProxy"> & {
   /**
-   * Names of the hosts whose requests get the secret, at most 25 of at most 253
-   * characters.
+   * Names of the hosts whose requests get the secret, 1 to 25 of at most 253
+   * characters; with a port, as in `a.example:8443`, where that is not 443.
+   * No addresses.
    *
    * @generated from field: repeated string target_hosts = 1;
    */
   targetHosts: string[];
 
   /**
-   * Name of the header that carries the secret. At most 128 characters.
+   * Name of the header that carries the secret, in the place of whatever the work
+   * sends in it. 1 to 128 characters. Where the work's own has the placeholder in
+   * it, the value takes the place of that alone; otherwise it is the whole header.
    *
    * @generated from field: string header = 2;
    */

@@ -47,7 +47,8 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   value: string;
 
   /**
-   * How work gets the secret; exactly one must be given.
+   * How work gets the secret; exactly one must be given, or none with a credential
+   * proxy.
    *
    * @generated from oneof service.v1.CreateSecretRequest.mount
    */
@@ -96,7 +97,9 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   scope?: SecretScope | undefined;
 
   /**
-   * A proxy that adds the secret to requests. Not built yet: unimplemented.
+   * A proxy that puts the secret into requests over HTTPS. The value must then be of
+   * 4 characters of ASCII or more, without control characters, and without spaces at
+   * its ends. The mount, if any, gets a placeholder.
    *
    * @generated from field: service.v1.Secret.CredentialProxy credential_proxy = 12;
    */
@@ -151,7 +154,7 @@ export declare type UpdateSecretValueRequest = Message<"service.v1.UpdateSecretV
 
   /**
    * The new value: 1 to 10,240 characters, without U+0000 where it becomes an
-   * environment variable.
+   * environment variable, and one that fits a header where it is put into requests.
    *
    * @generated from field: string value = 2;
    */

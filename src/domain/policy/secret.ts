@@ -6,6 +6,7 @@ import type { CreateSecretRequest } from "#gen/service/v1/secret_service_pb.js";
 import { notBuilt, permissionDenied, tooManySecrets, valueTaken, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 import { requireOwnershipFor } from "../identity/ownership.ts";
+import { requireCredentialProxy, requireHeaderValue } from "./credential-proxy.ts";
 
 /** The kinds of owners of secrets, as rows name them. */
 export type SecretOwnerKind = "organization" | "project" | "user" | "service_account";
@@ -84,11 +85,6 @@ export function isReservedName(name: string): boolean {
  * @throws DomainError VALUE_UNUSABLE for one that work cannot have, NOT_BUILT
  */
 function requireMount({ name, mount, credentialProxy }: CreateSecretRequest): Secret["mount"] {
-  if (credentialProxy)
-    throw notBuilt(
-      "credentialProxy",
-      "the credential proxy is not built yet: mount the secret as an environment variable or a file",
-    );
   switch (mount.case) {
     case "filePath":
       requireFilePath(mount.value);
@@ -106,9 +102,11 @@ function requireMount({ name, mount, credentialProxy }: CreateSecretRequest): Se
         "credentials of container registries are not built yet: mount the secret as an environment variable or a file",
       );
     default:
+      // The proxy is a way to use it.
+      if (credentialProxy) return mount;
       throw valueUnusable(
         "environmentVariable",
-        "a secret needs a mount: environmentVariable, filePath or apiOnly",
+        "a secret needs a mount, environmentVariable, filePath or apiOnly, or a credentialProxy",
       );
   }
 }
@@ -134,10 +132,14 @@ function requireFilePath(path: string): void {
 }
 
 /**
- * Requires that a value can be mounted.
+ * Requires that a value can be mounted, or put into requests.
  * @throws DomainError VALUE_UNUSABLE
  */
-export function requireMountable({ mount }: Pick<Secret, "mount">, value: string): void {
+export function requireMountable(
+  { mount, credentialProxy }: Pick<Secret, "mount" | "credentialProxy">,
+  value: string,
+): void {
+  if (credentialProxy) requireHeaderValue(value);
   if (mount.case === "environmentVariable" && value.includes("\0"))
     throw valueUnusable("value", "an environment variable cannot hold a value with U+0000");
 }
@@ -158,8 +160,10 @@ export interface SecretContext {
 export function newSecret(req: CreateSecretRequest, { id, owner, creator, now }: SecretContext): Secret {
   const { source } = req;
   if (source?.value.case === "verbatim") requireTrue("source.verbatim", source.value.value);
+  const { credentialProxy } = req;
   const mount = requireMount(req);
-  requireMountable({ mount }, req.value);
+  if (credentialProxy) requireCredentialProxy(credentialProxy);
+  requireMountable({ mount, credentialProxy }, req.value);
   return create(SecretSchema, {
     id,
     name: req.name,
@@ -169,6 +173,7 @@ export function newSecret(req: CreateSecretRequest, { id, owner, creator, now }:
     creator,
     mount,
     scope: toScope(owner),
+    ...(credentialProxy && { credentialProxy }),
     source: { value: { case: "verbatim", value: true } },
   });
 }

@@ -27,7 +27,7 @@ export function nearestSecrets<T extends { readonly secret: Secret }>(all: reado
     return true;
   });
   return nearest
-    .filter(({ secret }) => secret.mount.case !== "apiOnly")
+    .filter(({ secret }) => secret.mount.case !== "apiOnly" || secret.credentialProxy)
     .sort((one, other) => (one.secret.name < other.secret.name ? -1 : 1));
 }
 

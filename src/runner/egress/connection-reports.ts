@@ -9,8 +9,8 @@ import { MAX_KEPT_CONNECTIONS } from "../../domain/environment/environment-conne
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
-import type { EgressConnection } from "./egress-proxy.ts";
 import type { EgressRefusal } from "./egress-rules.ts";
+import type { EgressConnection } from "./forward-request.ts";
 
 /** Connections of a report (contract, ReportEnvironmentConnectionsRequest.connections). */
 const MAX_REPORTED = 200;

@@ -4,8 +4,9 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { text } from "node:stream/consumers";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "@jest/globals";
-import { createEgressProxy, type EgressConnection } from "./egress-proxy.ts";
+import { createEgressProxy } from "./egress-proxy.ts";
 import { type EgressRule, egressDecider } from "./egress-rules.ts";
+import type { EgressConnection } from "./forward-request.ts";
 
 const servers: { close(): unknown }[] = [];
 afterEach(() => {

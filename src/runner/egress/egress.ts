@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type EventEmitter, once } from "node:events";
 import { chmodSync, closeSync, openSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
@@ -8,11 +9,12 @@ import { EgressHostSet as HostSet } from "#gen/service/v1/organization_pb.js";
 import { type ResolveHost, systemResolve } from "../git/remote-address.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import {
-  createEgressProxy,
-  describeRefusal,
-  type EgressConnection,
-  type EgressProxyOptions,
-} from "./egress-proxy.ts";
+  createCredentialProxy,
+  type ProxiedSecret,
+  trustedAuthorities,
+  trustedByWork,
+} from "./credential-proxy.ts";
+import { createEgressProxy, type EgressProxyOptions } from "./egress-proxy.ts";
 import {
   type EgressTarget,
   egressDecider,
@@ -21,6 +23,7 @@ import {
   targetOfUrl,
   withinRules,
 } from "./egress-rules.ts";
+import { describeRefusal, type EgressConnection } from "./forward-request.ts";
 import { type MachineSettings, readMachineRegistries } from "./machine-registries.ts";
 import type { NamedHosts } from "./named-hosts.ts";
 import type { WorkNetwork } from "./work-network.ts";
@@ -35,6 +38,8 @@ export interface EgressOptions {
   readonly privateNetworks: PrivateNetworks;
   readonly machine: MachineSettings;
   readonly resolve?: ResolveHost;
+  /** Certificates in PEM of authorities whose hosts may get secrets, beside those of Node and of the machine. */
+  readonly authorities?: readonly string[] | undefined;
 }
 
 /** A piece of work that reaches hosts. */
@@ -47,6 +52,8 @@ export interface NetworkedWork {
   readonly policy?: EgressHosts | undefined;
   /** True where it reaches the hosts of its sources alone, as far as the policy allows them. */
   readonly sourcesOnly?: boolean;
+  /** The secrets that are put into its requests; none when absent. */
+  readonly secrets?: readonly ProxiedSecret[];
   /** Returns a host as it may be shown; as it is when absent. */
   readonly maskHost?: (host: string) => string;
   readonly onConnection?: (connection: EgressConnection) => void;
@@ -66,6 +73,9 @@ export class Egress {
   /** Asked once: settings of a machine count from the start of its runner. */
   #registries: ReturnType<typeof readMachineRegistries> | undefined;
 
+  /** Read once, where secrets need them: there are hundreds. */
+  #trusted: ReturnType<typeof trustedAuthorities> | undefined;
+
   constructor(options: EgressOptions) {
     this.#options = options;
     this.#service = targetOfUrl(options.serverUrl);
@@ -76,9 +86,14 @@ export class Egress {
     return this.#registries;
   }
 
+  #trustedAuthorities(): ReturnType<typeof trustedAuthorities> {
+    this.#trusted ??= trustedAuthorities(this.#options.authorities);
+    return this.#trusted;
+  }
+
   async open(work: NetworkedWork): Promise<OpenNetwork> {
     const { named, privateNetworks, machine, resolve = systemResolve } = this.#options;
-    const { policy = DEFAULT_EGRESS, initializer, folder } = work;
+    const { policy = DEFAULT_EGRESS, initializer, folder, secrets = [] } = work;
     // The clients of the machine are asked where it matters alone.
     const needsRegistries = policy.sets?.includes(HostSet.REGISTRIES);
     const rules = rulesOf(policy, {
@@ -91,7 +106,12 @@ export class Egress {
     const over = new AbortController();
     const decide = egressDecider(rules, privateNetworks, resolverForWork(resolve, over.signal));
     const hosts: EgressProxyOptions["hosts"] = new Set();
+    const credentials =
+      secrets.length === 0
+        ? undefined
+        : await createCredentialProxy(secrets, this.#trustedAuthorities(), Date.now());
     const server = createEgressProxy({
+      credentials,
       decide: work.sourcesOnly ? withinRules(sourcesOf(initializer), decide) : decide,
       hosts,
       onConnection({ host, ...rest }) {
@@ -105,7 +125,10 @@ export class Egress {
       sockets.add(socket);
       socket.once("close", () => sockets.delete(socket));
     });
-    const name = `egress-${randomUUID()}.sock`;
+    const id = randomUUID();
+    const authoritiesFile = credentials && join(folder, `authorities-${id}.pem`);
+    if (authoritiesFile) await writeFile(authoritiesFile, trustedByWork(credentials), { mode: 0o644 });
+    const name = `egress-${id}.sock`;
     // The system allows 107 bytes for the path of a socket: this one is short wherever the folder is.
     const descriptor = openSync(folder, "r");
     server.listen(`/proc/self/fd/${descriptor}/${name}`);
@@ -119,6 +142,7 @@ export class Egress {
     return {
       socketFile,
       loopbackService: this.#service && isLoopback(this.#service.host) ? this.#service : undefined,
+      authoritiesFile,
       ended: over.signal,
       takeRefusals: () => refusals.take(),
       warnings: () => refusals.warnings(),
@@ -131,6 +155,7 @@ export class Egress {
         for (const socket of sockets) socket.destroy();
         await closed;
         for (const host of hosts) await untilClosed(host);
+        if (authoritiesFile) await rm(authoritiesFile, { force: true });
       },
     };
   }

@@ -19,6 +19,7 @@ import { stopAll, temporaryFolder } from "../../../test/harness/server.ts";
 import { Secrets } from "../../domain/secrets.ts";
 import type { ResolveHost } from "../git/remote-address.ts";
 import { createWorkClient } from "../protocol/connection.ts";
+import type { WorkFailure } from "../protocol/work-failure.ts";
 import { Egress } from "./egress.ts";
 import { openNetwork } from "./open-network.ts";
 
@@ -61,7 +62,7 @@ async function working(
   const work = create(WorkSchema, { policies });
   const place = { folder: temporaryFolder() };
   const environment = create(EnvironmentSchema, { ...more, id: ENVIRONMENT });
-  const network = await openNetwork({ tools, work, lease, secrets }, place, environment);
+  const network = await openNetwork({ tools, work, lease, secrets, warnings: [] }, place, environment);
   if (!network) throw new Error("there is no network");
   const get = async (url: string) => {
     const req = request({ socketPath: network.socketFile, path: url, headers: { host: new URL(url).host } });
@@ -78,12 +79,26 @@ test("work with a policy is refused where nothing isolates it, and other work ha
   const place = { folder: "/nonexistent" };
   const work = create(WorkSchema, { policies: { egress: {} } });
   const secrets = new Secrets();
-  await expect(openNetwork({ tools, work, lease, secrets }, place, undefined)).rejects.toMatchObject({
+  await expect(
+    openNetwork({ tools, work, lease, secrets, warnings: [] }, place, undefined),
+  ).rejects.toMatchObject({
     reason: "policy_unsupported",
     message: expect.stringContaining("egress"),
   });
-  const free = { tools, work: create(WorkSchema), lease, secrets };
+  const warnings: WorkFailure[] = [];
+  const free = { tools, work: create(WorkSchema), lease, secrets, warnings };
   expect(await openNetwork(free, place, undefined)).toBeUndefined();
+  expect(warnings).toEqual([]);
+  // No request of it can get a secret, which it is told.
+  const credentialProxy = { targetHosts: ["a.example"], header: "authorization" };
+  const proxied = create(WorkSchema, { secrets: [{ name: "MOUNTED" }, { name: "PUT_IN", credentialProxy }] });
+  expect(await openNetwork({ ...free, work: proxied }, place, undefined)).toBeUndefined();
+  expect(warnings).toMatchObject([
+    {
+      reason: "secret_not_put_in",
+      message: expect.stringContaining("the secret PUT_IN has a credential proxy"),
+    },
+  ]);
 });
 
 test("what is refused is reported, and what is allowed where the policy says so", async () => {
@@ -175,7 +190,7 @@ describe("work that a pull request from a fork began", () => {
 
   test("is refused by a runner that isolates nothing, where its trigger asks for that", async () => {
     const tools = await realTools();
-    const assignment = { tools, work: create(WorkSchema), lease, secrets: new Secrets() };
+    const assignment = { tools, work: create(WorkSchema), lease, secrets: new Secrets(), warnings: [] };
     const place = { folder: "/nonexistent" };
     const of = (forkEgress?: ForkEgress) => create(EnvironmentSchema, begun(forkEgress));
     await expect(openNetwork(assignment, place, of(ForkEgress.SOURCES))).rejects.toMatchObject({

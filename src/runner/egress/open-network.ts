@@ -9,7 +9,7 @@ import { ConnectionReports } from "./connection-reports.ts";
 import type { OpenNetwork } from "./egress.ts";
 
 /** The part of an assignment that is needed here. */
-type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets"> & {
+type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets" | "warnings"> & {
   readonly lease: Pick<Lease, "isLost">;
 };
 
@@ -21,7 +21,7 @@ type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets"> & {
  *   began, says what they may reach
  */
 export async function openNetwork(
-  { tools, work, lease, secrets }: NetworkedAssignment,
+  { tools, work, lease, secrets, warnings }: NetworkedAssignment,
   { folder }: Pick<Workspace, "folder">,
   environment: Environment | undefined,
 ): Promise<OpenNetwork | undefined> {
@@ -39,7 +39,13 @@ export async function openNetwork(
       "a pull request from a fork began the work, or may have, and this runner isolates nothing: let a runner with isolation do it, or allow the workflow's trigger forkWork.egress FORK_EGRESS_POLICY",
     );
   }
-  if (!tools.egress) return undefined;
+  const proxied = work.secrets.flatMap(({ secretId, name, value, credentialProxy }) =>
+    credentialProxy ? [{ ...credentialProxy, secretId, name, value }] : [],
+  );
+  if (!tools.egress) {
+    warnings.push(...proxied.map(({ name }) => notPutIn(name)));
+    return undefined;
+  }
   const abandoned = new AbortController();
   const reports =
     tools.connections &&
@@ -53,6 +59,7 @@ export async function openNetwork(
     initializer: environment?.spec?.content?.initializer,
     policy,
     sourcesOnly: secretsWithheld && forkEgress !== ForkEgress.POLICY,
+    secrets: proxied,
     maskHost: (host) => masked.maskText(host),
     onConnection(connection) {
       if (connection.refusal !== undefined || policy?.recordAllowed) reports?.add(connection);
@@ -66,4 +73,11 @@ export async function openNetwork(
       await reports?.settled();
     },
   };
+}
+
+function notPutIn(name: string): WorkFailure {
+  return new WorkFailure(
+    "secret_not_put_in",
+    `the secret ${name} has a credential proxy, and this runner isolates nothing and has none: no request gets it; let a runner with isolation do the work`,
+  );
 }

@@ -114,8 +114,10 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
+      const { authoritiesFile } = network ?? {};
+      const wanted = authoritiesFile === undefined ? readable : [...readable, authoritiesFile];
       const shown = (
-        await Promise.all(readable.map(async (each) => ((await exists(each)) ? [each] : [])))
+        await Promise.all(wanted.map(async (each) => ((await exists(each)) ? [each] : [])))
       ).flat();
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
       const hasNetwork = network !== undefined;
@@ -173,7 +175,7 @@ function encloseIn(
 function withNetwork(run: RunCommand, network: WorkNetwork): RunCommand {
   return async (command) => {
     try {
-      return await run({ ...command, environment: { ...proxyVariables(), ...command.environment } });
+      return await run({ ...command, environment: { ...proxyVariables(network), ...command.environment } });
     } finally {
       const lines = network.takeRefusals().map((line) => `chartroom: ${line}\n`);
       if (lines.length > 0) await command.onOutput?.(Buffer.from(lines.join("")), "stderr");

@@ -59,7 +59,8 @@ export interface RunnerOptions {
   readonly repositoryCacheBytes: number | undefined;
   readonly remotes: RemoteSettings & ScmSettings;
   /** The hosts that isolated work may reach, as the operator names them, and the variables of this machine. */
-  readonly egress: Pick<EgressOptions, "named" | "privateNetworks"> & Pick<MachineSettings, "env">;
+  readonly egress: Pick<EgressOptions, "named" | "privateNetworks" | "authorities"> &
+    Pick<MachineSettings, "env">;
   /** The private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
   /** Returns the exchange token, needed when the runner has no valid token; undefined when there is none. */

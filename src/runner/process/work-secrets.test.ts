@@ -32,6 +32,28 @@ test("secrets become variables, and files that their owner alone reads", async (
   expect(modes).toEqual([0o600, 0o700, 0o700, 0o700]);
 });
 
+test("of one that is put into requests, the work gets a placeholder, or nothing", async () => {
+  const folder = join(temporaryFolder(), "secrets");
+  const proxied = (name: string, placeholderMount?: Secret["mount"]): Secret => ({
+    secretId: name.toLowerCase(),
+    name,
+    value: "t0ken",
+    credentialProxy: {
+      targetHosts: ["a.example"],
+      header: "x-key",
+      ...(placeholderMount && { placeholderMount }),
+    },
+  });
+  const variables = await mount(
+    folder,
+    proxied("ONE", { case: "environmentVariable", value: true }),
+    proxied("TWO", { case: "filePath", value: "/two" }),
+    proxied("NONE"),
+  );
+  expect(variables).toEqual({ ONE: "chartroom-placeholder-one", CHARTROOM_SECRETS: folder });
+  expect(readFileSync(join(folder, "two"), "utf8")).toBe("chartroom-placeholder-two");
+});
+
 test("no folder is made where no secret is a file", async () => {
   const folder = join(temporaryFolder(), "secrets");
   expect(await mount(folder, variable("TOKEN", ""))).toEqual({ TOKEN: "" });

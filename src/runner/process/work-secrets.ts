@@ -1,11 +1,13 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Work, WorkSecret } from "#gen/runner/v1/work_pb.js";
+import { placeholderOf } from "../../domain/policy/credential-proxy.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /**
  * Mounts the secrets of a piece of work and returns the variables for the environment of its
- * processes. Work shares the machine's file system with other work, so that files are put into a
+ * processes. Of a secret that is put into requests they get a placeholder.
+ * Work shares the machine's file system with other work, so that files are put into a
  * folder of its own, each under its path, and CHARTROOM_SECRETS names that folder.
  *
  * @param folder outside the repositories, and removed with the work; emptied first
@@ -18,7 +20,7 @@ export async function mountSecrets(
   await unmountSecrets(folder);
   const variables: Record<string, string> = {};
   try {
-    for (const secret of secrets) {
+    for (const secret of secrets.map(asMounted)) {
       if (secret.mount.case === "environmentVariable") variables[secret.name] = secret.value;
       if (secret.mount.case !== "filePath") continue;
       await writeSecret(join(folder, checkedPath(secret, secret.mount.value)), secret);
@@ -29,6 +31,13 @@ export async function mountSecrets(
     throw error;
   }
   return variables;
+}
+
+/** Returns a secret with the value that the work gets. */
+function asMounted(secret: WorkSecret): WorkSecret {
+  const { credentialProxy, secretId } = secret;
+  if (!credentialProxy) return secret;
+  return { ...secret, value: placeholderOf(secretId), mount: credentialProxy.placeholderMount };
 }
 
 /** Removes the files of secrets, if there are any. */

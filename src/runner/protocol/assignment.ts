@@ -1,4 +1,5 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
+import { credentialParts } from "../../domain/policy/credential-proxy.ts";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";
@@ -57,8 +58,9 @@ export interface Assignment {
 
 export function newAssignment(tools: RunnerTools, work: Work, lease: Lease): Assignment {
   const secrets = new Secrets();
-  for (const value of [work.environmentToken, ...work.secrets.map((secret) => secret.value)])
-    secrets.add(value);
+  secrets.add(work.environmentToken);
+  for (const { value, credentialProxy } of work.secrets)
+    for (const part of credentialProxy ? credentialParts(value) : [value]) secrets.add(part);
   return {
     tools,
     work,

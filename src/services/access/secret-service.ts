@@ -12,6 +12,7 @@ import {
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
+import { requireCredentialProxyKnown } from "../../domain/policy/credential-proxy.ts";
 import {
   maySeeSecretsOf,
   newSecret,
@@ -26,6 +27,7 @@ import {
   visibleKinds,
 } from "../../domain/policy/secret.ts";
 import { requireProjectNotPendingDeletion } from "../../domain/project/project.ts";
+import { CREDENTIAL_PROXY_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findMember } from "../../store/identity/member.ts";
 import { findServiceAccount } from "../../store/identity/service-account.ts";
 import {
@@ -62,6 +64,7 @@ export class SecretService implements ServiceImpl<typeof Contract> {
       await requireManagedOwner(tx, ctx, caller, owner);
       const context = { id: tx.newId(), owner, creator: caller.subject, now: tx.now };
       const secret = newSecret(req, context);
+      if (secret.credentialProxy) requireCredentialProxyKnown(mayStore(tx, CREDENTIAL_PROXY_LEVEL));
       const stored = {
         secret,
         value: sealSecretValue(keys, secret.id, req.value),

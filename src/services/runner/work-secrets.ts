@@ -98,15 +98,16 @@ export class SecretsOfClaim {
   }
 
   #toWorkSecret({ secret, value }: StoredSecret): WorkSecret {
-    const { id: secretId, name, mount } = secret;
+    const { id: secretId, name, mount: stored, credentialProxy } = secret;
+    const mount: WorkSecret["mount"] =
+      stored.case === "filePath" || stored.case === "environmentVariable" ? stored : { case: undefined };
+    const facts = { secretId, name, value: openOrThrow(this.#keys, secretId, value) };
+    if (!credentialProxy) return create(WorkSecretSchema, { ...facts, mount });
+    const { targetHosts, header } = credentialProxy;
+    // Without a mount of its own, a runner that knows no credential proxy gives the work nothing.
     return create(WorkSecretSchema, {
-      secretId,
-      name,
-      value: openOrThrow(this.#keys, secretId, value),
-      mount:
-        mount.case === "filePath"
-          ? { case: "filePath", value: mount.value }
-          : { case: "environmentVariable", value: true },
+      ...facts,
+      credentialProxy: { targetHosts, header, placeholderMount: mount },
     });
   }
 }

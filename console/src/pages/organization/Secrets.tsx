@@ -88,7 +88,14 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
   );
 }
 
-function mountOf({ mount }: Secret) {
+function mountOf({ mount, credentialProxy }: Secret) {
+  if (credentialProxy)
+    return (
+      <>
+        the header <code>{credentialProxy.header}</code> of requests to{" "}
+        {credentialProxy.targetHosts.join(", ")}
+      </>
+    );
   switch (mount.case) {
     case "filePath":
       return (

@@ -1,0 +1,210 @@
+import type { EventEmitter } from "node:events";
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
+import { isIP, type LookupFunction, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { DecideEgress, EgressRefusal, EgressTarget } from "./egress-rules.ts";
+
+/** A connection that work asked for, once it is over or refused. */
+export interface EgressConnection extends EgressTarget {
+  /** The part of the policy that allows the name; empty where none does. */
+  readonly rule: string;
+  readonly refusal: EgressRefusal | undefined;
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+}
+
+/** What all requests of a piece of work have in common. */
+export interface EgressPassage {
+  readonly decide: DecideEgress;
+  readonly onConnection: (connection: EgressConnection) => void;
+  /** Holds the connections to hosts that are not over. */
+  readonly hosts: Set<EventEmitter & { destroy(): unknown }>;
+}
+
+/** Connections of one piece of work at the same time, from it and to hosts; more are refused until others end. */
+export const MAX_CONNECTIONS = 1_000;
+export const TOO_MANY = `the work has ${MAX_CONNECTIONS} connections to hosts already`;
+/** Requests of one connection that are not answered yet; one that sends more is ended. */
+const MAX_PIPELINED = 100;
+/** Time in which a host must take a connection. */
+export const CONNECT_MS = 30_000;
+
+export const STATUS: Readonly<Record<EgressRefusal, readonly [code: number, text: string]>> = {
+  not_allowed: [403, "the organization's policy `egress` does not allow it"],
+  address_not_public: [403, "its address is not public, and the runner's operator does not name it"],
+  no_address: [502, "it has no address"],
+  begun_by_fork: [
+    403,
+    "a pull request from a fork began the work, or may have, and it reaches the hosts of its repositories alone",
+  ],
+};
+
+/** Returns for people why a target was refused. */
+export function describeRefusal({ host, port }: EgressTarget, refusal: EgressRefusal): string {
+  return `${isIP(host) === 6 ? `[${host}]` : host}:${port} is not reached: ${STATUS[refusal][1]}`;
+}
+
+/** Returns what went wrong; the failure of several addresses together has no message. */
+export function reasonOf(error: NodeJS.ErrnoException): string {
+  return error.message || error.code || "none of its addresses answers";
+}
+
+export function bytesOf(host: Socket | undefined) {
+  return { sentBytes: host?.bytesWritten ?? 0, receivedBytes: host?.bytesRead ?? 0 };
+}
+
+/** Returns how a target is connected to: at addresses that were checked, without another look-up. */
+export function dialing({ host, port }: EgressTarget, addresses: readonly string[]) {
+  const lookup: LookupFunction = (_name, options, callback) => {
+    const found = addresses.map((address) => ({ address, family: isIP(address) }));
+    const [first = { address: "", family: 0 }] = found;
+    if (options.all) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+  return { host, port, lookup, autoSelectFamily: true };
+}
+
+/** Headers between a client and its proxy alone (RFC 9110, 7.6.1), beside those that Connection names. */
+const HOP_BY_HOP = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Returns the headers that are passed on, as names and values in turn. @param others names in lower case that are not */
+export function endToEnd(rawHeaders: readonly string[], ...others: readonly string[]): string[] {
+  const pairs = rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ""] as const] : [],
+  );
+  const named = pairs.flatMap(([name, value]) =>
+    name.toLowerCase() === "connection" ? value.toLowerCase().split(/\s*,\s*/) : [],
+  );
+  const left = new Set([...HOP_BY_HOP, ...named]);
+  // It says where the body ends, which is passed on.
+  left.delete("content-length");
+  for (const each of others) left.add(each);
+  return pairs.filter(([name]) => !left.has(name.toLowerCase())).flat();
+}
+
+/** Returns the header by which the next connection has the body of a request in pieces, as this one has. */
+export function framing({ headers }: IncomingMessage): string[] {
+  return headers["transfer-encoding"] === undefined ? [] : ["Transfer-Encoding", "chunked"];
+}
+
+/** An answer of a host as the work gets it. */
+export interface PassedAnswer {
+  readonly statusMessage: string | undefined;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  /** What the body goes through, if anything. */
+  readonly body?: Duplex;
+}
+
+/** A request that is passed on. */
+export interface PassedRequest {
+  readonly target: EgressTarget;
+  /** Begins the request at the host. */
+  readonly open: (options: RequestOptions) => ClientRequest;
+  /** Returns the answer as the work gets it, or for people why it gets none. */
+  readonly toAnswer: (received: IncomingMessage) => PassedAnswer | string;
+}
+
+/** Answers a request of the work with a text for people. */
+export function refuseRequest(res: ServerResponse, code: number, text: string): void {
+  if (res.headersSent) return void res.destroy();
+  res.writeHead(code, STATUS_CODES[code], {
+    "Content-Type": "text/plain; charset=utf-8",
+    Connection: "close",
+  });
+  res.end(`${text}\n`);
+}
+
+/** Passes a request on to its host where that is allowed, and the answer back. */
+export async function forwardRequest(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { target, open, toAnswer }: PassedRequest,
+  { decide, onConnection, hosts }: EgressPassage,
+): Promise<void> {
+  const refuse = (code: number, text: string) => refuseRequest(res, code, text);
+  const decision = await decide(target);
+  const { rule, refusal } = decision;
+  if (refusal !== undefined) {
+    onConnection({ ...target, rule, refusal, sentBytes: 0, receivedBytes: 0 });
+    return refuse(STATUS[refusal][0], describeRefusal(target, refusal));
+  }
+  // The client has gone: what is opened now, nothing would close.
+  if (req.socket.destroyed) return;
+  if (hosts.size >= MAX_CONNECTIONS) return refuse(503, TOO_MANY);
+  const sent = open({
+    ...dialing(target, decision.addresses),
+    agent: false,
+    method: req.method,
+    timeout: CONNECT_MS,
+  });
+  hosts.add(sent);
+  let host: Socket | undefined;
+  sent.once("socket", (socket) => {
+    host = socket;
+    socket.once("connect", () => sent.setTimeout(0));
+  });
+  sent.once("timeout", () => sent.destroy(new Error("it does not answer")));
+  sent.on("error", (error) => refuse(502, `the host is not reached: ${reasonOf(error)}`));
+  sent.once("response", (received) => {
+    received.once("error", () => res.destroy());
+    const answer = toAnswer(received);
+    const giveUp = (why: string) => {
+      refuse(502, why);
+      sent.destroy();
+    };
+    if (typeof answer === "string") return giveUp(answer);
+    try {
+      res.writeHead(received.statusCode ?? 502, answer.statusMessage, answer.headers);
+    } catch {
+      // Node reads status lines that it does not write.
+      return giveUp("the host's answer is not HTTP");
+    }
+    (answer.body ? received.pipe(answer.body) : received).pipe(res);
+  });
+  sent.once("close", () => {
+    hosts.delete(sent);
+    onConnection({ ...target, rule, refusal, ...bytesOf(host) });
+    // As when it switches to a protocol that nobody asked for.
+    if (!res.headersSent) refuse(502, "the host has ended the connection without an answer");
+  });
+  res.once("close", () => sent.destroy());
+  req.pipe(sent);
+}
+
+/**
+ * Returns a listener for requests that handles those of a connection one after another: answers go back in the order of
+ * requests, and no host is asked before its turn.
+ */
+export function inTurns(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
+  const turns = new WeakMap<Socket, { waiting: number; last: Promise<unknown> }>();
+  return (req: IncomingMessage, res: ServerResponse) => {
+    const turn = turns.get(req.socket) ?? { waiting: 0, last: Promise.resolve() };
+    turns.set(req.socket, turn);
+    turn.waiting++;
+    res.on("error", () => undefined);
+    if (turn.waiting > MAX_PIPELINED) return void req.socket.destroy();
+    const closed = new Promise<void>((resolve) => res.once("close", resolve));
+    turn.last = turn.last.then(async () => {
+      await handle(req, res).catch(() => req.socket.destroy());
+      await closed;
+      turn.waiting--;
+    });
+  };
+}
