@@ -27,7 +27,8 @@ const DNS_NAME = 2;
 /** Makes an authority of its own for a piece of work. @param now milliseconds since 1970 UTC */
 export async function createCredentialAuthority(now: number): Promise<CredentialAuthority> {
   // Loaded on demand: work without such secrets does not pay for it.
-  const [asn1, pki] = await Promise.all([import("asn1js"), import("pkijs")]);
+  const asn1 = await import("asn1js");
+  const pki = await import("pkijs");
   const newKeys = () => crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
   const [own, leaf] = await Promise.all([newKeys(), newKeys()]);
 
