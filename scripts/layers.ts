@@ -67,6 +67,7 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
       /^@connectrpc\//,
       /^@agentclientprotocol\/sdk$/,
       /^diff$/,
+      /^(asn1js|pkijs)$/,
       /^node:/,
     ],
   },

@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { WorkSchema } from "#gen/runner/v1/work_pb.js";
-import { placeholderOf } from "../../src/domain/policy/credential-proxy.ts";
+import { placeholderOf } from "../../src/domain/policy/proxied-secret/credential-proxy.ts";
 import { createCredentialAuthority } from "../../src/runner/egress/credential-authority.ts";
 import { Egress } from "../../src/runner/egress/egress.ts";
 import { mountSecrets } from "../../src/runner/process/work-secrets.ts";

@@ -6,7 +6,7 @@ import type { CreateSecretRequest } from "#gen/service/v1/secret_service_pb.js";
 import { notBuilt, permissionDenied, tooManySecrets, valueTaken, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 import { requireOwnershipFor } from "../identity/ownership.ts";
-import { requireCredentialProxy, requireHeaderValue } from "./credential-proxy.ts";
+import { requireCredentialProxy, requireHeaderValue } from "./proxied-secret/credential-proxy.ts";
 
 /** The kinds of owners of secrets, as rows name them. */
 export type SecretOwnerKind = "organization" | "project" | "user" | "service_account";

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { placeholderOf } from "../../domain/policy/credential-proxy.ts";
+import { placeholderOf } from "../../domain/policy/proxied-secret/credential-proxy.ts";
 import { createCredentialAuthority } from "./credential-authority.ts";
 import { type CredentialProxy, createCredentialProxy, trustedAuthorities } from "./credential-proxy.ts";
 import { createEgressProxy } from "./egress-proxy.ts";

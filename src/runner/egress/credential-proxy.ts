@@ -8,7 +8,7 @@ import {
   credentialHostOf,
   credentialParts,
   placeholderOf,
-} from "../../domain/policy/credential-proxy.ts";
+} from "../../domain/policy/proxied-secret/credential-proxy.ts";
 import { type SecretMask, Secrets } from "../../domain/secrets.ts";
 import { type CredentialAuthority, createCredentialAuthority } from "./credential-authority.ts";
 import { type EgressTarget, parseHost } from "./egress-rules.ts";

@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Work, WorkSecret } from "#gen/runner/v1/work_pb.js";
-import { placeholderOf } from "../../domain/policy/credential-proxy.ts";
+import { placeholderOf } from "../../domain/policy/proxied-secret/credential-proxy.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /**

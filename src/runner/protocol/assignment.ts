@@ -1,5 +1,5 @@
 import type { Work } from "#gen/runner/v1/work_pb.js";
-import { credentialParts } from "../../domain/policy/credential-proxy.ts";
+import { credentialParts } from "../../domain/policy/proxied-secret/credential-proxy.ts";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import type { SourceControl } from "../../scm/source-control.ts";

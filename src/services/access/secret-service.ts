@@ -12,7 +12,7 @@ import {
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
-import { requireCredentialProxyKnown } from "../../domain/policy/credential-proxy.ts";
+import { requireCredentialProxyKnown } from "../../domain/policy/proxied-secret/credential-proxy.ts";
 import {
   maySeeSecretsOf,
   newSecret,

@@ -1,7 +1,6 @@
-import { isIP } from "node:net";
 import type { Secret_CredentialProxy } from "#gen/service/v1/secret_pb.js";
-import { phaseUnsuitable, valueUnusable } from "../error.ts";
-import { canonicalEgressHost } from "./egress-policy.ts";
+import { phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { canonicalEgressHost } from "../egress-policy.ts";
 
 /** A host into whose requests a secret is put: a name in lower case, and a port. */
 export interface CredentialHost {
@@ -17,7 +16,7 @@ export function credentialHostOf(text: string): CredentialHost | undefined {
   const host = canonicalEgressHost(name);
   const port = digits === undefined ? HTTPS_PORT : Number(digits);
   // TLS names no address, so that none can be compared with the certificate's.
-  if (host === undefined || host.startsWith("*.") || isIP(host) !== 0) return undefined;
+  if (host === undefined || host.startsWith("*.") || /^[\d.]+$|:/.test(host)) return undefined;
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
