@@ -76,8 +76,8 @@ export interface Server {
   readonly transport: Transport;
   /** The sources of the server's metrics. */
   readonly metrics: readonly MetricSource[];
-  /** Uses other sign-in providers from now on, if there are any to use, and the certificate that the files hold. */
-  reload(providers: readonly SignInProvider[] | undefined): Promise<void>;
+  /** Uses other sign-in providers and issuers from now on, as far as they are given, and the certificate that the files hold. */
+  reload(changed: Partial<Pick<ServerDependencies, "providers" | "machineIssuers">>): Promise<void>;
   /**
    * Stops the server: readiness fails, accepted requests finish (10 s at most),
    * streams end, jobs stop. The store stays open.
@@ -127,7 +127,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       pageBytes: config.pageBytes,
       revocationMonitor,
       draining,
-      machineIssuers: deps.machineIssuers,
+      machineIssuers: () => machineTokens.issuers(),
       leaseMs: config.leaseDuration * 1000,
       onPartFailure: (operation, err) => log.error({ operation, err }, "a part of a call failed"),
       onUnusableWork: (work, err) => log.error({ ...work, err }, "work cannot begin and was set aside"),
@@ -184,10 +184,11 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       client: createProviderClient(provider, deps.now),
     }));
   let providers = serveProviders(deps.providers);
+  const machineTokens = createMachineTokens(deps.machineIssuers, deps.now);
   const signIn = createSignInDispatch({
     signIn: createSignIn({ store, keys, now: deps.now }),
     providers: () => providers,
-    machineTokens: createMachineTokens(deps.machineIssuers, deps.now),
+    machineTokens,
     machineExchange: createMachineExchange({ store, keys }),
     onExchangeRefused: (reason, err) =>
       log.warn({ reason, ...problemIn(err) }, "no token was given to a machine"),
@@ -287,7 +288,8 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       return baseUrl;
     },
     async reload(changed) {
-      if (changed) providers = serveProviders(changed);
+      if (changed.providers) providers = serveProviders(changed.providers);
+      if (changed.machineIssuers) machineTokens.use(changed.machineIssuers);
       await certificate?.look();
     },
     async close() {

@@ -152,21 +152,28 @@ function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFi
   }
 }
 
-/** Reads again the files of the sign-in providers and of the certificate; what cannot be used changes nothing. */
+/** Reads again the files of the sign-in providers, the issuers and the certificate; what cannot be used changes nothing. */
 async function reload(
-  { signInProviders }: Config,
+  { signInProviders, machineIssuers }: Config,
   { env }: Terminal,
   { server, store, log }: { readonly server: Server; readonly store: Store; readonly log: Log },
 ): Promise<void> {
   log.info({}, "reading the files of the settings again");
-  try {
-    const providers = readSignInProviders(signInProviders, env);
-    await requireOrganizations(store, providers);
-    await server.reload(providers);
-  } catch (err) {
-    log.error({ err }, "the sign-in providers were not read again: those before stay in use");
-    await server.reload(undefined);
-  }
+  const unlessWrong = async <T>(what: string, read: () => T | Promise<T>) => {
+    try {
+      return await read();
+    } catch (err) {
+      log.error({ err }, `the ${what} were not read again: those before stay in use`);
+      return undefined;
+    }
+  };
+  const providers = await unlessWrong("sign-in providers", async () => {
+    const found = readSignInProviders(signInProviders, env);
+    await requireOrganizations(store, found);
+    return found;
+  });
+  const issuers = await unlessWrong("machine issuers", () => readMachineIssuers(machineIssuers));
+  await server.reload({ ...(providers && { providers }), ...(issuers && { machineIssuers: issuers }) });
 }
 
 /** Requires that there is the organization of each sign-in provider. @throws StartError */

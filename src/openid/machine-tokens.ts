@@ -20,6 +20,10 @@ export interface MachineTokens {
    * @throws ExchangeRefused
    */
   read(token: string): Promise<MachineClaims>;
+  /** Takes the tokens of these issuers from now on, and of no others; their keys are asked for again. */
+  use(issuers: readonly IssuerSettings[]): void;
+  /** Returns the issuers whose tokens it takes. */
+  issuers(): readonly IssuerSettings[];
 }
 
 /** Signatures that a holder of public keys can verify, and make none of: no HMAC, and not none. */
@@ -33,8 +37,14 @@ const MAX_VALID_SECONDS = 24 * 3_600;
  * @param now returns milliseconds since 1970 UTC
  */
 export function createMachineTokens(issuers: readonly IssuerSettings[], now: () => number): MachineTokens {
-  const known = new Map(issuers.map((each) => [each.issuer, { ...each, keys: createIssuerKeys(each, now) }]));
+  const withKeys = (of: readonly IssuerSettings[]) =>
+    new Map(of.map((each) => [each.issuer, { ...each, keys: createIssuerKeys(each, now) }]));
+  let known = withKeys(issuers);
   return {
+    use(changed) {
+      known = withKeys(changed);
+    },
+    issuers: () => [...known.values()],
     async read(token) {
       const named = await issuerOf(token);
       const issuer = named === undefined ? undefined : known.get(named);

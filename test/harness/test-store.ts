@@ -64,7 +64,7 @@ export function openTestStore(
     baseUrl: () => "http://localhost:8080",
     now: () => clock.now,
     allowOrganizationCreation: false,
-    machineIssuers: [],
+    machineIssuers: () => [],
     countLimit: 1_000,
     pageBytes: PAGE_BYTES,
     revocationMonitor: createRevocationMonitor(async () => undefined),

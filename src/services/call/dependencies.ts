@@ -22,8 +22,8 @@ export interface ServiceDependencies {
   readonly now: () => number;
   /** True when users may create organizations; otherwise only the operator may. */
   readonly allowOrganizationCreation: boolean;
-  /** The issuers of the settings that service accounts may trust. */
-  readonly machineIssuers: readonly TrustableIssuer[];
+  /** Returns the issuers of the settings that service accounts may trust, as the file of them was last read. */
+  readonly machineIssuers: () => readonly TrustableIssuer[];
   /** Maximum size of a page of a list in bytes; a page always has at least one element. */
   readonly pageBytes: number;
   /** Maximum of counts; larger ones are returned as GREATER_THAN_OR_EQUAL. */

@@ -32,7 +32,7 @@ export function createServiceAccountTrust(
     const account = await findServiceAccount(tx.db, caller, req.serviceAccountId);
     if (!account) throw notFound("service account");
     requireRoomForTrust((await findTrustsOf(tx.db, account.id)).length);
-    const serviceAccountTrust = newServiceAccountTrust(req, machineIssuers, {
+    const serviceAccountTrust = newServiceAccountTrust(req, machineIssuers(), {
       id: tx.newId(),
       creator: caller.subject,
       now: tx.now,
