@@ -6,7 +6,7 @@ import { type CopyProgress, copyRows, type RowSink, type RowSource } from "../st
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
-import { progressOf } from "./backup.ts";
+import { progressOf } from "./backup/backup.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { verifyAudit } from "./record/audit.ts";

@@ -159,7 +159,11 @@ function userName(): string {
 }
 
 /** Requires that the key file holds every key that a row was written with. @throws StartError */
-export async function requireKeys(config: DataConfig, store: Store, keys: Keys): Promise<void> {
+export async function requireKeys(
+  config: DataConfig,
+  store: Pick<Store, "reader">,
+  keys: Keys,
+): Promise<void> {
   const missing = (await findNamedKeyIds(store.reader)).filter((id) => !keys.ids.includes(id));
   if (missing.length === 0) return;
   throw new StartError(

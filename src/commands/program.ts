@@ -93,7 +93,7 @@ ${Object.values(SETTINGS)
   declareAccount(program, terminal);
   declareAgent(program, terminal);
   declareToken(program, terminal);
-  declareData(program, terminal);
+  declareData(program, terminal, runUntilStopped);
   declareRunner(program, terminal, runUntilStopped);
   declareInstall(program, terminal);
   declareLogin(program, terminal);

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
@@ -192,18 +193,20 @@ async function requireOrganizations(store: Store, providers: readonly SignInProv
  * @throws ConfigError when the address was chosen and cannot be used
  */
 async function serveTelemetry(
-  { metricsAddress: address, otlpEndpoint }: Config,
+  { metricsAddress: address, otlpEndpoint, backupFolder }: Config,
   served: readonly MetricSource[],
   { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
 ): Promise<Telemetry | undefined> {
   if (!address && otlpEndpoint === "") return undefined;
   // Loaded on demand, with the packages that it brings.
-  const [{ startTelemetry }, { ProcessMeasures }] = await Promise.all([
+  const [{ startTelemetry }, { ProcessMeasures }, { backupMetrics }] = await Promise.all([
     import("../metrics/telemetry.ts"),
     import("../metrics/process-metrics.ts"),
+    import("../metrics/backup-metrics.ts"),
   ]);
   const figures = new ProcessMeasures(terminal.figures);
-  const sources = [...served, figures.metrics];
+  const copies = backupFolder ? [backupMetrics(() => readdir(backupFolder), Date.now)] : [];
+  const sources = [...served, figures.metrics, ...copies];
   const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
   const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
   const start = (at: typeof address) =>

@@ -130,6 +130,14 @@ export const STORAGE_SETTINGS = {
     help: "the server is not ready while the disk of the data folder has less room than this; 0 for no floor",
     read: integer(0, 1_073_741_824),
   }),
+  backupFolder: setting({
+    flag: "--backup-folder",
+    argument: "folder",
+    env: "CHARTROOM_BACKUP_FOLDER",
+    default: "",
+    help: "folder into which `chartroom backup --schedule` copies the data: the metrics then tell the age of the last good copy",
+    read: (text: string) => text,
+  }),
 } as const;
 
 /**

@@ -1,9 +1,16 @@
+import { spawnSync } from "node:child_process";
 import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect } from "@jest/globals";
 import { post, reasonOf, repository } from "../harness/call.ts";
 import { onOwnDisk, testWithOwnDisk } from "../harness/own-disk.ts";
-import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
+import {
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
 afterAll(stopAll);
@@ -123,5 +130,28 @@ testWithOwnDisk(
       () => readyz(server),
       ({ status }) => status === 200,
     );
+  },
+);
+
+testWithOwnDisk(
+  "a copy for which there is no room, or none to check it, is none: what was there stays, and nothing half",
+  async () => {
+    const { dataDir } = await startHostedServer();
+    const folder = temporaryFolder();
+    const older = "chartroom-20260101T000000.000Z.db";
+    // The folder is seen by these processes only.
+    const script = `touch ${folder}/${older}; "$@"; echo $?; ls ${folder}`;
+    const args = ["bin/chartroom.js", "backup", folder, "--keep", "1", "--data-dir", dataDir];
+    // Room for no copy, and for one but not for what is restored of it.
+    for (const [size, problem] of [
+      ["512k", "database or disk is full"],
+      ["2m", "the copy could not be checked: database or disk is full"],
+    ] as const) {
+      const [program = "", ...rest] = onOwnDisk(folder, `size=${size}`);
+      const run = spawnSync(program, [...rest, "sh", "-c", script, "sh", process.execPath, ...args], {
+        encoding: "utf8",
+      });
+      expect([run.stderr, run.stdout]).toEqual([`chartroom: ${problem}\n`, `1\nbackup.lock\n${older}\n`]);
+    }
   },
 );

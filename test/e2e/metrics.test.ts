@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -35,7 +35,9 @@ const sampleOf = (metrics: typeof scraped, name: string, labels: object = {}) =>
     )?.value;
 
 beforeAll(async () => {
-  server = await startServer({ args: ["--metrics-address", FREE] });
+  const copies = temporaryFolder();
+  writeFileSync(join(copies, "chartroom-20260101T000000.000Z.db"), "");
+  server = await startServer({ args: ["--metrics-address", FREE, "--backup-folder", copies] });
   url = urlOf(server);
   await post(server, "ProjectService/CreateProject", PROJECT);
   await post(server, "ProjectService/GetProject", { projectId: "019a0000-0000-7000-8000-000000000000" });
@@ -82,6 +84,9 @@ describe("the metrics of a server", () => {
     expect(sampleOf(scraped, "chartroom_actions_ended_total", { chartroom_end: "done" })).toBe(1);
     expect(sampleOf(scraped, "chartroom_executions_ended_total", { chartroom_end: "done" })).toBe(1);
     expect(sampleOf(scraped, "chartroom_ready")).toBe(1);
+    const age = (Date.now() - Date.UTC(2026, 0, 1)) / 1000;
+    expect(sampleOf(scraped, "chartroom_backup_age")).toBeLessThanOrEqual(age);
+    expect(sampleOf(scraped, "chartroom_backup_age")).toBeGreaterThan(age - 3_600);
     expect(sampleOf(scraped, "chartroom_commit_writes_count")).toBeGreaterThan(3);
     expect(sampleOf(scraped, "chartroom_commit_writes_sum")).toBeGreaterThanOrEqual(
       sampleOf(scraped, "chartroom_commit_writes_count") as number,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -223,6 +223,17 @@ export async function runHostedCommand(
 ): Promise<CommandResult> {
   const { code, stdout, stderr } = await hostCommand(args, commandEnvironment(args, env), { input });
   return { code, stdout, stderr };
+}
+
+/** Starts a command that goes on until it is stopped in the process of the host; with its output and its log. */
+export async function startHostedCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+) {
+  const logFile = join(temporaryFolder(), "log");
+  writeFileSync(logFile, "");
+  const { output, stop } = await hostService(args, commandEnvironment(args, env), logFile);
+  return { output, stop, log: () => parseLog(readFileSync(logFile, "utf8")) };
 }
 
 function commandEnvironment(args: readonly string[], env: Readonly<Record<string, string>>) {

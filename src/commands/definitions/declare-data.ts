@@ -1,13 +1,18 @@
 import type { Command } from "commander";
 import { readConfig, SETTINGS } from "../../config/config.ts";
 import { RETENTION_SETTINGS } from "../../config/maintenance-settings.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
-
-// Loaded on demand: a command does not load the modules of others.
-const loadBackupCommands = () => import("../backup.ts");
+import {
+  type Flags,
+  type RunUntilStopped,
+  runOnData,
+  type Terminal,
+  withDataSettings,
+  withSettings,
+} from "./command-line.ts";
+import { declareBackup } from "./declare-backup.ts";
 
 /** Declares `chartroom doctor`, `audit`, `retention`, `keys`, `backup`, `move` and `restore`: the commands on the data folder as a whole. */
-export function declareData(program: Command, terminal: Terminal): void {
+export function declareData(program: Command, terminal: Terminal, runUntilStopped: RunUntilStopped): void {
   withSettings(
     program
       .command("doctor")
@@ -94,16 +99,7 @@ export function declareData(program: Command, terminal: Terminal): void {
         runOnData(terminal, flags, async (config) => (await import("../keys.ts")).rotateKeys(config)),
       ),
   );
-  withDataSettings(
-    program
-      .command("backup <file>")
-      .description("back up the data to one file, without the keys; the server may be running")
-      .action((file: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) =>
-          (await loadBackupCommands()).createBackup(config, file, terminal.print),
-        ),
-      ),
-  );
+  declareBackup(program, terminal, runUntilStopped);
   withDataSettings(
     program
       .command("move")
@@ -113,16 +109,6 @@ export function declareData(program: Command, terminal: Terminal): void {
       .action(({ from, to, ...flags }: Flags & { readonly from: string; readonly to: string }) =>
         runOnData(terminal, flags, async (config) =>
           (await import("../move.ts")).moveData(config, { from, to }, terminal.print),
-        ),
-      ),
-  );
-  withDataSettings(
-    program
-      .command("restore <file>")
-      .description("restore a backup into a data folder, which must be empty or absent")
-      .action((file: string, flags: Flags) =>
-        runOnData(terminal, flags, async (config) =>
-          (await loadBackupCommands()).restoreBackup(config, file, terminal.print),
         ),
       ),
   );

@@ -26,6 +26,7 @@ const filesIn = (root: string) =>
 const FILES = [
   "etc/chartroom/runner.env",
   "etc/chartroom/server.env",
+  "etc/systemd/system/chartroom-backup.service",
   "etc/systemd/system/chartroom-runner.service",
   "etc/systemd/system/chartroom.service",
   "etc/sysusers.d/chartroom.conf",
@@ -65,6 +66,18 @@ describe("the units", () => {
     expect(unitOf(root, "chartroom.service") + unitOf(root, "chartroom-runner.service")).not.toContain(
       "LoadCredential",
     );
+  });
+
+  test("copy the data with the server's keys, to a folder and at times that its settings name", () => {
+    const root = newRoot();
+    installSystemd(SETTINGS, { ...CHOICE, root });
+    const unit = unitOf(root, "chartroom-backup.service");
+    expect(unit).toContain("LoadCredential=key.json:/etc/chartroom/key.json\n");
+    // In braces, so that each is one argument.
+    expect(unit).toContain(
+      `backup \${CHARTROOM_BACKUP_FOLDER} --schedule \${BACKUP_SCHEDULE} --keep \${BACKUP_KEEP} --keep-days \${BACKUP_KEEP_DAYS}\n`,
+    );
+    expect(unit).toContain('Environment="BACKUP_SCHEDULE=17 3 * * *" BACKUP_KEEP=14 BACKUP_KEEP_DAYS=0\n');
   });
 
   test("quote what systemd would read in another way", () => {
@@ -145,7 +158,11 @@ describe("a folder that cannot be written", () => {
 
 describe("systemd itself", () => {
   /** The most exposure that it may see, of 100: the runner's sandboxes need what a tighter unit would forbid. */
-  const MOST = { "chartroom.service": 20, "chartroom-runner.service": 55 } as const;
+  const MOST = {
+    "chartroom.service": 20,
+    "chartroom-backup.service": 20,
+    "chartroom-runner.service": 55,
+  } as const;
 
   testWith("systemd-analyze")("finds no fault in the units, and little that they leave open", async () => {
     const root = newRoot();

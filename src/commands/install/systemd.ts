@@ -111,9 +111,13 @@ A runner on this machine: make one (chartroom page "Runners", or RunnerService/C
 /etc/chartroom/exchange-token, and
 
   systemctl enable --now chartroom-runner
+
+Copies of the data, each restored and verified, go to /var/lib/chartroom-backups once you say
+
+  systemctl enable --now chartroom-backup
 `;
 
 const REMOVED = `
-Next, as root: systemctl daemon-reload. The data stays in /var/lib/chartroom and /var/lib/chartroom-runner, and the users
-chartroom and chartroom-runner stay with it.
+Next, as root: systemctl daemon-reload. The data stays in /var/lib/chartroom and /var/lib/chartroom-runner, copies of
+it in /var/lib/chartroom-backups, and the users chartroom and chartroom-runner stay with it.
 `;

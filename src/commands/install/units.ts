@@ -32,6 +32,7 @@ export function installedFiles(settings: UnitSettings): readonly InstalledFile[]
   return [
     unit("chartroom.service", serverUnit(settings)),
     unit("chartroom-runner.service", runnerUnit(settings)),
+    unit("chartroom-backup.service", backupUnit(settings)),
     file("etc/sysusers.d/chartroom.conf", 0o644, ACCOUNTS, false),
     file(`${SETTINGS_FOLDER}/server.env`, 0o640, SERVER_SETTINGS, true),
     file(`${SETTINGS_FOLDER}/runner.env`, 0o640, runnerSettings(settings), true),
@@ -54,6 +55,13 @@ const SERVER_SETTINGS = `# Settings of the server, one NAME=value a line; "chart
 #CHARTROOM_TLS_CERT=/etc/chartroom/tls/fullchain.pem
 #CHARTROOM_TLS_KEY=/etc/chartroom/tls/privkey.pem
 #CHARTROOM_DATABASE_URL=postgres://chartroom@db.example.org/chartroom?sslmode=verify-full
+# With chartroom-backup.service: where copies of the data go, whose age is a metric, when they are made (in UTC), and how
+# many stay. A folder elsewhere has to be one that the user chartroom may write; systemctl edit chartroom-backup gives it
+# ReadWritePaths=.
+#CHARTROOM_BACKUP_FOLDER=/var/lib/chartroom-backups
+#BACKUP_SCHEDULE="17 3 * * *"
+#BACKUP_KEEP=14
+#BACKUP_KEEP_DAYS=0
 `;
 
 const runnerSettings = ({
@@ -83,8 +91,20 @@ SystemCallArchitectures=native
 RemoveIPC=yes
 UMask=0077`;
 
+/** What nothing but the sandboxes of a runner's work needs. */
+const TIGHTER = `ProtectKernelTunables=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectProc=invisible
+RestrictNamespaces=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM
+# Not MemoryDenyWriteExecute: Node compiles to machine code while it runs.`;
+
 function serverUnit({ node, program, credentials }: UnitSettings): string {
-  const { keyFile, databasePasswordFile } = credentials;
   return `[Unit]
 Description=Chartroom server
 Wants=network-online.target
@@ -103,7 +123,7 @@ Environment=NODE_COMPILE_CACHE=/var/cache/chartroom
 Environment=CHARTROOM_DATA_DIR=/var/lib/chartroom/data
 Environment=CHARTROOM_FIRST_TOKEN_FILE=/var/lib/chartroom/first-token
 EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
-${credential("CHARTROOM_KEY_FILE", "key.json", keyFile)}${credential("CHARTROOM_DATABASE_PASSWORD_FILE", "database-password", databasePasswordFile)}ExecStart=${quoted(node)} --max-semi-space-size=16 ${quoted(`${program}/bin/chartroom.js`)} serve
+${dataCredentials(credentials)}ExecStart=${quoted(node)} --max-semi-space-size=16 ${quoted(`${program}/bin/chartroom.js`)} serve
 # Reads certificates and sign-in providers again; it never ends the server.
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
@@ -111,17 +131,7 @@ RestartSec=2
 TimeoutStopSec=30
 LimitNOFILE=65536
 ${HARDENING}
-ProtectKernelTunables=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectProc=invisible
-RestrictNamespaces=yes
-RestrictSUIDSGID=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged
-SystemCallErrorNumber=EPERM
-# Not MemoryDenyWriteExecute: Node compiles to machine code while it runs.
+${TIGHTER}
 
 [Install]
 WantedBy=multi-user.target
@@ -164,6 +174,46 @@ ${HARDENING}
 [Install]
 WantedBy=multi-user.target
 `;
+}
+
+function backupUnit({ node, program, credentials }: UnitSettings): string {
+  return `[Unit]
+Description=Chartroom copies of the data
+Wants=network-online.target
+After=network-online.target postgresql.service chartroom.service
+
+[Service]
+Type=exec
+User=chartroom
+Group=chartroom
+StateDirectory=chartroom chartroom-backups
+StateDirectoryMode=0700
+CacheDirectory=chartroom
+WorkingDirectory=/var/lib/chartroom-backups
+Environment=NODE_COMPILE_CACHE=/var/cache/chartroom
+Environment=CHARTROOM_DATA_DIR=/var/lib/chartroom/data
+Environment=CHARTROOM_BACKUP_FOLDER=/var/lib/chartroom-backups
+Environment="BACKUP_SCHEDULE=17 3 * * *" BACKUP_KEEP=14 BACKUP_KEEP_DAYS=0
+EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
+${dataCredentials(credentials)}ExecStart=${quoted(node)} ${quoted(`${program}/bin/chartroom.js`)} backup \${CHARTROOM_BACKUP_FOLDER} --schedule \${BACKUP_SCHEDULE} --keep \${BACKUP_KEEP} --keep-days \${BACKUP_KEEP_DAYS}
+Restart=on-failure
+RestartSec=60
+# A copy that is being made is finished, or left for the next start to remove.
+TimeoutStopSec=90
+Nice=10
+${HARDENING}
+${TIGHTER}
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+function dataCredentials({ keyFile, databasePasswordFile }: UnitSettings["credentials"]): string {
+  return (
+    credential("CHARTROOM_KEY_FILE", "key.json", keyFile) +
+    credential("CHARTROOM_DATABASE_PASSWORD_FILE", "database-password", databasePasswordFile)
+  );
 }
 
 /** Returns the lines that hand a file to the service; none where no file is named. */

@@ -46,6 +46,20 @@ export function restore(file: string, dataDir: string): void {
   });
 }
 
+/**
+ * Reads everything of a restored data folder: the pages, whether each index has what its table has, and whether what
+ * rows refer to is there.
+ * @throws Error with a sentence for the operator
+ */
+export function requireSound(dataDir: string): void {
+  within(join(dataDir, DATABASE_FILE), (raw) => {
+    const damage = raw.pragma("integrity_check(1)", { simple: true });
+    if (damage !== "ok") throw new Error(`its pages are damaged: ${damage}`);
+    const lost = raw.prepare("select 1 from pragma_foreign_key_check").all().length;
+    if (lost > 0) throw new Error(`${lost} of its rows refer to rows that do not exist`);
+  });
+}
+
 function within(file: string, use: (raw: Database.Database) => void): void {
   const raw = new Database(file, { readonly: true });
   try {

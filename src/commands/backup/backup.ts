@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
-import { type DataConfig, keyFileOf } from "../config/config.ts";
-import { copyRows } from "../store/copy-rows.ts";
-import { backUp, restore } from "../store/sqlite/backup.ts";
-import { readFile, writeFile } from "../store/sqlite/portable.ts";
-import { placeOf } from "./open-data.ts";
-import { addressOf, aloneOnDatabase, asDatabaseError } from "./open-database.ts";
-import { StartError } from "./start-error.ts";
+import { type DataConfig, keyFileOf } from "../../config/config.ts";
+import { copyRows } from "../../store/copy-rows.ts";
+import { backUp, restore } from "../../store/sqlite/backup.ts";
+import { readFile, writeFile } from "../../store/sqlite/portable.ts";
+import { placeOf } from "../open-data.ts";
+import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
+import { StartError } from "../start-error.ts";
 
 /**
  * Backs up the database, in the same portable form from either engine; the server may be running. The keys are
@@ -23,7 +23,7 @@ export async function createBackup(
   await asStartError(async () => {
     if (!config.databaseUrl) return backUp(config.dataDir, file);
     if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
-    const { readDatabase } = await import("../store/postgres/portable.ts");
+    const { readDatabase } = await import("../../store/postgres/portable.ts");
     await asDatabaseError(config, () =>
       readDatabase(addressOf(config), (source) =>
         writeFile(file, (target) => copyRows(source, target, progressOf(print))),
@@ -51,7 +51,7 @@ export async function restoreBackup(
   await asStartError(async () => {
     if (!config.databaseUrl) return restore(file, config.dataDir);
     if (!existsSync(file)) throw new Error(`there is no file ${file}`);
-    const { fillDatabase } = await import("../store/postgres/portable.ts");
+    const { fillDatabase } = await import("../../store/postgres/portable.ts");
     await readFile(file, (source) =>
       aloneOnDatabase(config, () =>
         fillDatabase(addressOf(config), (target) => copyRows(source, target, progressOf(print))),

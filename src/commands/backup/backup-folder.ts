@@ -1,0 +1,158 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type DataConfig, keyFileOf } from "../../config/config.ts";
+import {
+  type CopiesKept,
+  copiesToRemove,
+  nameOfCopy,
+  newestCopy,
+} from "../../domain/record/backup-copies.ts";
+import { loadKeys } from "../../keys.ts";
+import { requireSound } from "../../store/sqlite/backup.ts";
+import { lockFile } from "../../store/sqlite/lock.ts";
+import { requireKeyFile, requireKeys } from "../open-data.ts";
+import { makeFolder } from "../preflight.ts";
+import { openAudit, verifyAudit } from "../record/audit.ts";
+import { ExitCode, StartError } from "../start-error.ts";
+import { createBackup, restoreBackup } from "./backup.ts";
+
+/** Where copies go, and how many stay. */
+export interface BackupFolder {
+  readonly folder: string;
+  readonly kept: CopiesKept;
+  /** Returns milliseconds since 1970 UTC. */
+  readonly now: () => number;
+}
+
+/** A copy that was found good. */
+export interface GoodCopy {
+  readonly file: string;
+  readonly bytes: number;
+  /** Names of the older copies that went. */
+  readonly removed: readonly string[];
+}
+
+/** The folder into which a copy is restored to look at it. */
+const SCRATCH = "checking";
+
+/** What a run makes that ended in the middle. */
+const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-shm)?)$/;
+
+const FAILED = ".failed";
+
+/**
+ * Makes a copy of the data in a folder, restores it beside it and verifies what was restored; only then it gets its
+ * name, and older ones go. A run that ends in the middle leaves every older copy, and the next one removes what it left.
+ *
+ * @throws StartError with the exit code `refused` when there is no copy, and `copyFailed` when there is one that did not
+ *   pass; that one stays in the folder under another name, until the next
+ */
+export async function backUpInto(config: DataConfig, { folder, kept, now }: BackupFolder): Promise<GoodCopy> {
+  requireKeyFile(config);
+  makeFolder(folder);
+  const lock = asFolderError(folder, () => lockFile(join(folder, "backup.lock")));
+  if (!lock) throw new StartError(`another backup into ${folder} is being made`);
+  try {
+    const at = now();
+    const name = nameOfCopy(at);
+    const file = join(folder, name);
+    const unchecked = join(folder, name.replace(/\.db$/, ".unchecked"));
+    asFolderError(folder, () => removeAll(folder, (each) => LEFTOVER.test(each)));
+    try {
+      await createBackup(config, unchecked, () => undefined);
+      await asFailedCopy(file, () => check(config, unchecked, join(folder, SCRATCH)));
+      return asFolderError(folder, () => {
+        renameSync(unchecked, file);
+        syncFolder(folder);
+        const gone = new Set(copiesToRemove(readdirSync(folder), name, kept, now()));
+        removeAll(folder, (each) => gone.has(each) || each.endsWith(FAILED));
+        return { file, bytes: statSync(file).size, removed: [...gone].toSorted() };
+      });
+    } catch (error) {
+      if (error instanceof FailedCopy) {
+        removeAll(folder, (each) => each.endsWith(FAILED));
+        renameSync(unchecked, `${file}${FAILED}`);
+      }
+      throw error;
+    } finally {
+      rmSync(unchecked, { force: true });
+      rmSync(join(folder, SCRATCH), { recursive: true, force: true });
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+/** Returns the moment of the newest good copy in a folder (milliseconds since 1970 UTC); undefined without one. */
+export function lastGoodCopy(folder: string): number | undefined {
+  return existsSync(folder) ? newestCopy(readdirSync(folder)) : undefined;
+}
+
+/** The error of a copy that is there and is not good. */
+class FailedCopy extends StartError {}
+
+/** Restores a copy, and verifies the pages, references, keys and audit chains of what was restored. @throws Error */
+async function check(config: DataConfig, file: string, scratch: string): Promise<void> {
+  const restored = { ...config, databaseUrl: "", dataDir: scratch, keyFile: keyFileOf(config) };
+  await restoreBackup(restored, file, () => undefined);
+  requireSound(scratch);
+  const store = await openAudit(restored);
+  try {
+    await requireKeys(restored, store, loadKeys(restored.keyFile));
+  } finally {
+    await store.close();
+  }
+  const { holds, text } = await verifyAudit(restored);
+  if (!holds) throw new Error(`its audit log does not hold:\n${text.trimEnd()}`);
+}
+
+async function asFailedCopy(file: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    // A full disk says nothing of the copy.
+    if (isFull(error)) throw new StartError(`the copy could not be checked: ${(error as Error).message}`);
+    throw new FailedCopy(
+      `the copy did not pass its check, is kept as ${file}${FAILED}, and no older one goes: ${(error as Error).message}`,
+      { cause: error, exitCode: ExitCode.copyFailed },
+    );
+  }
+}
+
+/** Returns whether an error, or one that it came of, is that of a full disk. */
+function isFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT" || isFull(error.cause);
+}
+
+function removeAll(folder: string, goes: (name: string) => boolean): void {
+  for (const name of readdirSync(folder))
+    if (goes(name)) rmSync(join(folder, name), { recursive: true, force: true });
+}
+
+/** A name is durable when its folder is. */
+function syncFolder(folder: string): void {
+  const opened = openSync(folder, "r");
+  fsyncSync(opened);
+  closeSync(opened);
+}
+
+function asFolderError<T>(folder: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new StartError(`the folder ${folder} cannot be used: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
