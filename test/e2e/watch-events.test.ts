@@ -41,7 +41,9 @@ async function organization(name: string) {
     organizationId,
     userId,
     async runner(): Promise<string> {
-      return (await post(caller, "RunnerService/CreateRunner", { name: "a runner" })).body.runner.runnerId;
+      const answer = await post(caller, "RunnerService/CreateRunner", { name: "a runner" });
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer));
+      return answer.body.runner.runnerId;
     },
     call: (operation: string, body: object) => post(caller, operation, body),
     /** Number of the newest entry of the trail. */
