@@ -17,6 +17,7 @@ import {
   temporaryFolder,
 } from "../harness/server.ts";
 import { page } from "../harness/session.ts";
+import { startTokenIssuer, type TokenIssuer } from "../harness/token-issuer.ts";
 import { until } from "../harness/until.ts";
 
 const HOST = "subjectAltName=IP:127.0.0.1";
@@ -207,6 +208,65 @@ test("a log file that was moved is written anew after SIGHUP, and no line is on 
 test("a log file that cannot be written stops the start, with the setting's name", async () => {
   const args = ["--log-file", join(temporaryFolder(), "no-folder", "server.log")];
   await expect(startHostedServer({ args })).rejects.toThrow(/--log-file .* cannot be written: ENOENT/);
+});
+
+describe("issuers of machines' tokens", () => {
+  let issuer: TokenIssuer;
+  beforeAll(async () => {
+    issuer = await startTokenIssuer();
+  });
+  afterAll(() => issuer.close());
+
+  test("are taken and left by SIGHUP, and stay while the file cannot be used", async () => {
+    const file = join(temporaryFolder(), "issuers.json");
+    const write = (...issuers: object[]) => writeFileSync(file, JSON.stringify({ issuers }));
+    const other = { issuer: "https://ci.example.org", audiences: ["chartroom"] };
+    write(other);
+    const own = await startHostedServer();
+    await own.stop();
+    const serving = await startServer({ dataDir: own.dataDir, args: ["--machine-issuers", file] });
+    const create = (operation: string, body: object) =>
+      post(serving, `ServiceAccountService/${operation}`, body, own.token);
+    const account = { name: "Robot", validUntil: "2999-12-31T00:00:00Z" };
+    const { serviceAccount } = (await create("CreateServiceAccount", account)).body;
+    const trust = () =>
+      create("CreateServiceAccountTrust", {
+        serviceAccountId: serviceAccount.id,
+        issuer: issuer.issuer,
+        audience: "chartroom",
+        conditions: [{ claim: "sub", value: "repo:acme/app:ref:refs/heads/main" }],
+      });
+    const exchange = async () => {
+      const body = new URLSearchParams({
+        grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+        subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+        subject_token: await issuer.sign(),
+        service_account_id: serviceAccount.id,
+      });
+      const res = await fetch(`${serving.url}/sign-in/machine/token`, { method: "POST", body });
+      return JSON.parse(await res.text()).error_description ?? "exchanged";
+    };
+    const NOT_NAMED = "the settings of the server name no issuer of this token";
+    expect([(await trust()).status, await exchange()]).toEqual([400, NOT_NAMED]);
+
+    write({ issuer: issuer.issuer, audiences: ["chartroom"], privateAddresses: true });
+    serving.process.kill("SIGHUP");
+    await until(trust, ({ status }) => status === 200);
+    expect(await exchange()).toBe("exchanged");
+
+    writeFileSync(file, "{");
+    serving.process.kill("SIGHUP");
+    const kept = "the machine issuers were not read again: those before stay in use";
+    await until(
+      () => serving.log().find(({ msg }) => msg === kept),
+      (line) => line !== undefined,
+    );
+    expect(await exchange()).toBe("exchanged");
+
+    write(other);
+    serving.process.kill("SIGHUP");
+    await until(exchange, (said) => said === NOT_NAMED);
+  });
 });
 
 describe("the first token", () => {

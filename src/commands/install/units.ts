@@ -49,7 +49,7 @@ u chartroom-runner - "Chartroom runner" /var/lib/chartroom-runner
 `;
 
 const SERVER_SETTINGS = `# Settings of the server, one NAME=value a line; "chartroom serve --help" lists them all.
-# After a change: systemctl restart chartroom. Files of certificates and of sign-in providers: systemctl reload chartroom.
+# After a change: systemctl restart chartroom. What it reads again: systemctl reload chartroom.
 #CHARTROOM_HOST=0.0.0.0
 #CHARTROOM_BASE_URL=https://chartroom.example.org
 #CHARTROOM_TLS_CERT=/etc/chartroom/tls/fullchain.pem
@@ -124,7 +124,7 @@ Environment=CHARTROOM_DATA_DIR=/var/lib/chartroom/data
 Environment=CHARTROOM_FIRST_TOKEN_FILE=/var/lib/chartroom/first-token
 EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
 ${dataCredentials(credentials)}ExecStart=${quoted(node)} --max-semi-space-size=16 ${quoted(`${program}/bin/chartroom.js`)} serve
-# Reads certificates and sign-in providers again; it never ends the server.
+# Reads certificates, sign-in providers and issuers again; it never ends the server.
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=2
