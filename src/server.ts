@@ -220,10 +220,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     port: config.port,
     ...(config.rateLimits === "on" &&
       config.connectionsPerAddress > 0 && {
-        perAddress: {
-          most: config.connectionsPerAddress,
-          isExempt: createProxyCheck(config.trustedProxies),
-        },
+        perAddress: { most: config.connectionsPerAddress, isExempt: createProxyCheck(config.trustedProxies) },
       }),
     ...(tls && { tls }),
     handle: createMiddleware({
