@@ -100,7 +100,8 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   const readiness = createReadiness(() => store.problem(), machine.problems);
   const { draining } = readiness;
   const newId = idMaker(deps.now);
-  const report: ReportFault = (err, call) => log.error({ ...call, err }, "internal error");
+  const report: ReportFault = (err, { requestId, operation, trace }) =>
+    log.error({ requestId, operation, trace: trace?.traceId, err }, "internal error");
   const check = createCheck();
   let { baseUrl } = config;
   const streamSlots = createStreamSlots({
@@ -235,8 +236,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       limits,
       newId,
       budget: output,
-      measures: calls,
-      traces: deps.traces ?? PASSED_ON,
+      ...{ measures: calls, traces: deps.traces ?? PASSED_ON },
       log: (line) => log.info(line, "call"),
     }),
   });

@@ -2,15 +2,18 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { spanIdOf, stepSpanId, traceIdOf } from "../../src/domain/trace/trace-context.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
+import { SYSTEM } from "../../src/store/store.ts";
 import { addDefaultAgent } from "../harness/added-agent.ts";
 import { post } from "../harness/call.ts";
 import { bareRepository } from "../harness/git-repository.ts";
+import { withServerData } from "../harness/member.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { ACP_AGENT, update } from "../harness/scripted-acp-agent.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { type CollectedSpan, type SpanCollector, startSpanCollector } from "../harness/span-collector.ts";
 import { until } from "../harness/until.ts";
-import { addWorkflow, deliver, executionsOf } from "../harness/webhook.ts";
+import { addWorkflow, deliver, executionsOf, IN_HALF_A_DAY, OVER_REPOSITORY } from "../harness/webhook.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
 
 const CALLER = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
@@ -55,7 +58,7 @@ describe("a trace", () => {
     const folder = temporaryFolder();
     const agent = `printf %s "$TRACEPARENT" > ${folder}/agent; exec "$0" "$@"`;
     await addDefaultAgent(server, "scripted", "acp", ["sh", "-c", agent, process.execPath, ACP_AGENT, "{}"]);
-    await startRegisteredHostedRunner(server);
+    const runner = await startRegisteredHostedRunner(server);
     const { url } = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
     const context = { repositories: { repositoryUrls: { repoUrls: [url] } } };
     const steps = [
@@ -122,6 +125,8 @@ describe("a trace", () => {
     expect(server.log().filter(({ trace }) => trace === traceId)).toMatchObject([
       { requestId, operation: "webhook" },
     ]);
+    // What the others start waits for ever.
+    await runner.stop();
     for (const hidden of ["private", "printf", secret, server.token, url])
       expect(collector.text()).not.toContain(hidden);
   });
@@ -163,6 +168,45 @@ describe("a trace", () => {
       (spans) => spans.some(({ name }) => name === "execution"),
     );
     expect(ofTrace(quiet)).toEqual([]);
+  });
+
+  test("begins with the execution that a schedule starts", async () => {
+    const time = { cronExpression: IN_HALF_A_DAY };
+    const { id } = await addWorkflow(server, { triggers: [{ time, context: OVER_REPOSITORY }] });
+    await withServerData(server, (store) =>
+      store.write(SYSTEM, "test", ({ db, now }) =>
+        builderOf(db)
+          .updateTable("workflow_schedule")
+          .set({ next_at: now - 24 * 3_600_000 })
+          .where("workflow_id", "=", id)
+          .execute(),
+      ),
+    );
+    const [execution] = await until(
+      () => executionsOf(server, id),
+      ({ length }) => length > 0,
+    );
+    const traceId = traceIdOf(execution.id);
+    expect(execution.metadata.trace).toEqual({ traceId, parentSpanId: "", sampled: true });
+  });
+
+  test("has what ends at another server than it began at, once", async () => {
+    const { id, trace } = await start({});
+    const [execution] = await executionsOf(server, id);
+    await server.stop();
+    const args = ["--otlp-traces-endpoint", collector.url];
+    const next = await startHostedServer({ dataDir: server.dataDir, args });
+    const operation = "WorkflowService/CancelWorkflowExecution";
+    await post(next, operation, { workflowExecutionId: execution.id }, server.token);
+    await next.stop();
+    const spans = ofTrace(trace.traceId);
+    expect(spans.map(({ name }) => name).sort()).toEqual(["action", "execution", "webhook"]);
+    const ended = spans.find(({ name }) => name === "execution");
+    expect(ended).toMatchObject({
+      parentSpanId: trace.parentSpanId,
+      start: Date.parse(execution.metadata.startedAt),
+      attributes: { "chartroom.end": "stopped", "chartroom.actions.stopped": 1 },
+    });
   });
 });
 

@@ -8,16 +8,20 @@ export interface TraceParent {
   readonly sampled: boolean;
 }
 
-/** Version 00, and later ones, which may say more after it. */
-const TRACEPARENT =
-  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,256})?$/;
+/** Version, trace, span and flags; later versions may say more after them, and `ff` is none. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:$|-.{0,256}$)/;
+const LENGTH = 55;
+const NO_TRACE = "0".repeat(32);
+const NO_SPAN = "0".repeat(16);
 
 /** Reads a `traceparent`; undefined for one that is malformed, which counts as none. */
 export function parseTraceparent(text: string): TraceParent | undefined {
-  const [, version, traceId, parentSpanId, flags, more] = TRACEPARENT.exec(text) ?? [];
-  if (traceId === undefined || parentSpanId === undefined) return undefined;
-  if (version === "00" && more !== undefined) return undefined;
-  return { traceId, parentSpanId, sampled: (Number.parseInt(flags ?? "", 16) & 1) === 1 };
+  if (text.length < LENGTH || !TRACEPARENT.test(text)) return undefined;
+  if (text.length > LENGTH && text.startsWith("00")) return undefined;
+  const traceId = text.slice(3, 35);
+  const parentSpanId = text.slice(36, 52);
+  if (traceId === NO_TRACE || parentSpanId === NO_SPAN) return undefined;
+  return { traceId, parentSpanId, sampled: (Number.parseInt(text.slice(53, LENGTH), 16) & 1) === 1 };
 }
 
 /** Returns the `traceparent` that names a span of a trace. */

@@ -1,6 +1,5 @@
 import { type Code, type ConnectError, type ContextKey, createContextKey } from "@connectrpc/connect";
 import type { Caller } from "../../domain/identity/caller.ts";
-import type { TraceParent } from "../../domain/trace/trace-context.ts";
 import type { CallNames } from "../error/error.ts";
 
 /** Counts the bytes of one response that were produced and wait for its client. */
@@ -35,8 +34,6 @@ export interface CallRecord extends CallNames {
   readonly refusal?: ConnectError;
   /** The address of the client, or of the last proxy that is trusted to name it; absent without a socket. */
   readonly client?: string;
-  /** The trace of the call, and the span that what it starts is part of; absent for one without. */
-  readonly trace?: TraceParent | undefined;
   /** True where a status of 4xx refuses nobody: such is the answer to a device that waits. */
   isNoRefusal?: boolean;
   /** Counts the response; a call without a socket has none. */

@@ -5,6 +5,7 @@ import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.
 import { PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
 import { DomainError } from "../../domain/error.ts";
 import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
+import type { TraceParent } from "../../domain/trace/trace-context.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { ConstraintViolated } from "../check.ts";
 import { isEngineLimit, isMalformed, redactErrorMessage, sizeLimitIn } from "./protocol-texts.ts";
@@ -70,6 +71,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
 export interface CallNames {
   readonly requestId: string;
   readonly operation: string;
+  /** The trace of the call; absent for one without. */
+  readonly trace?: TraceParent | undefined;
 }
 
 /** The challenge of every 401, wherever it originates (RFC 9110, section 11.6.1). */
