@@ -1239,6 +1239,9 @@ CREATE INDEX workflow_execution_by_id on workflow_execution (organization_id, id
 
 CREATE INDEX workflow_execution_by_phase on workflow_execution (organization_id, phase, id);
 
+CREATE INDEX workflow_execution_by_retried on workflow_execution (retried_execution_id)
+where retried_execution_id is not null;
+
 CREATE INDEX workflow_execution_by_workflow on workflow_execution (workflow_id, id);
 
 CREATE INDEX workflow_execution_failed on workflow_execution (workflow_id, started_at) where failed = 1;

@@ -5,10 +5,12 @@ import {
   findPrunableEvents,
   removeEvents,
 } from "../../store/record/event-pruning.ts";
-import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../../store/store.ts";
+import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
+import { writeThenPause } from "../job-writes.ts";
 import type { Amount } from "./amount.ts";
+import { BatchSize } from "./batch-size.ts";
 
-/** Number of events removed per transaction, which other writes wait for. */
+/** Number of events removed per transaction at most, which other writes wait for. */
 const EVENTS_PER_BATCH = 1_000;
 
 /** Returns which events an organization keeps no longer; undefined when it keeps all. */
@@ -55,10 +57,12 @@ export async function pruneEvents(
   const bound = await boundOf(store, scope, keep, now);
   if (!bound) return 0;
   let removed = 0;
-  const remove = (tx: WriteTransaction) => removeEvents(tx, scope, bound, EVENTS_PER_BATCH);
+  const size = new BatchSize();
   for (;;) {
-    const batch = await store.write(SYSTEM, "job/event-pruning", remove, within(scope));
+    const most = size.of(EVENTS_PER_BATCH);
+    const remove = (tx: WriteTransaction) => size.measure(() => removeEvents(tx, scope, bound, most));
+    const batch = await writeThenPause(store, "job/event-pruning", remove, within(scope));
     removed += batch;
-    if (batch < EVENTS_PER_BATCH || draining?.aborted) return removed;
+    if (batch < most || draining?.aborted) return removed;
   }
 }

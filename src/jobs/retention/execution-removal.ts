@@ -13,6 +13,7 @@ import {
   findHolders,
   findRemovableExecutions,
   findRemovableRuns,
+  findRetries,
 } from "../../store/access/retention/removable.ts";
 import {
   findTakenAway,
@@ -26,6 +27,7 @@ import { removeUnownedConnections } from "../../store/environment/environment-co
 import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { writeThenPause } from "../job-writes.ts";
+import { BatchSize } from "./batch-size.ts";
 
 const OPERATION = "job/retention";
 
@@ -37,8 +39,8 @@ const TAKEN_PER_BATCH = 20;
 const ACTIONS_PER_BATCH = 500;
 
 /**
- * Rows and bytes of parts removed per transaction, which other writes wait for. A row has up to some megabytes, and is
- * never divided.
+ * Rows and bytes of parts removed per transaction at most: as many as go within the time that others may wait. A row has
+ * up to some megabytes, and is never divided.
  */
 const ROWS_PER_BATCH = 100;
 const BYTES_PER_BATCH = 512 * 1024;
@@ -111,7 +113,7 @@ export async function removePastExecutions(
 ): Promise<number> {
   await removeTaken(store, scope, kind, draining);
   let removed = 0;
-  // A run that others go on with can go only after them, which are younger.
+  // What others go on with or retry can go only after them, which are younger.
   for (let before = -1; before < removed; ) {
     before = removed;
     for await (const { ids, reason } of pastExecutions(store, scope, kind, keep, now)) {
@@ -120,7 +122,6 @@ export async function removePastExecutions(
       if (taken > 0) await removeTaken(store, scope, kind, draining);
       removed += taken;
     }
-    if (kind === "executions") break;
   }
   return removed;
 }
@@ -152,7 +153,11 @@ async function batchesOf(
     const free = await findRemovableRuns(store.reader, scope, ids);
     return inBatches(await withoutHeld(store.reader, scope, free), () => 0);
   }
-  const free = await findRemovableExecutions(store.reader, scope, ids);
+  const free = await withoutRetried(
+    store.reader,
+    scope,
+    await findRemovableExecutions(store.reader, scope, ids),
+  );
   const actions = new Map(free.map((each) => [each.id, each.actions]));
   return inBatches([...actions.keys()], (id) => actions.get(id) ?? 0);
 }
@@ -178,7 +183,7 @@ async function takeExecutions(
   ids: readonly string[],
   reason: string,
 ): Promise<number> {
-  const free = await findRemovableExecutions(tx.db, scope, ids);
+  const free = await withoutRetried(tx.db, scope, await findRemovableExecutions(tx.db, scope, ids));
   await takeExecutionsAway(tx, scope, free, reason);
   return free.length;
 }
@@ -206,6 +211,20 @@ async function withoutHeld(
   return ids.filter((id) => !held.has(id));
 }
 
+async function withoutRetried<T extends { readonly id: string }>(
+  db: WriteTransaction["db"],
+  scope: Scope,
+  executions: readonly T[],
+): Promise<T[]> {
+  const retries = await findRetries(
+    db,
+    scope,
+    executions.map(({ id }) => id),
+  );
+  const held = new Set(retries.map(({ id }) => id));
+  return executions.filter(({ id }) => !held.has(id));
+}
+
 /** Removes what was taken away, in portions. */
 async function removeTaken(
   store: Store,
@@ -214,15 +233,21 @@ async function removeTaken(
   draining: AbortSignal | undefined,
 ): Promise<void> {
   const table = TABLES[kind];
-  const repeat = async (remove: (tx: WriteTransaction) => Promise<number>) => {
-    while (!draining?.aborted && (await writeThenPause(store, OPERATION, remove, within(scope))) > 0);
+  const repeat = async (size: BatchSize, remove: (tx: WriteTransaction) => Promise<number>) => {
+    const measured = (tx: WriteTransaction) => size.measure(() => remove(tx));
+    while (!draining?.aborted && (await writeThenPause(store, OPERATION, measured, within(scope))) > 0);
   };
+  const [approvals, parts] = [new BatchSize(), new BatchSize()];
   for (;;) {
     const taken = await findTakenAway(store.reader, scope, table, LOOKED_AT);
     for (const id of taken) {
       // Before the actions, with which they would go without a record.
-      await repeat((tx) => removeApprovalsOfTaken(tx, scope, table, id, APPROVALS_PER_BATCH));
-      await repeat((tx) => removeParts(tx, scope, table, id, ROWS_PER_BATCH, BYTES_PER_BATCH));
+      await repeat(approvals, (tx) =>
+        removeApprovalsOfTaken(tx, scope, table, id, approvals.of(APPROVALS_PER_BATCH)),
+      );
+      await repeat(parts, (tx) =>
+        removeParts(tx, scope, table, id, parts.of(ROWS_PER_BATCH), parts.of(BYTES_PER_BATCH)),
+      );
       // With parts that are left, the row would take them all in one write.
       if (draining?.aborted) return;
       await writeThenPause(store, OPERATION, (tx) => removeWhole(tx, scope, table, id), within(scope));

@@ -4,6 +4,7 @@ import {
   findHolders,
   findRemovableExecutions,
   findRemovableRuns,
+  findRetries,
   type Holder,
 } from "../../store/access/retention/removable.ts";
 import { findRetainingOrganizations } from "../../store/policy/organization-policies.ts";
@@ -98,7 +99,9 @@ async function countPastExecutions(
   const holders: Holder[] = [];
   for await (const { ids } of pastExecutions(store, scope, kind, keep[kind], now)) {
     if (kind === "executions") {
-      for (const { id } of await findRemovableExecutions(store.reader, scope, ids)) going.add(id);
+      const free = (await findRemovableExecutions(store.reader, scope, ids)).map(({ id }) => id);
+      for (const id of free) going.add(id);
+      holders.push(...(await findRetries(store.reader, scope, free)));
     } else {
       const free = await findRemovableRuns(store.reader, scope, ids);
       for (const id of free) going.add(id);

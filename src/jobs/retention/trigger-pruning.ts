@@ -12,6 +12,7 @@ import {
 import type { JobFactory } from "../job.ts";
 import { writeInEach, writeThenPause } from "../job-writes.ts";
 import type { Amount } from "./amount.ts";
+import { BatchSize } from "./batch-size.ts";
 
 const EVERY_MS = 600_000;
 
@@ -75,15 +76,19 @@ export async function pruneTriggerEntries(
   draining?: AbortSignal,
 ): Promise<number> {
   let removed = 0;
+  const size = new BatchSize();
   for await (const old of pastEntries(store, scope, keep, now)) {
+    for (let next = 0; next < old.length && !draining?.aborted; ) {
+      const ids = old.slice(next, next + size.of(ENTRIES_PER_BATCH)).map(({ id }) => id);
+      next += ids.length;
+      removed += await writeThenPause(
+        store,
+        "job/trigger-pruning",
+        (tx) => size.measure(() => removeTriggerEvents(tx, scope, ids)),
+        within(scope),
+      );
+    }
     if (draining?.aborted) break;
-    const ids = old.map(({ id }) => id);
-    removed += await writeThenPause(
-      store,
-      "job/trigger-pruning",
-      (tx) => removeTriggerEvents(tx, scope, ids),
-      within(scope),
-    );
   }
   return removed;
 }

@@ -16,7 +16,12 @@ import { limitMs } from "../../domain/policy/policy-limit.ts";
 import { requireEditorsAllowed } from "../../domain/project/project-policy.ts";
 import { requireStepsAllowed, requireWorkflowAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { findAgentExecutionPage } from "../../store/agent/agent-execution-list.ts";
-import { findArchivable, findDeletable } from "../../store/environment/environment-age.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import {
+  type DueEnvironment,
+  findArchivableIds,
+  findDeletableIds,
+} from "../../store/environment/environment-age.ts";
 import { findEnvironmentPage } from "../../store/environment/environment-list.ts";
 import { FEATURE_LEVEL } from "../../store/feature-level.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
@@ -88,13 +93,13 @@ async function lookAtAges({ db, now, caller, before, after, effects }: Preview):
     {
       fieldPath: "archiveEnvironmentsAfter",
       outcome: Outcome.ARCHIVED,
-      find: findArchivable,
+      find: findArchivableIds,
       isOn: await isEnterprise(db, caller),
     },
     {
       fieldPath: "deleteArchivedEnvironmentsAfter",
       outcome: Outcome.DELETED,
-      find: findDeletable,
+      find: findDeletableIds,
       isOn: true,
     },
   ] as const;
@@ -104,11 +109,12 @@ async function lookAtAges({ db, now, caller, before, after, effects }: Preview):
     if (!isOn || limit === undefined || (old !== undefined && old <= limit)) continue;
     const due = await find(db, caller, now - limit, MAX_RESOURCES + 1);
     const isDueAnyway = await idsOf(old === undefined ? [] : find(db, caller, now - old, MAX_RESOURCES + 1));
-    for (const each of due.slice(0, MAX_RESOURCES)) {
-      if (isDueAnyway.has(each.id)) continue;
+    const rows = due.map(({ id, bytes }) => ({ bytes, read: () => findEnvironment(db, caller, id) }));
+    const isAll = await lookAtEach(rows, (each) => {
+      if (isDueAnyway.has(each.id)) return;
       effects.addBackground(namedEnvironment(each), { fieldPath, outcome, resourceType: "environment" });
-    }
-    complete &&= due.length <= MAX_RESOURCES;
+    });
+    complete &&= isAll;
   }
   return complete;
 }
@@ -231,7 +237,7 @@ async function lookAtProjects({ store, caller, effects, after }: Preview): Promi
  * @returns whether all were looked at
  */
 async function lookAtEach<T>(
-  rows: readonly ListedRow<T>[],
+  rows: readonly Pick<ListedRow<T>, "bytes" | "read">[],
   look: (resource: T) => void | Promise<void>,
 ): Promise<boolean> {
   let bytes = 0;
@@ -244,7 +250,7 @@ async function lookAtEach<T>(
   }
   return rows.length <= MAX_RESOURCES;
 }
-async function idsOf(environments: Promise<Environment[]> | Environment[]): Promise<Set<string>> {
+async function idsOf(environments: Promise<DueEnvironment[]> | DueEnvironment[]): Promise<Set<string>> {
   return new Set((await environments).map(({ id }) => id));
 }
 

@@ -1,9 +1,40 @@
 import type { SelectQueryBuilder } from "kysely";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
+import { octets } from "../expressions.ts";
 import { fromBody } from "../json.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
+
+/** An environment that is due to be archived or deleted, with the bytes of its body, which may be megabytes. */
+export interface DueEnvironment {
+  readonly id: string;
+  readonly bytes: number;
+}
+
+/** Returns which environments {@link findArchivable} would. */
+export function findArchivableIds(
+  db: Reader,
+  scope: Scope,
+  stoppedUntil: number,
+  limit: number,
+): Promise<DueEnvironment[]> {
+  return archivable(db, scope, stoppedUntil, limit)
+    .select(["id", octets("environment.body").as("bytes")])
+    .execute();
+}
+
+/** Returns which environments {@link findDeletable} would. */
+export function findDeletableIds(
+  db: Reader,
+  scope: Scope,
+  archivedUntil: number,
+  limit: number,
+): Promise<DueEnvironment[]> {
+  return deletable(db, scope, archivedUntil, limit)
+    .select(["id", octets("environment.body").as("bytes")])
+    .execute();
+}
 
 /**
  * Returns up to `limit` environments of the scope that have been stopped since `stoppedUntil` or
@@ -15,17 +46,17 @@ export async function findArchivable(
   stoppedUntil: number,
   limit: number,
 ): Promise<Environment[]> {
-  return bodies(
-    builderOf(db)
-      .selectFrom("environment")
-      .select("body")
-      .where("organization_id", "=", scope.organizationId)
-      .where("stopped_at", "<=", stoppedUntil)
-      .where("archived_at", "is", null)
-      .orderBy("stopped_at")
-      .limit(limit),
-  );
+  return bodies(archivable(db, scope, stoppedUntil, limit).select("body"));
 }
+
+const archivable = (db: Reader, { organizationId }: Scope, stoppedUntil: number, limit: number) =>
+  builderOf(db)
+    .selectFrom("environment")
+    .where("organization_id", "=", organizationId)
+    .where("stopped_at", "<=", stoppedUntil)
+    .where("archived_at", "is", null)
+    .orderBy("stopped_at")
+    .limit(limit);
 
 /**
  * Returns up to `limit` environments of the scope that were archived by `archivedUntil` and are not
@@ -37,17 +68,17 @@ export async function findDeletable(
   archivedUntil: number,
   limit: number,
 ): Promise<Environment[]> {
-  return bodies(
-    builderOf(db)
-      .selectFrom("environment")
-      .select("body")
-      .where("organization_id", "=", scope.organizationId)
-      .where("archived_at", "<=", archivedUntil)
-      .where("desired_phase", "!=", EnvironmentPhase.DELETED)
-      .orderBy("archived_at")
-      .limit(limit),
-  );
+  return bodies(deletable(db, scope, archivedUntil, limit).select("body"));
 }
+
+const deletable = (db: Reader, { organizationId }: Scope, archivedUntil: number, limit: number) =>
+  builderOf(db)
+    .selectFrom("environment")
+    .where("organization_id", "=", organizationId)
+    .where("archived_at", "<=", archivedUntil)
+    .where("desired_phase", "!=", EnvironmentPhase.DELETED)
+    .orderBy("archived_at")
+    .limit(limit);
 
 /** An environment of any organization, for jobs. */
 export interface ScopedEnvironment extends Scope {

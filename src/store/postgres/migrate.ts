@@ -39,6 +39,7 @@ import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.t
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
+import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -131,6 +132,7 @@ export function migrations(): readonly Migration[] {
     sixtySeventh,
     sixtyEighth,
     seventySeventh,
+    seventyEighth,
   ];
 }
 

@@ -179,7 +179,15 @@ export async function findOutputPage(
   const own =
     executionIds.length > 0
       ? all.where("execution_id", "in", executionsIn(db, scope, executionIds))
-      : all.where("organization_id", "=", scope.organizationId);
+      : all
+          .where("organization_id", "=", scope.organizationId)
+          .where("execution_id", "not in", (eb) =>
+            eb
+              .selectFrom("workflow_execution")
+              .select("workflow_execution.id")
+              .where("workflow_execution.organization_id", "=", scope.organizationId)
+              .where("workflow_execution.removed_at", "is not", null),
+          );
   const order: RowOrder = { columns: ["workflow_action.id"], direction: "asc", after: after && [after.id] };
   const rows = await firstRows(own, own.where("outputs", "is not", null), order, limit);
   return rows.map((row) =>

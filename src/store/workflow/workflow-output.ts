@@ -50,7 +50,7 @@ export async function findOutputs(
 }
 
 /**
- * Returns those of the executions that belong to the scope. As a subquery, it makes the engine
+ * Returns those of the executions that belong to the scope and were not taken away. As a subquery, it makes the engine
  * start from the executions; with a condition on the scope's id it would read all rows of the
  * scope.
  */
@@ -59,7 +59,8 @@ export function executionsIn(db: Reader, scope: Scope, ids: readonly string[]) {
     .selectFrom("workflow_execution")
     .select("workflow_execution.id")
     .where("workflow_execution.organization_id", "=", scope.organizationId)
-    .where("workflow_execution.id", "in", ids);
+    .where("workflow_execution.id", "in", ids)
+    .where("workflow_execution.removed_at", "is", null);
 }
 
 /** Returns the outputs of an execution's actions except its report, in their order. */

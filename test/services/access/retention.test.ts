@@ -1,3 +1,4 @@
+import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
@@ -5,16 +6,18 @@ import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_servic
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
+import { StreamActionLogsRequestSchema, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { Keep, Retention } from "../../../src/domain/policy/retention.ts";
 import { applyRetention, previewRetention } from "../../../src/jobs/retention/retention.ts";
+import { streamActionLogs } from "../../../src/services/workflow/action/action-logs.ts";
 import { takeExecutionsAway } from "../../../src/store/access/retention/removal.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Schema } from "../../../src/store/schema.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
 import { withRawData } from "../../harness/raw-data.ts";
 import { countedBytes, storageProblems } from "../../harness/stored-bytes.ts";
-import { DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
+import { contextOf, DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, type Runs, runsOn } from "../agent/agents.ts";
 import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
 import { runnerOf, type Workflows, workflowsOf } from "../workflow/running-workflow.ts";
@@ -274,8 +277,12 @@ describe("executions of workflows", () => {
         .where("id", "=", open)
         .execute();
     });
-    expect(await apply(keep)).toEqual([["executions", 4]]);
-    expect(await idsOf()).toEqual([open]);
+    expect(await apply(keep)).toEqual([["executions", 2]]);
+    // A retry of the last would report what the first has put out.
+    expect(await idsOf()).toEqual([retried, again, open].sort());
+    made.clock.now += 2 * DAY_MS;
+    expect(await apply(keep)).toEqual([["executions", 3]]);
+    expect(await idsOf()).toEqual([]);
   });
 
   test("that a killed run had taken away are gone for readers, and go with the next run", async () => {
@@ -302,6 +309,53 @@ describe("executions of workflows", () => {
     expect(await count("workflow_execution")).toBe(2);
     await applyRetention(made.store, retention({}), made.clock.now);
     expect(await count("workflow_execution")).toBe(1);
+  });
+
+  test("that were taken away show nothing of their actions, though the rows are there", async () => {
+    const runner = await runnerOf(made, caller);
+    const id = await workflows.make();
+    const { id: executionId } = await workflows.start(id);
+    const [work] = await runner.lease();
+    if (!work) throw new Error("there is no work");
+    const { leaseId, fence } = work;
+    await runner.operations.reportProgress({
+      leaseId,
+      fence,
+      logs: [{ offset: 0n, data: new Uint8Array(9) }],
+    });
+    await runner.complete(work, "7");
+    const [{ id: actionId = "" } = {}] = await workflows.actions(executionId);
+    await change(async ({ db }) => {
+      const outputs = JSON.stringify({ actionId });
+      await builderOf(db)
+        .updateTable("workflow_action")
+        .set({ outputs })
+        .where("id", "=", actionId)
+        .execute();
+    });
+    const shown = async () => {
+      const listed = [[], [executionId]].map(async (workflowExecutionIds) => {
+        const filter = { workflowExecutionIds };
+        return (await workflows.listWorkflowExecutionOutputs({ filter })).outputs.length;
+      });
+      const draining = new AbortController().signal;
+      const req = create(StreamActionLogsRequestSchema, { workflowExecutionActionId: actionId });
+      const ctx = contextOf(WorkflowService.method.streamActionLogs, caller);
+      const logs = streamActionLogs({ ...made.deps, draining }, req, ctx).next();
+      return [
+        ...(await Promise.all(listed)),
+        (await workflows.actions(executionId)).length,
+        await logs.then(
+          ({ value }) => value?.data?.length,
+          ({ reason }) => reason,
+        ),
+      ];
+    };
+    expect(await shown()).toEqual([1, 1, 1, 9]);
+    const taken = { id: executionId, workflowId: id, startedAt: START_MS, finishedAt: START_MS, actions: 1 };
+    await change((tx) => takeExecutionsAway(tx, caller, [taken], "test"));
+    expect(await shown()).toEqual([0, 0, 0, ErrorReason.NOT_FOUND]);
+    expect([await count("workflow_action"), await count("step_log")]).toEqual([1, 1]);
   });
 
   test("are left to the next run by one that drains", async () => {

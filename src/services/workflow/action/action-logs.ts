@@ -10,6 +10,7 @@ import { phaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findLogChunks } from "../../../store/workflow/step-log.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
+import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
@@ -43,6 +44,9 @@ export async function* streamActionLogs(
     // Read before the chunks, so that the chunks contain all output from before its end.
     const action = await findAction(store.reader, caller, id);
     if (!action) throw notFound("workflow execution action");
+    // Once: what is taken away meanwhile ends with its rows.
+    if (attempt === undefined && !(await findExecution(store.reader, caller, executionIdOf(action))))
+      throw notFound("workflow execution action");
     const newest = attemptOf(action);
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
@@ -69,6 +73,10 @@ export async function* streamActionLogs(
   } finally {
     notifier.close();
   }
+}
+
+function executionIdOf({ metadata }: WorkflowExecutionAction): string {
+  return metadata?.workflowExecutionId ?? "";
 }
 
 function attemptOf({ status }: WorkflowExecutionAction): number {

@@ -20,7 +20,8 @@ export interface RemovableExecution {
 
 /**
  * Returns those of some executions that have ended and that nothing needs: no open approval, no pull request that is
- * followed, no agent that runs for a step, no environment that an action left, and no open execution that retries it.
+ * followed, no agent that runs for a step, and no environment that an action left. What is retried is left to
+ * {@link findRetries}.
  */
 export async function findRemovableExecutions(
   db: Reader,
@@ -29,14 +30,6 @@ export async function findRemovableExecutions(
 ): Promise<RemovableExecution[]> {
   if (ids.length === 0) return [];
   const { rows } = await sql<RemovableExecution>`
-    with recursive retried (id) as (
-      select retried_execution_id from workflow_execution
-        where organization_id = ${organizationId} and finished_at is null and retried_execution_id is not null
-      union
-      select other.retried_execution_id from retried
-        join workflow_execution as other on other.id = retried.id
-        where other.retried_execution_id is not null
-    )
     select id, workflow_id as "workflowId", started_at as "startedAt", finished_at as "finishedAt",
       pending_count + running_count + failed_count + done_count + stopped_count as actions
     from workflow_execution as run
@@ -51,7 +44,6 @@ export async function findRemovableExecutions(
       and not exists (select 1 from workflow_action as action
         join environment on environment.id = action.environment_id
         where action.execution_id = run.id)
-      and id not in (select retried.id from retried)
     order by id`.execute(builderOf(db));
   return rows;
 }
@@ -89,7 +81,7 @@ export async function findRemovableRuns(
   return rows.map(({ id }) => id);
 }
 
-/** A run, and one that has to go before it. */
+/** A run or an execution, and one that has to go before it. */
 export interface Holder {
   readonly id: string;
   readonly holderId: string;
@@ -116,5 +108,22 @@ export async function findHolders(
         and other.removed_at is null and ${unindexed("run.organization_id")} = ${organizationId}`.execute(
     builderOf(db),
   );
+  return rows;
+}
+
+/**
+ * Returns what holds some executions of workflows: those that retry them, whose reports, and those of their own retries,
+ * have the outputs of all before them.
+ */
+export async function findRetries(
+  db: Reader,
+  { organizationId }: Scope,
+  ids: readonly string[],
+): Promise<Holder[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await sql<Holder>`
+    select retried_execution_id as id, id as "holderId" from workflow_execution
+    where retried_execution_id in (${sql.join(ids)}) and removed_at is null
+      and ${unindexed("workflow_execution.organization_id")} = ${organizationId}`.execute(builderOf(db));
   return rows;
 }
