@@ -52,7 +52,6 @@ import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.t
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
-import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -131,7 +130,6 @@ export const MIGRATIONS: readonly Migration[] = [
   sixtySixth,
   sixtyEighth,
   seventySeventh,
-  seventyEighth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -1,4 +1,7 @@
-/** How far the audit trail has been exported, and confirmed, by target and chain. */
+/**
+ * How far the audit trail has been exported, and confirmed, by target and chain; and the index
+ * by which retention finds the execution that retries another.
+ */
 export const name = "0077-audit-export";
 
 export const statements = `
@@ -9,4 +12,6 @@ create table audit_export (
   chain_hash blob,
   primary key (target, organization_id)
 ) strict, without rowid;
+create index workflow_execution_by_retried on workflow_execution (retried_execution_id)
+where retried_execution_id is not null;
 `;
