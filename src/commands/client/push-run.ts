@@ -12,7 +12,11 @@ import {
   EnvironmentPush_State as State,
 } from "#gen/service/v1/environment_push_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
-import { type FollowedPullRequest, FollowedPullRequestSchema } from "#gen/service/v1/pull_request_pb.js";
+import {
+  PullRequestChecks as Checks,
+  type FollowedPullRequest,
+  FollowedPullRequestSchema,
+} from "#gen/service/v1/pull_request_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
 import { getApproval } from "./approval.ts";
@@ -58,6 +62,14 @@ const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.COPYING]: "copying and checking what is new",
   [Stage.SENDING]: "sending it",
   [Stage.TAKING]: "waiting for the remote",
+};
+/** What the checks of a pull request have said last, where it has any. */
+const CHECKS: Readonly<Record<Checks, string>> = {
+  [Checks.UNSPECIFIED]: "",
+  [Checks.NONE]: "",
+  [Checks.PENDING]: "its checks go on",
+  [Checks.FAILED]: "its checks have failed",
+  [Checks.PASSED]: "its checks have passed",
 };
 /** Interval at which an approval is looked at. */
 const LOOK_MS = 2_000;
@@ -154,7 +166,9 @@ export function pushText({ push, pullRequest }: PushResult): string {
     [Outcome.UNCHANGED]: "unchanged:",
   }[push.outcome];
   const opened = pullRequest?.pullRequest;
-  return printable(`${done} ${place} at ${commit}\n${opened ? `${opened.url}\n` : ""}`);
+  const checks = CHECKS[pullRequest?.checks ?? Checks.UNSPECIFIED];
+  const lines = [`${done} ${place} at ${commit}`, opened?.url, checks];
+  return printable(lines.map((line) => (line ? `${line}\n` : "")).join(""));
 }
 
 /** Returns what has become of a push as a JSON object. */
