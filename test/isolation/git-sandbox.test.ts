@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { create } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import { withSnapshot } from "../../src/runner/git/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import type { Isolation } from "../../src/runner/isolation/isolation.ts";
 import { type GitHttpServer, serveGit } from "../harness/git-http-server.ts";
-import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
 import { bubblewrap, closedFolder, enter, type Place, removeAll, WORK_USER } from "./sandboxes.ts";
@@ -174,6 +174,30 @@ exec sh -c "$last"
     expect(reasons[0]).toBe(reasons[1]);
     expect(reasons[0]).toMatch(/unauthorized/);
   });
+});
+
+test("git commits what is in a tree, and no commit of a repository to which that leads", async () => {
+  const elsewhere = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
+  const staged = async (using: GitTools) => {
+    const { folder } = await checkOut(`file://${repository.folder}`, using);
+    mkdirSync(join(folder, "by-file"));
+    writeFileSync(join(folder, "by-file/.git"), `gitdir: ${elsewhere.folder}\n`);
+    mkdirSync(join(folder, "by-link"));
+    symlinkSync(elsewhere.folder, join(folder, "by-link/.git"));
+    runGit(folder, ["init", "--quiet", "inside"]);
+    runGit(join(folder, "inside"), ["commit", "--quiet", "--allow-empty", "-m", "x"]);
+    writeFileSync(join(folder, "b.txt"), "two\n");
+    return withSnapshot(using, folder, async ({ repository: snapshot, borrowed, writeBack }) => {
+      const call = { repository: snapshot, readable: [borrowed] };
+      const commit = await commitAll(using, call, { message: "x", author, trailers });
+      await writeBack();
+      return runGit(folder, ["ls-tree", "--name-only", commit]).split("\n");
+    });
+  };
+  expect(await staged(tools)).toEqual(["a.txt", "b.txt", "inside"]);
+  // Beside everything else it goes where the tree leads.
+  const beside = await staged({ ...tools, runApart: undefined });
+  expect(beside).toEqual(["a.txt", "b.txt", "by-file", "by-link", "inside"]);
 });
 
 describe("in the sandbox of git", () => {

@@ -75,8 +75,12 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
   return (await git(tools, ["rev-parse", "--verify", "HEAD"], call)).trim();
 }
 
-/** Stages as `git add --all` does, without looking into submodules. */
-export async function stageAll(tools: GitTools, call: GitCall): Promise<void> {
+/**
+ * Stages as `git add --all` does, without looking into submodules. Of a repository inside the tree that is a commit: git
+ * reads which one is checked out, and runs apart, so that it reads that in the tree alone.
+ */
+export async function stageAll(tools: GitTools, whole: GitCall): Promise<void> {
+  const call = { ...whole, isApart: true };
   // Exits with an error where files differ: the next commands list those.
   await tryGit(tools, ["update-index", "-q", "--refresh"], call);
   const changed = (...options: string[]) =>

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
+import type { RunGitApart } from "../isolation/isolation.ts";
 import { type Command, commandEnvironment, type RunCommand } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { connectSsh, replyToPrompts } from "./apart/git-channel.ts";
@@ -24,6 +25,11 @@ export interface GitCall {
   readonly environment?: Readonly<Record<string, string>>;
   /** Files and folders beside the repository that git reads where it runs apart, such as objects that it borrows. */
   readonly readable?: readonly string[];
+  /**
+   * True where git looks into a tree that may lead elsewhere, by a repository in it whose `.git` is a file or a link: it
+   * then sees nothing else, where anything can keep it apart.
+   */
+  readonly isApart?: boolean;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   /** Most bytes of output that are kept; what is beyond is dropped. Left out: more is a failure. */
@@ -146,20 +152,23 @@ function linkOf(
   const { programs, runApart, timeoutMs } = tools;
   const { access, repository, environment = {}, readable = [], signal } = call;
   const beside = { run: programs.run, environment: {}, ended: async () => undefined };
+  const apartWith = (runApart: RunGitApart, programFiles: readonly string[]) => {
+    const { GIT_OBJECT_DIRECTORY: objects } = environment;
+    const writable = [
+      ...(repository ? [repository.gitFolder] : []),
+      ...(objects === undefined ? [] : [objects]),
+    ];
+    const trees = repository?.tree === undefined ? [] : [repository.tree];
+    const place = { writable, readable: [...trees, ...readable, ...programFiles] };
+    return { ...beside, run: (command: Command) => runApart(place, command) };
+  };
+  if (call.isApart && runApart) return apartWith(runApart, []);
   if (!access || access.remote.scheme === "file" || !REMOTE_COMMANDS.has(command)) return beside;
   const { answer } = access;
   const prompts = answer && { channel: (stream: Duplex) => replyToPrompts(stream, answer) };
   if (!runApart) return { ...beside, ...prompts };
-  const { GIT_OBJECT_DIRECTORY: objects } = environment;
-  const writable = [
-    ...(repository ? [repository.gitFolder] : []),
-    ...(objects === undefined ? [] : [objects]),
-  ];
-  const trees = repository?.tree === undefined ? [] : [repository.tree];
   const isSsh = access.remote.scheme === "ssh";
-  const programFiles = isSsh ? tools.sshRelayFiles : [tools.askPass];
-  const place = { writable, readable: [...trees, ...readable, ...programFiles] };
-  const apart = { ...beside, run: (command: Command) => runApart(place, command) };
+  const apart = apartWith(runApart, isSsh ? tools.sshRelayFiles : [tools.askPass]);
   if (!isSsh) return { ...apart, ...prompts };
   let connected: Promise<void> = Promise.resolve();
   return {

@@ -90,7 +90,8 @@ export async function pushFromTree(
   const folder = folderOf(workspace, checkout);
   onProgress?.("looking", "");
   return withSnapshot(tools, folder, async (snapshot) => {
-    const tree: TreeCall = { repository: { ...snapshot.repository, tree: folder }, signal };
+    const { repository, borrowed } = snapshot;
+    const tree: TreeCall = { repository: { ...repository, tree: folder }, readable: [borrowed], signal };
     const state = await lookAtTree(tools, tree, push);
     const from = { base: checkout.commit, signal, onProgress: linesOf(push, "looking") };
     return withScratchRepository(tools, snapshot, from, async (scratch) => {

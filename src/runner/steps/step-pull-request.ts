@@ -128,10 +128,10 @@ function digestOf(text: string): string {
 async function commitChanges(
   { assignment: { tools }, action, workspace, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
-  { repository, writeBack: handBack }: RepositorySnapshot,
+  { repository, borrowed, writeBack: handBack }: RepositorySnapshot,
 ): Promise<string> {
   const message = [title, description].filter((text) => text.trim() !== "").join("\n\n");
-  const call: GitCall = { repository, signal };
+  const call: GitCall = { repository, readable: [borrowed], signal };
   await switchToBranch(tools.git, call, branch);
   const author = resolveCommitAuthor(action.environment, tools.serverUrl);
   const commit = await commitAll(tools.git, call, { message, author, trailers: trailersOf(action) });
