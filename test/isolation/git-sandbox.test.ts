@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { create } from "@bufbuild/protobuf";
@@ -12,6 +20,7 @@ import { pushBranch } from "../../src/runner/git/git-push.ts";
 import { withSnapshot } from "../../src/runner/git/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import type { Isolation } from "../../src/runner/isolation/isolation.ts";
+import { cheatingTree } from "../harness/cheating-tree.ts";
 import { type GitHttpServer, serveGit } from "../harness/git-http-server.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
@@ -198,6 +207,57 @@ test("git commits what is in a tree, and no commit of a repository to which that
   // Beside everything else it goes where the tree leads.
   const beside = await staged({ ...tools, runApart: undefined });
   expect(beside).toEqual(["a.txt", "b.txt", "by-file", "by-link", "inside"]);
+});
+
+describe("a repository that isolated work has left", () => {
+  const outside = temporaryFolder();
+  const mark = join(outside, "mark");
+
+  /** Has work in a sandbox run a script in a new checkout, which lies in its workspace. */
+  async function leftBy(script: string) {
+    const { folder } = await checkOut(repository.url, tools);
+    const own = join(folder, "../..");
+    const workspace = { folder: own, tree: join(own, "tree"), home: join(own, "home") };
+    const place = await enter(isolation, undefined, undefined, workspace);
+    expect(await place.sh(`cd ${folder} && ${script}`)).toMatchObject({ exit: 0 });
+    return folder;
+  }
+
+  test("starts no hook, filter or monitor outside, and leads to no other repository, when it is pushed", async () => {
+    const elsewhere = bareRepository(outside, { "a.txt": "one\n" });
+    const submodule = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),m
+printf '[submodule "m"]\\n\\tpath = m\\n\\turl = ${elsewhere.url}\\n' > .gitmodules`;
+    const folder = await leftBy(`${submodule}; ${cheatingTree(mark, elsewhere.folder)}`);
+    const commit = await changeAndPush(folder, repository.url, "cheating", tools);
+    expect(repository.find("cheating")).toBe(commit);
+    expect(existsSync(mark)).toBe(false);
+    expect(elsewhere.find("cheating")).not.toBe(commit);
+    // What git does that is not careful: otherwise this would show nothing.
+    const careless = ["-c", "safe.directory=*", "-C", folder, "status"];
+    await realPrograms.run({
+      ...{ program: "git", args: careless, folder: "/", environment: { PATH: realPrograms.path } },
+    });
+    expect(existsSync(mark)).toBe(true);
+  });
+
+  test.each([
+    [
+      "alternates",
+      (other: string) => `mkdir -p .git/objects/info && echo ${other}/objects > .git/objects/info/alternates`,
+    ],
+    ["a file in the place of .git", (other: string) => `mv .git ../git && echo gitdir: ${other} > .git`],
+    ["a link in the place of .git", (other: string) => `mv .git ../git && ln -s ${other} .git`],
+    [
+      "a link in the place of an object",
+      (other: string) => `mkdir .git/objects/aa && ln -s ${other}/HEAD .git/objects/aa/${"b".repeat(38)}`,
+    ],
+  ])("is refused with %s", async (_, script) => {
+    const other = bareRepository(temporaryFolder(), { "secret.txt": "hidden\n" });
+    const folder = await leftBy(`rm -rf .git/objects/aa; ${script(other.folder)}`);
+    await expect(changeAndPush(folder, repository.url, "never", tools)).rejects.toMatchObject({
+      reason: "repository_replaced",
+    });
+  });
 });
 
 describe("in the sandbox of git", () => {
