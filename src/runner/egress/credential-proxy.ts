@@ -86,8 +86,9 @@ export function trustedAuthorities(more: readonly string[] = []): SecureContext 
 
 /** Returns what the work is to trust: the authorities of the machine and that of its proxy, in PEM. */
 export function trustedByWork({ certificate }: Pick<CredentialProxy, "certificate">): string {
-  const system = getCACertificates("system");
-  return [...(system.length > 0 ? system : getCACertificates("bundled")), certificate]
+  // A machine has each in several files.
+  const system = new Set(getCACertificates("system"));
+  return [...(system.size > 0 ? system : getCACertificates("bundled")), certificate]
     .map((each) => `${each.trim()}\n`)
     .join("");
 }
