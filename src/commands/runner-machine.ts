@@ -48,6 +48,7 @@ type MachineConfig = Pick<
   | "sshKeyFile"
   | "egressHosts"
   | "egressPrivate"
+  | "allowApiAgents"
 >;
 
 /**
@@ -63,14 +64,19 @@ export function machineOptions(
     sshKeyFile,
     egressHosts,
     egressPrivate,
+    allowApiAgents,
   }: MachineConfig,
   { env, signalGroup }: Terminal,
   log: Log,
-): Pick<RunnerOptions, "remotes" | "egress" | "sshKeyFile" | "version" | "signalGroup" | "path" | "log"> {
+): Pick<
+  RunnerOptions,
+  "remotes" | "egress" | "sshKeyFile" | "apiAgents" | "version" | "signalGroup" | "path" | "log"
+> {
   return {
     remotes: { allowPrivateAddresses: allowPrivateRemotes, allowFiles: allowFileRemotes, plainHttpHosts },
     egress: { named: namedHosts(egressHosts), privateNetworks: egressPrivate, env },
     sshKeyFile: sshKeyFile || undefined,
+    apiAgents: allowApiAgents,
     version: version(),
     signalGroup,
     path: env.PATH ?? "",

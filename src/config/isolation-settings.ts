@@ -1,4 +1,4 @@
-import { integer, networks, oneOf, paths } from "./setting-values.ts";
+import { boolean, integer, networks, oneOf, paths } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
@@ -10,6 +10,13 @@ export const ISOLATION_SETTINGS = {
     default: "auto",
     help: "what keeps commands and agents in: auto takes the strongest that works on this machine; none lets them do what the runner's user may",
     read: oneOf<"auto" | "bubblewrap" | "none">(["auto", "bubblewrap", "none"]),
+  }),
+  allowApiAgents: setting({
+    flag: "--allow-api-agents",
+    env: "CHARTROOM_ALLOW_API_AGENTS",
+    default: "false",
+    help: "run agents that administrators define by the API; without it only those that the operator registered",
+    read: boolean,
   }),
   isolationRead: setting({
     flag: "--isolation-read",

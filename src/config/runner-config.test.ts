@@ -13,6 +13,7 @@ describe("the settings of a runner", () => {
       repositoryCache: "on",
       repositoryCacheSize: 10_240,
       isolation: "auto",
+      allowApiAgents: false,
       isolationRead: [],
       isolationUser: 64_913,
       egressHosts: "",

@@ -108,7 +108,7 @@ const SLOTS_PER_RUN = 100;
 const MAX_WAITING = 32;
 
 /** The work that a runner takes into its slots for agents. */
-const AGENTS = create(LeaseWorkRequestSchema, { kinds: [WorkKind.AGENT], agentsWithEnvironment: true });
+const AGENTS = { kinds: [WorkKind.AGENT], agentsWithEnvironment: true };
 
 /**
  * Asks runners for the slots of agent executions that have waited for input long enough, and for
@@ -155,8 +155,11 @@ async function countLackingSlots(
   runnerId: string,
   now: number,
 ): Promise<number> {
-  const agentSlots = (await findStoredRunner(reader, scope, runnerId))?.agentSlots;
-  const claimant = agentSlots && (await findClaimantOf(reader, scope, runnerId, AGENTS));
+  const known = await findStoredRunner(reader, scope, runnerId);
+  const agentSlots = known?.agentSlots;
+  const { apiAgents = false } = known?.runner.status ?? {};
+  const wanted = create(LeaseWorkRequestSchema, { ...AGENTS, apiAgents });
+  const claimant = agentSlots && (await findClaimantOf(reader, scope, runnerId, wanted));
   if (!claimant) return 0;
   const waiting = (await findClaimable(reader, claimant, now, MAX_WAITING)).length;
   if (waiting === 0) return 0;

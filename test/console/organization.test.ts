@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { ACTION, MANUAL } from "../harness/workflow.ts";
@@ -140,6 +141,27 @@ describe("the organization", () => {
     expect(await page.content()).not.toContain("canary-of-a-secret");
     const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
     expect(kept).not.toContain("canary-of-a-secret");
+  });
+
+  test("defines an agent for the runners that allow it", async () => {
+    const { page } = visit;
+    await goTo("agents");
+    await page.getByRole("button", { name: "Define agent" }).click();
+    await dialog().getByLabel("Name").fill("Planner");
+    await dialog().getByLabel("Program").fill("planner");
+    await dialog().getByLabel("Arguments").fill("--acp\n--calm");
+    await dialog().getByLabel("Environment variables").fill("TONE=calm=1");
+    await dialog().getByRole("button", { name: "Define agent" }).click();
+    await dialog().getByText("no runner of the organization allows").waitFor();
+    const runner = await registerRunner(server);
+    await succeeded(runner.call("Heartbeat", { apiAgents: true }));
+    await dialog().getByRole("button", { name: "Define agent" }).click();
+    const row = page.getByRole("row", { name: /Planner/ });
+    await row.getByText("planner --acp --calm").waitFor();
+    const { agents } = (await post(server, "AgentService/ListAgents", {})).body;
+    expect(agents[0].definition.variables).toEqual({ TONE: "calm=1" });
+    await confirmIn(row, "Delete");
+    await row.waitFor({ state: "detached" });
   });
 
   test("filters the audit log by its address, and shows what an entry changed", async () => {

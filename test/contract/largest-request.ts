@@ -151,7 +151,8 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   if (rules?.cel.some(({ id }) => id === "absolute_path")) return `/${"😀".repeat(length - 2)}${last}`;
   if (rules?.cel.some(({ id }) => id === "annotation_key_form")) return `a/${"😀".repeat(length - 3)}${last}`;
   const isAscii = standard?.pattern || rules?.cel.some(({ id }) => ASCII_RULES.has(id));
-  if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(0x61 + index);
+  // Small letters, then capital ones.
+  if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(index < 26 ? 0x61 + index : 0x27 + index);
   return "😀".repeat(length - 1) + last;
 }
 

@@ -157,6 +157,8 @@ const AGENTS = [
   "AgentReviewService/ListAgentReviewDrafts",
   "AgentReviewService/ListAgentReviews",
   "AgentReviewService/UpdateAgentReviewDraft",
+  "AgentService/CreateAgent",
+  "AgentService/DeleteAgent",
   "AgentService/DeleteAgentExecution",
   "AgentService/ForkAgentExecution",
   "AgentService/GetAgentExecution",
@@ -165,6 +167,7 @@ const AGENTS = [
   "AgentService/ListAgentOutputBlocks",
   "AgentService/ListAgents",
   "AgentService/StopAgentExecution",
+  "AgentService/UpdateAgent",
   "AgentService/WatchAgentExecution",
 ];
 

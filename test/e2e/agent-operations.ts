@@ -87,6 +87,30 @@ export const AGENT_OPERATIONS: Readonly<Record<string, Operation>> = {
   ),
   "AgentService/ListAgentInputs": built((world) => ({ ...run(world), ...page }), RUN),
   "AgentService/ListAgents": built(() => page),
+  "AgentService/CreateAgent": built(() => ({
+    name: "Careful",
+    description: "reads before it writes",
+    takesSettings: true,
+    definition: {
+      kind: "AGENT_KIND_ACP",
+      command: "careful",
+      arguments: ["--protocol", "acp"],
+      variables: { CAREFUL_STYLE: "slow" },
+    },
+  })),
+  "AgentService/UpdateAgent": built(
+    (world) => ({
+      agentId: world.definedAgent,
+      name: "Quick",
+      description: "writes before it reads",
+      takesSettings: false,
+      definition: { kind: "AGENT_KIND_TEXT", command: "quick", arguments: ["-"] },
+    }),
+    { agentId: "definedAgent" },
+  ),
+  "AgentService/DeleteAgent": built((world) => ({ agentId: world.definedAgent }), {
+    agentId: "definedAgent",
+  }),
   "AgentReviewService/ListAgentReviews": built((world) => ({ ...reviewed(world), ...page }), REVIEWED),
   "AgentReviewService/CreateAgentReviewDraft": built(
     (world) => ({ ...reviewed(world), summary: "Nearly there.", comments: [commentOn("0".repeat(64))] }),

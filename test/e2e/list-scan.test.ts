@@ -31,7 +31,7 @@ const WITHOUT_PIECES: Readonly<Record<string, string>> = {
   "AgentReviewService/ListAgentReviewDrafts": "at most ten of one person for one run",
   "AgentReviewService/ListAgentReviews": "of one run, along its index",
   "AgentService/ListAgentInputs": "of one run, along its index",
-  "AgentService/ListAgents": "the operator registers them",
+  "AgentService/ListAgents": "at most 100 of one organization, and the operator registers the others",
   "EnvironmentService/ListEnvironmentConnections": "at most 2,000 of one environment, along their key",
   "GroupService/ListRoleAssignments": "at most 25 of one resource, along their index",
   "ProjectService/ListProjectEnvironmentClasses": "they are in the body of one project",

@@ -60,6 +60,8 @@ export interface World {
   readonly actionLease: string;
   /** One of two agents of the organization. */
   readonly agent: string;
+  /** One of two agents of the organization that administrators defined. */
+  readonly definedAgent: string;
   /** A run of `agent` that waits for `environment`; two messages are in its queue. */
   readonly agentExecution: string;
   /** Work that `runner` holds: another run of `agent`. */
@@ -129,6 +131,7 @@ export function nowhere(): World {
     account: v7(),
     actionLease: v7(),
     agent: v7(),
+    definedAgent: v7(),
     agentExecution: v7(),
     agentLease: v7(),
     approval: v7(),
@@ -200,7 +203,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     const made = await call("RunnerConfigurationService/CreateHostAuthenticationToken", request);
     hostTokens.push(made.token.id);
   }
-  const introduction = { version: "1.2.2", systemDetails: "a machine in the attic" };
+  const introduction = { version: "1.2.2", systemDetails: "a machine in the attic", apiAgents: true };
   const registered = await call("WorkService/Register", introduction, exchangeToken);
   await call("EnvironmentService/CreateEnvironment", {
     name: "Leased",
@@ -214,6 +217,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
   const environmentId = await environmentAtWork(call, registered.token, { machine });
   const agents = await addAgents(server, identity.organizationId);
   const agentId = agents[0] ?? "";
+  const definedAgent = await defineAgents(call);
   const held = await agentAtWork(call, registered.token, { agentId, environmentId });
   await call("EnvironmentWorkService/ReportEnvironmentChanges", changesOf(environmentId), registered.token);
   const connections = connectionsOf(environmentId);
@@ -350,6 +354,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     ...nowhere(),
     ...step,
     agent: agentId,
+    definedAgent,
     ...held,
     heldEnvironment: environmentId,
     reviewDraft,
@@ -403,6 +408,21 @@ async function signInTwice(
     }
   });
   return (await call("UserService/ListSessions", {})).sessions[0].id;
+}
+
+/** Defines two agents, unless the organization has them; the id of the first. */
+async function defineAgents(
+  call: (operation: string, body: unknown) => Promise<Answer["body"]>,
+): Promise<string> {
+  const { agents } = await call("AgentService/ListAgents", {});
+  const ids: string[] = [];
+  for (const name of ["Planner", "Writer"]) {
+    const known = agents.find((each: { name: string }) => each.name === name);
+    const definition = { kind: "AGENT_KIND_TEXT", command: "cat", variables: { TONE: "calm" } };
+    const made = known ?? (await call("AgentService/CreateAgent", { name, definition })).agent;
+    ids.push(made.id);
+  }
+  return ids[0] ?? "";
 }
 
 /** Registers two agents as the operator would, unless the organization has them; their ids. */

@@ -602,8 +602,8 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
   environment?: Environment | undefined;
 
   /**
-   * Program and arguments of the agent, as the operator registered them: run as
-   * they are, never through a shell.
+   * Program and arguments of the agent, as the operator registered them, or
+   * administrators defined them: run as they are, never through a shell.
    *
    * @generated from field: repeated string command = 3;
    */
@@ -672,6 +672,14 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
    * @generated from field: optional string traceparent = 22;
    */
   traceparent?: string | undefined;
+
+  /**
+   * Whether administrators defined the agent by the API. A runner whose operator
+   * does not allow that fails the work.
+   *
+   * @generated from field: bool api_defined = 23;
+   */
+  apiDefined: boolean;
 };
 
 /**

@@ -58,6 +58,14 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
    * @generated from field: service.v1.RunnerIsolation isolation = 1000;
    */
   isolation: RunnerIsolation;
+
+  /**
+   * Whether the runner's operator allows agents that are defined by the API. Unset:
+   * it does not say.
+   *
+   * @generated from field: optional bool api_agents = 1001;
+   */
+  apiAgents?: boolean | undefined;
 };
 
 /**
@@ -171,6 +179,14 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
    * @generated from field: service.v1.RunnerIsolation isolation = 1000;
    */
   isolation: RunnerIsolation;
+
+  /**
+   * Whether the runner's operator allows agents that are defined by the API. Unset
+   * leaves what is known.
+   *
+   * @generated from field: optional bool api_agents = 1001;
+   */
+  apiAgents?: boolean | undefined;
 };
 
 /**
@@ -263,6 +279,15 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
    * @generated from field: int32 agent_slots = 7;
    */
   agentSlots: number;
+
+  /**
+   * Whether this program of the runner takes runs of agents that are defined by the
+   * API. False: it is never sent the definition of one; a run that could be done by
+   * other runners waits for them, and one whose environment is on this runner fails.
+   *
+   * @generated from field: bool api_agents = 8;
+   */
+  apiAgents: boolean;
 };
 
 /**

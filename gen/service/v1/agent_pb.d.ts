@@ -2275,8 +2275,8 @@ export enum AgentExecution_Phase {
 export declare const AgentExecution_PhaseSchema: GenEnum<AgentExecution_Phase>;
 
 /**
- * An agent that the operator registered: a program that a runner starts in an
- * environment.
+ * An agent that the operator registered, or administrators defined: a program that
+ * a runner starts in an environment.
  *
  * @generated from message service.v1.Agent
  */
@@ -2323,6 +2323,14 @@ export declare type Agent = Message<"service.v1.Agent"> & {
    * @generated from field: bool own = 6;
    */
   own: boolean;
+
+  /**
+   * How it is started, for an agent that administrators defined by CreateAgent.
+   * Unset for one that the operator registered: its program is shown to nobody.
+   *
+   * @generated from field: service.v1.AgentDefinition definition = 1000;
+   */
+  definition?: AgentDefinition | undefined;
 };
 
 /**
@@ -2330,6 +2338,51 @@ export declare type Agent = Message<"service.v1.Agent"> & {
  * Use `create(AgentSchema)` to create a new message.
  */
 export declare const AgentSchema: GenMessage<Agent>;
+
+/**
+ * How a runner starts an agent that administrators define. Every member of the
+ * organization may read it: a secret does not belong here, but in SecretService.
+ *
+ * @generated from message service.v1.AgentDefinition
+ */
+export declare type AgentDefinition = Message<"service.v1.AgentDefinition"> & {
+  /**
+   * How the agent's program speaks.
+   *
+   * @generated from field: service.v1.AgentKind kind = 1;
+   */
+  kind: AgentKind;
+
+  /**
+   * The program: a name that the runner finds, or a path. Run as it is, never
+   * through a shell. 1 to 4,096 characters.
+   *
+   * @generated from field: string command = 2;
+   */
+  command: string;
+
+  /**
+   * The arguments of the program, at most 63 of at most 4,096 characters each.
+   *
+   * @generated from field: repeated string arguments = 3;
+   */
+  arguments: string[];
+
+  /**
+   * Environment variables of the program. Names have letters, digits and
+   * underscores, at most 128, and none that the service sets itself, nor one that
+   * names a secret. At most 32, values of at most 4,096 characters.
+   *
+   * @generated from field: map<string, string> variables = 4;
+   */
+  variables: { [key: string]: string };
+};
+
+/**
+ * Describes the message service.v1.AgentDefinition.
+ * Use `create(AgentDefinitionSchema)` to create a new message.
+ */
+export declare const AgentDefinitionSchema: GenMessage<AgentDefinition>;
 
 /**
  * One piece of what an agent answered.
@@ -3726,6 +3779,47 @@ export enum AgentExecutionFailureReason {
  * Describes the enum service.v1.AgentExecutionFailureReason.
  */
 export declare const AgentExecutionFailureReasonSchema: GenEnum<AgentExecutionFailureReason>;
+
+/**
+ * How an agent's program speaks.
+ *
+ * @generated from enum service.v1.AgentKind
+ */
+export enum AgentKind {
+  /**
+   * Not a kind.
+   *
+   * @generated from enum value: AGENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Plain text: a prompt on its input, the answer on its output; the program is
+   * started anew for each turn.
+   *
+   * @generated from enum value: AGENT_KIND_TEXT = 1;
+   */
+  TEXT = 1,
+
+  /**
+   * The Agent Client Protocol, version 1, over its standard input and output.
+   *
+   * @generated from enum value: AGENT_KIND_ACP = 2;
+   */
+  ACP = 2,
+
+  /**
+   * One JSON object a line, both ways: docs/agents.md has the form.
+   *
+   * @generated from enum value: AGENT_KIND_JSON_LINES = 3;
+   */
+  JSON_LINES = 3,
+}
+
+/**
+ * Describes the enum service.v1.AgentKind.
+ */
+export declare const AgentKindSchema: GenEnum<AgentKind>;
 
 /**
  * Which form of an agent's output is wanted.

@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Agent, AgentCodeContext, AgentControlInput, AgentExecution, AgentExecution_Phase, AgentExecutionRole, AgentInput, AgentMessage, AgentMode, AgentOutputBlock, AgentOutputView, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
+import type { Agent, AgentCodeContext, AgentControlInput, AgentDefinition, AgentExecution, AgentExecution_Phase, AgentExecutionRole, AgentInput, AgentMessage, AgentMode, AgentOutputBlock, AgentOutputView, ExtAgentSettings, TurnOptions, UserInputBlock, WakeEvent } from "./agent_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
@@ -833,6 +833,170 @@ export declare type ListAgentsResponse = Message<"service.v1.ListAgentsResponse"
 export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
 
 /**
+ * The agent to define.
+ *
+ * @generated from message service.v1.CreateAgentRequest
+ */
+export declare type CreateAgentRequest = Message<"service.v1.CreateAgentRequest"> & {
+  /**
+   * Name of the agent, 1 to 80 characters without control characters, and without
+   * spaces at its ends; unique among the agents that the organization sees.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is, for people; empty by default. At most 500 characters.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Whether it takes ExtAgentSettings.
+   *
+   * @generated from field: bool takes_settings = 3;
+   */
+  takesSettings: boolean;
+
+  /**
+   * How runners start it. Must be set.
+   *
+   * @generated from field: service.v1.AgentDefinition definition = 4;
+   */
+  definition?: AgentDefinition | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateAgentRequest.
+ * Use `create(CreateAgentRequestSchema)` to create a new message.
+ */
+export declare const CreateAgentRequestSchema: GenMessage<CreateAgentRequest>;
+
+/**
+ * The agent that was defined.
+ *
+ * @generated from message service.v1.CreateAgentResponse
+ */
+export declare type CreateAgentResponse = Message<"service.v1.CreateAgentResponse"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: service.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.v1.CreateAgentResponse.
+ * Use `create(CreateAgentResponseSchema)` to create a new message.
+ */
+export declare const CreateAgentResponseSchema: GenMessage<CreateAgentResponse>;
+
+/**
+ * Which agent to change, and what of it.
+ *
+ * @generated from message service.v1.UpdateAgentRequest
+ */
+export declare type UpdateAgentRequest = Message<"service.v1.UpdateAgentRequest"> & {
+  /**
+   * Id of the agent.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * Name of the agent, as in CreateAgentRequest. Unset: unchanged.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * What it is, for people. At most 500 characters. Unset: unchanged.
+   *
+   * @generated from field: optional string description = 3;
+   */
+  description?: string | undefined;
+
+  /**
+   * Whether it takes ExtAgentSettings. Unset: unchanged.
+   *
+   * @generated from field: optional bool takes_settings = 4;
+   */
+  takesSettings?: boolean | undefined;
+
+  /**
+   * How runners start it, as a whole. Unset: unchanged.
+   *
+   * @generated from field: service.v1.AgentDefinition definition = 5;
+   */
+  definition?: AgentDefinition | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateAgentRequest.
+ * Use `create(UpdateAgentRequestSchema)` to create a new message.
+ */
+export declare const UpdateAgentRequestSchema: GenMessage<UpdateAgentRequest>;
+
+/**
+ * The agent as it is now.
+ *
+ * @generated from message service.v1.UpdateAgentResponse
+ */
+export declare type UpdateAgentResponse = Message<"service.v1.UpdateAgentResponse"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: service.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateAgentResponse.
+ * Use `create(UpdateAgentResponseSchema)` to create a new message.
+ */
+export declare const UpdateAgentResponseSchema: GenMessage<UpdateAgentResponse>;
+
+/**
+ * Which agent to delete.
+ *
+ * @generated from message service.v1.DeleteAgentRequest
+ */
+export declare type DeleteAgentRequest = Message<"service.v1.DeleteAgentRequest"> & {
+  /**
+   * Id of the agent.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+};
+
+/**
+ * Describes the message service.v1.DeleteAgentRequest.
+ * Use `create(DeleteAgentRequestSchema)` to create a new message.
+ */
+export declare const DeleteAgentRequestSchema: GenMessage<DeleteAgentRequest>;
+
+/**
+ * The agent is deleted.
+ *
+ * @generated from message service.v1.DeleteAgentResponse
+ */
+export declare type DeleteAgentResponse = Message<"service.v1.DeleteAgentResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.DeleteAgentResponse.
+ * Use `create(DeleteAgentResponseSchema)` to create a new message.
+ */
+export declare const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse>;
+
+/**
  * Starts agent runs and feeds them while they go. Every operation also answers
  * unauthenticated without a valid token and invalid_argument for a request that
  * breaks a rule of its message.
@@ -1023,9 +1187,9 @@ export declare const AgentService: GenService<{
   },
   /**
    * Lists the agents that the organization may see, by name ascending. Agents
-   * are registered by the operator on the server's machine. Every member and
-   * service account of the organization may call it. Errors: invalid_argument
-   * for a page token of another query.
+   * are registered by the operator on the server's machine, or defined by
+   * CreateAgent. Every member and service account of the organization may call
+   * it. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgents
    */
@@ -1033,6 +1197,48 @@ export declare const AgentService: GenService<{
     methodKind: "unary";
     input: typeof ListAgentsRequestSchema;
     output: typeof ListAgentsResponseSchema;
+  },
+  /**
+   * Defines an agent of the organization. Only runners whose operators allow agents
+   * that are defined by the API are given its definition, and run it. Callable by
+   * administrators of the organization. Errors: permission_denied for its other
+   * members; already_exists when the organization sees an agent of the name;
+   * invalid_argument for a variable that the service sets itself, or that names a
+   * secret; failed_precondition when no runner of the organization allows such
+   * agents, and when the organization has 100 agents of its own.
+   *
+   * @generated from rpc service.v1.AgentService.CreateAgent
+   */
+  createAgent: {
+    methodKind: "unary";
+    input: typeof CreateAgentRequestSchema;
+    output: typeof CreateAgentResponseSchema;
+  },
+  /**
+   * Changes an agent that was defined by CreateAgent. Runs whose programs have
+   * started go on with the definition of before. Callable by administrators of the
+   * organization. Errors: those of CreateAgent; not_found; failed_precondition also
+   * for an agent that the operator registered.
+   *
+   * @generated from rpc service.v1.AgentService.UpdateAgent
+   */
+  updateAgent: {
+    methodKind: "unary";
+    input: typeof UpdateAgentRequestSchema;
+    output: typeof UpdateAgentResponseSchema;
+  },
+  /**
+   * Deletes an agent that was defined by CreateAgent. Runs that have begun go on;
+   * those that have not will fail. Callable by administrators of the organization.
+   * Errors: permission_denied for its other members; not_found, also on a
+   * repetition; failed_precondition for an agent that the operator registered.
+   *
+   * @generated from rpc service.v1.AgentService.DeleteAgent
+   */
+  deleteAgent: {
+    methodKind: "unary";
+    input: typeof DeleteAgentRequestSchema;
+    output: typeof DeleteAgentResponseSchema;
   },
 }>;
 

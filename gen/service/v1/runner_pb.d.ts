@@ -153,6 +153,14 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
    * @generated from field: optional service.v1.RunnerIsolation isolation = 1000;
    */
   isolation?: RunnerIsolation | undefined;
+
+  /**
+   * Whether the runner's operator allows agents that are defined by the API, as the
+   * runner says. Unset for a runner that has not said it: it gets none of them.
+   *
+   * @generated from field: optional bool api_agents = 1001;
+   */
+  apiAgents?: boolean | undefined;
 };
 
 /**

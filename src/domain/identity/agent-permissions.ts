@@ -1,4 +1,4 @@
-import { CREATORS, MEMBERS, type Permission } from "./grants.ts";
+import { ADMINISTRATORS, CREATORS, MEMBERS, type Permission } from "./grants.ts";
 
 const STARTED = "agent runs that the caller started";
 const ADMINISTERED = `${STARTED}, and those that a group of it has the role \`admin\` on`;
@@ -6,6 +6,7 @@ const USED = `${STARTED}, and those that a group of it has the role \`use\` on`;
 const USED_OR_ASSIGNED = `${USED}; a runner's: the agent runs on it`;
 const SHARED =
   "what the organization's conversation sharing policy opens to the caller, and what is shared with a group of it";
+const API_AGENTS = "while a runner of the organization allows agents that are defined by the API";
 const AUTHORS = "drafts of the caller itself";
 const APPROVALS =
   "approvals of agent runs that the caller may read, those that name it as a decider, and those of steps of workflows";
@@ -102,4 +103,7 @@ export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
       "whom the approval names: unless a policy or the workflow says otherwise, who started the run, and administrators",
   },
   "AgentService/ListAgents": { permission: "list_agents", grants: MEMBERS },
+  "AgentService/CreateAgent": { permission: "create_agent", grants: ADMINISTRATORS, condition: API_AGENTS },
+  "AgentService/UpdateAgent": { permission: "update_agent", grants: ADMINISTRATORS, condition: API_AGENTS },
+  "AgentService/DeleteAgent": { permission: "delete_agent", grants: ADMINISTRATORS },
 };

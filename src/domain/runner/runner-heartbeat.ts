@@ -38,13 +38,15 @@ export interface RunnerRegistration {
   readonly systemDetails: string;
   /** Unspecified where the runner does not say it. */
   readonly isolation?: RunnerIsolation;
+  /** Whether it takes agents that are defined by the API; undefined where it does not say it. */
+  readonly apiAgents?: boolean | undefined;
 }
 
 /** Returns the runner as one that has just connected. */
 export function registeredRunner(present: Runner, reported: RunnerRegistration, now: number): Runner {
-  const { version, systemDetails, isolation } = reported;
+  const { version, systemDetails, isolation, apiAgents } = reported;
   const said = { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" };
-  return withStatus(present, { ...said, ...(isolation && { isolation }) }, now);
+  return withStatus(present, { ...said, ...abilities({ isolation, apiAgents }) }, now);
 }
 
 /** A runner's later update of its description; without a reason the known one stays. */
@@ -55,12 +57,22 @@ export interface RunnerUpdate {
   readonly degradedReason?: string;
   /** Unspecified means unchanged. */
   readonly isolation?: RunnerIsolation;
+  /** Undefined means unchanged. */
+  readonly apiAgents?: boolean | undefined;
+}
+
+/** Returns what a runner says of its isolation and agents, without what it leaves out. */
+function abilities({
+  isolation,
+  apiAgents,
+}: Pick<RunnerUpdate, "apiAgents"> & { isolation: RunnerIsolation | undefined }) {
+  return { ...(isolation && { isolation }), ...(apiAgents !== undefined && { apiAgents }) };
 }
 
 /** Returns the runner after a heartbeat; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
-  { version, degradedReason, isolation }: RunnerUpdate,
+  { version, degradedReason, isolation, apiAgents }: RunnerUpdate,
   now: number,
 ): Runner | undefined {
   const known = present.status ?? create(RunnerStatusSchema);
@@ -70,13 +82,14 @@ export function connectedRunner(
     version: version || known.version,
     phase: isDegraded ? RunnerPhase.DEGRADED : RunnerPhase.ACTIVE,
     message: isDegraded ? (degradedReason ?? known.message) : "",
-    ...(isolation && { isolation }),
+    ...abilities({ isolation, apiAgents }),
   };
   const isUnchanged =
     status.version === known.version &&
     status.phase === known.phase &&
     status.message === known.message &&
-    (!isolation || isolation === known.isolation);
+    (!isolation || isolation === known.isolation) &&
+    (apiAgents === undefined || apiAgents === known.apiAgents);
   return isUnchanged ? undefined : withStatus(present, status, now);
 }
 

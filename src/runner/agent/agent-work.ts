@@ -41,6 +41,7 @@ export async function executeAgent(
   acpLimits: AcpLimits = {},
 ): Promise<void> {
   const { tools, lease } = assignment;
+  if (work.apiDefined && !tools.apiAgents) throw new WorkFailure("policy_unsupported", API_AGENT_REFUSED);
   const rules = rulesForAgents(assignment.work.policies, tools.isolation);
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;
@@ -119,6 +120,9 @@ async function driverOf(
       throw new WorkFailure("agent_unknown", "the agent speaks in a form that this runner does not know");
   }
 }
+
+const API_AGENT_REFUSED =
+  "the agent is defined by the API, and the operator of this runner does not allow that: start the runner with --allow-api-agents";
 
 /** Tells the watch of the turns of an agent, by its states: while it runs there is a turn. */
 function watchTurns(watch: EnvironmentWatch | undefined, watched: WatchedWorkspace) {

@@ -71,6 +71,8 @@ export interface RunnerOptions {
   readonly environmentClass: { readonly displayName: string; readonly description: string };
   /** The isolation of the work. */
   readonly isolation: ChosenIsolation;
+  /** True if agents that are defined by the API may run. */
+  readonly apiAgents: boolean;
   /** The version of the program. */
   readonly version: string;
   readonly signalGroup: SignalGroup;
@@ -127,7 +129,7 @@ const WORKING_TREE_WARNING =
   "the workspaces are inside a git working tree: programs that look for files in the folders above, such as packages or instructions for agents, find those of that tree; choose a folder outside of it";
 
 async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
-  const { path, remotes, sshKeyFile, signalGroup, log, serverUrl } = options;
+  const { path, remotes, sshKeyFile, signalGroup, log, serverUrl, apiAgents } = options;
   // Absolute, since commands run in their own folders.
   const folder = resolve(options.stateDir);
   const commands = join(folder, "commands");
@@ -152,7 +154,7 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
       isolation.name === "none"
         ? undefined
         : new Egress({ serverUrl, ...reachable, machine: { programs, env } });
-    return { programs, isolation, egress, git, scm, ...places, newEnvironments, serverUrl, log };
+    return { programs, isolation, egress, git, scm, ...places, newEnvironments, serverUrl, apiAgents, log };
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     if (error instanceof WorkFailure) throw new RunnerError(error.message);
@@ -167,7 +169,7 @@ async function work(
   toolsWithoutCache: RunnerTools,
   draining: AbortSignal,
 ): Promise<void> {
-  const { transport, slots, agentSlots, log, version, local, environmentClass } = options;
+  const { transport, slots, agentSlots, apiAgents, log, version, local, environmentClass } = options;
   const systemDetails = `${type()} ${release()} ${machine()}, ${hostname()}`;
   try {
     const state = await register({
@@ -178,6 +180,7 @@ async function work(
         local,
         environmentClass,
         isolation: ISOLATIONS[toolsWithoutCache.isolation.name],
+        apiAgents,
       },
       signal: draining,
     });
@@ -209,7 +212,7 @@ async function work(
     };
     const loops = [
       poll({ ...loop, kinds: KINDS_WITHOUT_AGENTS, slots }),
-      poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots, agentSlots }),
+      poll({ ...loop, kinds: [WorkKind.AGENT], slots: agentSlots, agentSlots, apiAgents }),
     ];
     try {
       await Promise.all(loops);

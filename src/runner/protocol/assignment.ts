@@ -40,6 +40,8 @@ export interface RunnerTools {
   readonly newEnvironments: Limiter;
   /** The URL at which commands reach the service. */
   readonly serverUrl: string;
+  /** True if agents that are defined by the API may run; false when absent. */
+  readonly apiAgents?: boolean;
   readonly log: Log;
 }
 

@@ -107,10 +107,10 @@ export async function beginInstance(
 
 async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
   const client = createWorkClient(options.transport, token);
-  const { version = "", isolation = RunnerIsolation.UNSPECIFIED } = options.introduction;
+  const { version = "", isolation = RunnerIsolation.UNSPECIFIED, apiAgents = false } = options.introduction;
   return retryUntilAnswered(options, async (timeoutMs) => {
     try {
-      await client.heartbeat({ version, isolation }, { timeoutMs, signal: options.signal });
+      await client.heartbeat({ version, isolation, apiAgents }, { timeoutMs, signal: options.signal });
       return true;
     } catch (error) {
       if (classifyFailure(error) === "unauthenticated") return false;

@@ -17,6 +17,8 @@ export interface WorkLoopOptions {
   readonly slots: number;
   /** The number of these that agents take; left out for none. */
   readonly agentSlots?: number;
+  /** True if agents that are defined by the API are taken. */
+  readonly apiAgents?: boolean;
   /** Executes work to its end; never rejects. */
   readonly execute: (work: Work, lease: Lease) => Promise<void>;
   readonly log: Log;
@@ -54,7 +56,17 @@ export async function poll(options: WorkLoopOptions): Promise<void> {
 }
 
 async function fillSlots(
-  { client, instanceId, kinds, slots, agentSlots = 0, execute, log, draining }: WorkLoopOptions,
+  {
+    client,
+    instanceId,
+    kinds,
+    slots,
+    agentSlots = 0,
+    apiAgents = false,
+    execute,
+    log,
+    draining,
+  }: WorkLoopOptions,
   running: Map<Lease, Promise<void>>,
 ): Promise<void> {
   let changed = Promise.withResolvers<void>();
@@ -71,7 +83,7 @@ async function fillSlots(
     });
     running.set(lease, execution);
   };
-  const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId, agentSlots };
+  const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId, agentSlots, apiAgents };
   // The slot of work that ends gets other work in the same call.
   const calls = createLeaseCalls(client, {
     request(ended) {

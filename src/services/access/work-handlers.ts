@@ -1,5 +1,5 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { AGENT_WITH_ENVIRONMENT } from "../../store/runner/work.ts";
+import { AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT } from "../../store/runner/work.ts";
 import { agentWithEnvironmentWork } from "../agent/work/agent-with-environment-work.ts";
 import { agentWork } from "../agent/work/agent-work.ts";
 import { environmentWork } from "../environment/environment-work.ts";
@@ -14,6 +14,7 @@ const HANDLERS: Readonly<Record<number, WorkHandler>> = {
   [WorkKind.PREBUILD_REMOVAL]: prebuildRemovalWork,
   [WorkKind.AGENT]: agentWork,
   [AGENT_WITH_ENVIRONMENT]: agentWithEnvironmentWork,
+  [API_AGENT_WITH_ENVIRONMENT]: agentWithEnvironmentWork,
 };
 
 /** Returns the handler of a kind of work, which rows store by number. */

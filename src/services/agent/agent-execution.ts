@@ -20,6 +20,7 @@ import { insertAgentExecution, type StoredAgentExecution } from "../../store/age
 import { findWork, insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { newTrace } from "../call/new-trace.ts";
+import { requireRunnerForAgent } from "./definition/api-agent-runner.ts";
 
 /** The conversation that a new agent execution goes on with. */
 export interface EarlierConversation extends EarlierExecution {
@@ -74,6 +75,7 @@ export async function insertStartedAgentExecution(
   const { agent, environment, createdEnvironment, parent, action, earlier } = start;
   const { takesSettings } = agent.agent;
   const id = tx.newId();
+  await requireRunnerForAgent(tx.db, scope, agent, start.runnerId || environment.metadata?.runnerId || "");
   const started = newAgentExecution({
     id,
     session: tx.newId(),

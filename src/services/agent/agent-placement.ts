@@ -44,6 +44,8 @@ export interface PlacementRequest {
   readonly sessionId: string;
   /** Name of a new environment. */
   readonly name: string;
+  /** True for an agent that is defined by the API. */
+  readonly isApiAgent: boolean;
 }
 
 /** The environment of a new agent execution. */
@@ -111,7 +113,7 @@ async function startEnvironment(
 async function createEnvironment(
   tx: WriteTransaction,
   caller: Caller,
-  { codeContext, runnerId, sessionId, name }: PlacementRequest,
+  { codeContext, runnerId, sessionId, name, isApiAgent }: PlacementRequest,
 ): Promise<Environment> {
   const context = codeContext?.context;
   const project = context?.case === "projectId" ? await findProject(tx.db, caller, context.value) : undefined;
@@ -129,7 +131,7 @@ async function createEnvironment(
     projectId: project?.id ?? "",
     runnerId: environmentClass?.runnerId ?? source.runnerId,
   });
-  await insertEnvironment(tx, caller, environment, { withAgent: true });
+  await insertEnvironment(tx, caller, environment, { withAgent: true, isApiAgent });
   const setters = await findSettersForSpec(tx, caller, project, undefined);
   await insertSourceSetters(tx, caller, "environment", environment, setters);
   if (project) await insertProjectUse(tx, caller, project.id, caller.subject, environment.id);

@@ -1,7 +1,9 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   AgentService as Contract,
+  CreateAgentRequest,
   DeleteAgentExecutionRequest,
+  DeleteAgentRequest,
   ForkAgentExecutionRequest,
   GetAgentExecutionRequest,
   ListAgentExecutionsRequest,
@@ -11,6 +13,7 @@ import type {
   SendToAgentExecutionRequest,
   StartAgentRequest,
   StopAgentExecutionRequest,
+  UpdateAgentRequest,
   WatchAgentExecutionRequest,
 } from "#gen/service/v1/agent_service_pb.js";
 import { callerOf } from "../call/call.ts";
@@ -19,6 +22,7 @@ import { forkAgentExecution } from "./agent-fork.ts";
 import { sendToAgentExecution } from "./agent-input.ts";
 import { startAgent } from "./agent-start.ts";
 import { deleteAgentExecution, stopAgentExecution } from "./agent-stop.ts";
+import { createAgent, deleteAgent, updateAgent } from "./definition/agent-definition.ts";
 import {
   getAgentExecution,
   listAgentExecutions,
@@ -66,4 +70,10 @@ export class AgentService implements ServiceImpl<typeof Contract> {
     watchAgentExecution(this.#deps, req, ctx);
 
   listAgents = (req: ListAgentsRequest, ctx: HandlerContext) => listAgents(this.#deps, callerOf(ctx), req);
+
+  createAgent = (req: CreateAgentRequest, ctx: HandlerContext) => createAgent(this.#deps, req, ctx);
+
+  updateAgent = (req: UpdateAgentRequest, ctx: HandlerContext) => updateAgent(this.#deps, req, ctx);
+
+  deleteAgent = (req: DeleteAgentRequest, ctx: HandlerContext) => deleteAgent(this.#deps, req, ctx);
 }

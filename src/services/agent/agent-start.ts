@@ -63,6 +63,7 @@ export async function startRun(
     runnerId,
     sessionId,
     name: environmentName,
+    isApiAgent: agent.agent.definition !== undefined,
   });
   const started = await insertStartedAgentExecution(tx, caller, {
     agent,

@@ -10,7 +10,11 @@ import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import { type Claimant, findClaimable } from "../../store/runner/claimable-work.ts";
-import { AGENT_WITH_ENVIRONMENT, type StoredWork } from "../../store/runner/work.ts";
+import {
+  AGENT_WITH_ENVIRONMENT,
+  API_AGENT_WITH_ENVIRONMENT,
+  type StoredWork,
+} from "../../store/runner/work.ts";
 import { claimWork } from "../../store/runner/work-lease.ts";
 import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store/store.ts";
 import {
@@ -104,15 +108,23 @@ async function assign(
   { work, policies }: Pick<OfferedWork, "work" | "policies">,
   secrets: SecretsOfClaim,
 ): Promise<Work | undefined> {
-  const { runnerId } = request;
-  const offer = { work: resolveKind(request.claimant, work), runnerId, attempt: work.attempt + 1, policies };
+  const { runnerId, claimant } = request;
+  const { apiAgents = false } = claimant;
+  const offer = {
+    work: resolveKind(claimant, work),
+    runnerId,
+    attempt: work.attempt + 1,
+    policies,
+    apiAgents,
+  };
   const assignment = await request.handlerOf(offer.work.kind).begin(tx, scope, offer);
   return assignment && createLease(tx, scope, request, offer, assignment, secrets);
 }
 
 /** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
 function resolveKind({ agentsWithEnvironment }: Claimant, work: StoredWork): StoredWork {
-  const isSeparate = work.kind === AGENT_WITH_ENVIRONMENT && !agentsWithEnvironment;
+  const isWithAgent = work.kind === AGENT_WITH_ENVIRONMENT || work.kind === API_AGENT_WITH_ENVIRONMENT;
+  const isSeparate = isWithAgent && !agentsWithEnvironment;
   return isSeparate ? { ...work, kind: WorkKind.ENVIRONMENT } : work;
 }
 

@@ -8,7 +8,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
-import { mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
+import { API_AGENTS_LEVEL, mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
 import { type ConnectedRunner, findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
@@ -23,11 +23,11 @@ type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 /** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
   { store, now }: HeartbeatDependencies,
-  { version, degradedReason, instanceId, isolation }: HeartbeatRequest,
+  { version, degradedReason, instanceId, isolation, apiAgents }: HeartbeatRequest,
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
-  const report = { version, degradedReason, isolation };
+  const report = { version, degradedReason, isolation, apiAgents };
   const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (instanceId !== "" && known?.instanceId === instanceId) {
@@ -74,8 +74,12 @@ async function updateConnectedRunner(
   report: RunnerUpdate,
 ): Promise<void> {
   const known = await findStoredRunner(tx.db, caller, caller.subject.id);
-  const { isolation, ...rest } = report;
-  const stored = mayStore(tx, RUNNER_ISOLATION_LEVEL) ? report : rest;
+  const { isolation, apiAgents, ...rest } = report;
+  const stored = {
+    ...rest,
+    ...(isolation && mayStore(tx, RUNNER_ISOLATION_LEVEL) && { isolation }),
+    ...(mayStore(tx, API_AGENTS_LEVEL) && { apiAgents }),
+  };
   const runner = known && connectedRunner(known.runner, stored, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });
 }

@@ -9,7 +9,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { newEnvironmentClass } from "../../domain/runner/environment-class.ts";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-heartbeat.ts";
-import { mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
+import { API_AGENTS_LEVEL, mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import { findClassesOfRunner, insertEnvironmentClass } from "../../store/runner/environment-class.ts";
 import { findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
@@ -28,9 +28,14 @@ export function registerRunner(
     const known = await findStoredRunner(tx.db, caller, runnerId);
     if (!known) throw unauthenticated();
     await removeExchangeToken(tx, caller);
-    const { isolation, ...said } = req;
-    const mayTell = mayStore(tx, RUNNER_ISOLATION_LEVEL);
-    const runner = registeredRunner(known.runner, mayTell ? { ...said, isolation } : said, tx.now);
+    const { isolation, apiAgents, version, systemDetails } = req;
+    const said = {
+      version,
+      systemDetails,
+      ...(mayStore(tx, RUNNER_ISOLATION_LEVEL) && { isolation }),
+      ...(mayStore(tx, API_AGENTS_LEVEL) && { apiAgents }),
+    };
+    const runner = registeredRunner(known.runner, said, tx.now);
     const local = req.local || isLocalKind(runner.kind);
     await updateRunner(tx, caller, known.runner, { runner, local, seenAt: tx.now });
     const environmentClassIds = await ensureClass(tx, caller, runner, req);

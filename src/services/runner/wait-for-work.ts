@@ -31,7 +31,7 @@ const POLL_INTERVAL_MS = 1_000;
 /** The work that a runner asks for. */
 export type WantedWork = Pick<
   LeaseWorkRequest,
-  "kinds" | "environmentClassIds" | "agentsWithEnvironment" | "instanceId"
+  "kinds" | "environmentClassIds" | "agentsWithEnvironment" | "apiAgents" | "instanceId"
 >;
 
 /** The error that rolls back a claim when another runner was faster. */
@@ -91,7 +91,7 @@ export async function findClaimantOf(
   db: Reader,
   scope: Scope,
   runnerId: string,
-  { kinds, environmentClassIds: requested, agentsWithEnvironment, instanceId }: WantedWork,
+  { kinds, environmentClassIds: requested, agentsWithEnvironment, apiAgents, instanceId }: WantedWork,
 ): Promise<Claimant | undefined> {
   const [known, classes] = await Promise.all([
     findStoredRunner(db, scope, runnerId),
@@ -112,6 +112,7 @@ export async function findClaimantOf(
     runnerIds,
     kinds,
     agentsWithEnvironment,
+    apiAgents,
     environmentClassIds,
   };
 }

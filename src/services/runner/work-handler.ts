@@ -20,6 +20,8 @@ export interface OfferedWork {
   readonly attempt: number;
   /** Those of the organization. */
   readonly policies: Policies;
+  /** True if the runner takes agents that are defined by the API. */
+  readonly apiAgents: boolean;
 }
 
 /** The content of a lease. */

@@ -72,6 +72,16 @@ export async function findDefaultAgent(db: Reader, scope: Scope): Promise<Regist
   return found.find(({ agent }) => agent.own) ?? found[0];
 }
 
+/** Returns the agents that an organization sees; it has 100 of its own at most, and the operator registers the others. */
+export async function findVisibleAgents(db: Reader, { organizationId }: Scope): Promise<RegisteredAgent[]> {
+  const rows = await builderOf(db)
+    .selectFrom("agent")
+    .selectAll()
+    .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)]))
+    .execute();
+  return rows.map(agentOfRow);
+}
+
 /** Returns up to `limit` agents that the organization sees after `after`, by name ascending. */
 export async function findAgentPage(
   db: Reader,
@@ -125,16 +135,22 @@ export async function insertAgent(tx: WriteTransaction, registered: RegisteredAg
   tx.record({ organizationId, type: "agent", id: agent.id, kind: "created", after: body });
 }
 
-/** Changes the description of an agent; its program stays. */
+/** Changes an agent, and its program where that is given. */
 export async function updateAgent(
   tx: WriteTransaction,
   { agent: before, organizationId }: RegisteredAgent,
   after: Agent,
+  program?: Pick<RegisteredAgent, "form" | "command">,
 ): Promise<void> {
   const body = bodyOf(after);
   await builderOf(tx.db)
     .updateTable("agent")
-    .set({ name: after.name, is_default: after.default ? 1 : 0, body })
+    .set({
+      name: after.name,
+      is_default: after.default ? 1 : 0,
+      body,
+      ...(program && { form: program.form, command: JSON.stringify(program.command) }),
+    })
     .where("id", "=", after.id)
     .execute();
   const change = { organizationId, type: "agent", id: after.id, kind: "updated" } as const;

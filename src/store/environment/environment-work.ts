@@ -7,11 +7,13 @@ import { findTokens, removeToken } from "../identity/token.ts";
 import { prepared } from "../prepared.ts";
 import {
   AGENT_WITH_ENVIRONMENT,
+  API_AGENT_WITH_ENVIRONMENT,
   findWork,
   insertWork,
   removeWork,
   stopHolder,
   stopWork,
+  type WithAgentKind,
 } from "../runner/work.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
@@ -19,6 +21,8 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 export interface EnvironmentWorkOptions {
   /** True for a new environment that an agent execution waits for. */
   readonly withAgent?: boolean;
+  /** True where the agent of that is defined by the API. */
+  readonly isApiAgent?: boolean;
 }
 
 /**
@@ -29,7 +33,7 @@ export async function queueEnvironmentWork(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
-  { withAgent = false }: EnvironmentWorkOptions = {},
+  { withAgent = false, isApiAgent = false }: EnvironmentWorkOptions = {},
 ): Promise<void> {
   if (!needsWork(environment)) return;
   const { id, metadata, spec } = environment;
@@ -39,13 +43,20 @@ export async function queueEnvironmentWork(
   const isForCreator = spec?.desiredPhase === EnvironmentPhase.RUNNING;
   await insertWork(tx, scope, {
     kind:
-      withAgent && mayStore(tx, AGENT_WITH_ENVIRONMENT_LEVEL) ? AGENT_WITH_ENVIRONMENT : WorkKind.ENVIRONMENT,
+      withAgent && mayStore(tx, AGENT_WITH_ENVIRONMENT_LEVEL)
+        ? kindWithAgent(isApiAgent)
+        : WorkKind.ENVIRONMENT,
     subjectId: id,
     groupId: creatorId,
     accountId: isForCreator ? await findAccountId(tx.db, scope, creatorId) : null,
     runnerId: metadata?.runnerId || null,
     environmentClassId: spec?.machine?.class || null,
   });
+}
+
+/** Returns the kind of work on a new environment that an agent execution waits for. */
+export function kindWithAgent(isApiAgent: boolean): WithAgentKind {
+  return isApiAgent ? API_AGENT_WITH_ENVIRONMENT : AGENT_WITH_ENVIRONMENT;
 }
 
 /**

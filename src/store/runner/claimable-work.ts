@@ -2,7 +2,7 @@ import type { Compilable } from "kysely";
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Reader, Scope } from "../store.ts";
-import { AGENT_WITH_ENVIRONMENT, type StoredWork } from "./work.ts";
+import { AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT, type StoredWork } from "./work.ts";
 
 /** A runner that asks for work, and the work that it accepts. */
 export interface Claimant extends Scope {
@@ -15,6 +15,8 @@ export interface Claimant extends Scope {
   readonly kinds: readonly number[];
   /** True if it takes agent executions together with their new environments; false when absent. */
   readonly agentsWithEnvironment?: boolean;
+  /** True if it takes agents that are defined by the API; false when absent. */
+  readonly apiAgents?: boolean;
   /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];
 }
@@ -97,10 +99,12 @@ async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
 export function kindsFor({
   kinds,
   agentsWithEnvironment = false,
-}: Pick<Claimant, "kinds" | "agentsWithEnvironment">): readonly number[] {
+  apiAgents = false,
+}: Pick<Claimant, "kinds" | "agentsWithEnvironment" | "apiAgents">): readonly number[] {
   const asked = kinds.length > 0 ? [...new Set(kinds)] : EVERY_KIND;
   const leasedAs = agentsWithEnvironment ? WorkKind.AGENT : WorkKind.ENVIRONMENT;
-  return asked.includes(leasedAs) ? [...asked, AGENT_WITH_ENVIRONMENT] : asked;
+  if (!asked.includes(leasedAs)) return asked;
+  return [...asked, AGENT_WITH_ENVIRONMENT, ...(apiAgents ? [API_AGENT_WITH_ENVIRONMENT] : [])];
 }
 
 /**

@@ -37,6 +37,16 @@ export async function findRunner(db: Reader, scope: Scope, id: string): Promise<
   return row && fromBody(RunnerSchema, row.body);
 }
 
+const selectBodies = prepared<{ organizationId: string }, { body: string }>((db, { organizationId }) =>
+  db.selectFrom("runner").select("body").where("organization_id", "=", organizationId),
+);
+
+/** Returns whether a runner of the organization has said that it takes agents that are defined by the API. */
+export async function hasRunnerForApiAgents(db: Reader, scope: Scope): Promise<boolean> {
+  const rows = await selectBodies(db, { organizationId: scope.organizationId });
+  return rows.some(({ body }) => fromBody(RunnerSchema, body).status?.apiAgents === true);
+}
+
 export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
   const body = toBody(RunnerSchema, runner);
   await builderOf(tx.db)

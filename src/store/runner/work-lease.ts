@@ -1,7 +1,7 @@
 import type { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
-import { type AGENT_WITH_ENVIRONMENT, readyWorkOf, type StoredWork } from "./work.ts";
+import { readyWorkOf, type StoredWork, type WithAgentKind } from "./work.ts";
 
 interface NewLease extends LeasedSubject {
   readonly id: string;
@@ -190,7 +190,7 @@ const setSubject = prepared<{ id: string; kind: number; subjectId: string }, { o
 export async function turnIntoEnvironmentWork(
   tx: WriteTransaction,
   id: Handle<"work">,
-  kind: WorkKind.ENVIRONMENT | typeof AGENT_WITH_ENVIRONMENT,
+  kind: WorkKind.ENVIRONMENT | WithAgentKind,
   environmentId: string,
 ): Promise<void> {
   const [changed] = await setSubject(tx.db, { id, kind, subjectId: environmentId });

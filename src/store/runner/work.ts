@@ -10,6 +10,12 @@ import type { WorkTable } from "./runner-schema.ts";
  */
 export const AGENT_WITH_ENVIRONMENT = 1_001;
 
+/** The same for an agent that is defined by the API: only runners that take those are given it. */
+export const API_AGENT_WITH_ENVIRONMENT = 1_003;
+
+/** Kinds of work on a new environment that an agent execution waits for. */
+export type WithAgentKind = typeof AGENT_WITH_ENVIRONMENT | typeof API_AGENT_WITH_ENVIRONMENT;
+
 /**
  * The kind of work on an agent execution that waits for input and has given its slot back, in rows only. Nobody is
  * given it; an input makes it work on the agent execution again.
@@ -25,7 +31,7 @@ export type StoredWork = Found<WorkTable, "work">;
 
 /** Work for a runner; ids are those of the columns of WorkTable. */
 export interface NewWork {
-  readonly kind: WorkKind | typeof AGENT_WITH_ENVIRONMENT;
+  readonly kind: WorkKind | WithAgentKind;
   readonly subjectId: string;
   readonly groupId: string;
   readonly accountId: string | null;
@@ -127,20 +133,20 @@ interface Subject {
   readonly subjectId: string;
 }
 
-const selectWork = prepared<Subject & { otherKind: number }, StoredWork>(
-  (db, { organizationId, kind, otherKind, subjectId }) =>
+const selectWork = prepared<Subject & { otherKind: number; thirdKind: number }, StoredWork>(
+  (db, { organizationId, kind, otherKind, thirdKind, subjectId }) =>
     db
       .selectFrom("work")
       .selectAll()
-      .where("kind", "in", [kind, otherKind])
+      .where("kind", "in", [kind, otherKind, thirdKind])
       .where("subject_id", "=", subjectId)
       .where("organization_id", "=", organizationId),
 );
 
 /** Kinds in rows only that are found as work of another kind. */
-const OTHER_KINDS: Readonly<Record<number, number>> = {
-  [WorkKind.ENVIRONMENT]: AGENT_WITH_ENVIRONMENT,
-  [WorkKind.AGENT]: AGENT_AT_REST,
+const OTHER_KINDS: Readonly<Record<number, readonly [number, number?]>> = {
+  [WorkKind.ENVIRONMENT]: [AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT],
+  [WorkKind.AGENT]: [AGENT_AT_REST],
 };
 
 /**
@@ -153,8 +159,8 @@ export async function findWork(
   kind: WorkKind,
   subjectId: string,
 ): Promise<StoredWork | undefined> {
-  const otherKind = OTHER_KINDS[kind] ?? kind;
-  const [row] = await selectWork(db, { organizationId, kind, otherKind, subjectId });
+  const [otherKind, thirdKind = otherKind] = OTHER_KINDS[kind] ?? [kind];
+  const [row] = await selectWork(db, { organizationId, kind, otherKind, thirdKind, subjectId });
   return row;
 }
 

@@ -1,8 +1,8 @@
 import { useSearch } from "@tanstack/react-router";
 import { usePerson } from "../../api/person.tsx";
 import { Page, TabLinks } from "../../parts/Page.tsx";
-import { AgentList } from "./AgentList.tsx";
 import { AuditLog } from "./AuditLog.tsx";
+import { AgentList } from "./agents/AgentList.tsx";
 import { Events } from "./Events.tsx";
 import { Groups } from "./Groups.tsx";
 import { Invites } from "./Invites.tsx";
@@ -38,7 +38,7 @@ const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
   accounts: (props) => <ServiceAccounts {...props} />,
   policies: (props) => <Policies {...props} />,
   secrets: (props) => <Secrets {...props} />,
-  agents: () => <AgentList />,
+  agents: (props) => <AgentList {...props} />,
   audit: (props) => <AuditLog {...props} />,
   events: () => <Events />,
 };

@@ -15,13 +15,20 @@ export const AGENT_UNREGISTERED: AgentFailure = {
   message: "its agent is registered no more",
 };
 
+/** The failure of an agent execution on a runner whose operator does not allow its agent. */
+export const API_AGENT_NOT_TAKEN: AgentFailure = {
+  reason: Reason.SERVICE,
+  message:
+    "its agent is defined by the API, and the operator of its runner does not allow that: start the runner with --allow-api-agents, or the run on another runner",
+};
+
 /** Returns the content of a lease on an agent execution. */
 export async function toAgentWork(
   tx: WriteTransaction,
   scope: Scope,
   stored: StoredAgentExecution,
   environment: Environment,
-  { command, form, mcpServers }: RegisteredAgent,
+  { agent, command, form, mcpServers }: RegisteredAgent,
 ) {
   const { id, metadata } = stored.execution;
   return create(AgentWorkSchema, {
@@ -31,6 +38,8 @@ export async function toAgentWork(
     ...(metadata?.trace && { traceparent: formatTraceparent(metadata.trace, spanIdOf(id)) }),
     command: [...command],
     form,
+    variables: agent.definition?.variables ?? {},
+    apiDefined: agent.definition !== undefined,
     mcpServers: mcpServers.map((server) => ({ ...server, command: [...server.command] })),
     lastSequence: BigInt(stored.lastSequence),
     ...(stored.progress.fork && { fork: stored.progress.fork }),

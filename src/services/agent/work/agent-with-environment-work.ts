@@ -14,11 +14,19 @@ import {
   needsWork,
 } from "../../../domain/environment/environment-phase.ts";
 import { findAgent } from "../../../store/agent/agent.ts";
-import { type StoredAgentExecution, updateAgentExecution } from "../../../store/agent/agent-execution.ts";
+import {
+  findAgentExecution,
+  type StoredAgentExecution,
+  updateAgentExecution,
+} from "../../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../../store/agent/agent-execution-search.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
-import { hasEnvironmentWork, queueEnvironmentWork } from "../../../store/environment/environment-work.ts";
-import { AGENT_WITH_ENVIRONMENT, removeWork, type StoredWork } from "../../../store/runner/work.ts";
+import {
+  hasEnvironmentWork,
+  kindWithAgent,
+  queueEnvironmentWork,
+} from "../../../store/environment/environment-work.ts";
+import { removeWork, type StoredWork } from "../../../store/runner/work.ts";
 import { releaseWork, turnIntoEnvironmentWork } from "../../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { changeEnvironment } from "../../environment/environment-change.ts";
@@ -31,7 +39,7 @@ import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler, WorkProgress } from "../../runner/work-handler.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
-import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
+import { AGENT_UNREGISTERED, API_AGENT_NOT_TAKEN, toAgentWork } from "./agent-assignment.ts";
 
 /**
  * The handler of work on a new environment and the agent execution that it was created for. Once leased it is
@@ -40,7 +48,7 @@ import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
 export const agentWithEnvironmentWork: WorkHandler = {
   ...environmentWork,
 
-  async begin(tx, scope, { work, runnerId }) {
+  async begin(tx, scope, { work, runnerId, apiAgents }) {
     const before = await findEnvironment(tx.db, scope, work.subject_id);
     if (!before || !needsWork(before)) {
       await removeWork(tx, work.id);
@@ -56,6 +64,11 @@ export const agentWithEnvironmentWork: WorkHandler = {
     if (!agent) {
       const { id } = stored.execution;
       await endAgentExecution(tx, scope, id, { event: "stop", failure: AGENT_UNREGISTERED });
+      return undefined;
+    }
+    if (agent.agent.definition && !apiAgents) {
+      const { id } = stored.execution;
+      await endAgentExecution(tx, scope, id, { event: "stop", failure: API_AGENT_NOT_TAKEN });
       return undefined;
     }
     const environment = assignedEnvironment(before, runnerId);
@@ -125,7 +138,10 @@ export async function endUnmade(
 ): Promise<void> {
   const isFailure = end.kind === "finished" && end.outcome.outcome === Outcome.FAILED;
   if (!isFailure && lease.attempt < MAX_ATTEMPTS) {
-    await turnIntoEnvironmentWork(tx, lease.id, AGENT_WITH_ENVIRONMENT, before.id);
+    const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
+    const agent = await findAgent(tx.db, scope, stored?.execution.spec?.agentId ?? "");
+    const kind = kindWithAgent(agent?.agent.definition !== undefined);
+    await turnIntoEnvironmentWork(tx, lease.id, kind, before.id);
     return releaseWork(tx, lease.id);
   }
   await removeWork(tx, lease.id);

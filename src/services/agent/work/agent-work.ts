@@ -16,7 +16,7 @@ import { leaseLost } from "../../../domain/error.ts";
 import { requireNoSteps } from "../../../domain/runner/lease.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf, uniqueSubjects } from "../../../domain/source/source-trust.ts";
-import { findAgent } from "../../../store/agent/agent.ts";
+import { findAgent, type RegisteredAgent } from "../../../store/agent/agent.ts";
 import { hasUnseenInput } from "../../../store/agent/agent-delivery.ts";
 import {
   findAgentExecution,
@@ -38,7 +38,7 @@ import { findExecutorAssigner } from "../../workflow/execution/executor-assigner
 import { loseTurn } from "../agent-lost-turn.ts";
 import { restAgentExecution, takeSlot } from "../agent-slot.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
-import { AGENT_UNREGISTERED, toAgentWork } from "./agent-assignment.ts";
+import { AGENT_UNREGISTERED, API_AGENT_NOT_TAKEN, toAgentWork } from "./agent-assignment.ts";
 import {
   endUnmade,
   findUnmadeEnvironment,
@@ -48,7 +48,7 @@ import {
 
 /** The handler of the work to run an agent in a running environment. */
 export const agentWork: WorkHandler = {
-  async begin(tx, scope, { work }) {
+  async begin(tx, scope, { work, apiAgents }) {
     const stored = await findAgentExecution(tx.db, scope, work.subject_id);
     if (!stored || hasStopped(stored.execution)) {
       await removeWork(tx, work.id);
@@ -56,12 +56,11 @@ export const agentWork: WorkHandler = {
     }
     const environment = await findEnvironment(tx.db, scope, stored.environmentId);
     const agent = await findAgent(tx.db, scope, stored.execution.spec?.agentId ?? "");
-    if (!environment || !agent) {
+    const isTaken = !agent?.agent.definition || apiAgents;
+    if (!environment || !agent || !isTaken) {
       await removeWork(tx, work.id);
-      await endAgentExecution(tx, scope, work.subject_id, {
-        event: "stop",
-        failure: beginFailure(environment),
-      });
+      const failure = beginFailure(environment, agent);
+      await endAgentExecution(tx, scope, work.subject_id, { event: "stop", failure });
       return undefined;
     }
     const begun = begunAgentExecution(stored.execution);
@@ -188,10 +187,12 @@ async function appendLostTurnError(
   await appendOutput(tx, executionId, [block]);
 }
 
-function beginFailure(environment: Environment | undefined): AgentFailure {
-  return environment
-    ? AGENT_UNREGISTERED
-    : { reason: Reason.ENVIRONMENT, message: "its environment was removed" };
+function beginFailure(
+  environment: Environment | undefined,
+  agent: RegisteredAgent | undefined,
+): AgentFailure {
+  if (!environment) return { reason: Reason.ENVIRONMENT, message: "its environment was removed" };
+  return agent ? API_AGENT_NOT_TAKEN : AGENT_UNREGISTERED;
 }
 
 function failureIn(end: LeaseEnd): Failure | undefined {

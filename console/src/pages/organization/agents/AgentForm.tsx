@@ -1,0 +1,125 @@
+import { create } from "@bufbuild/protobuf";
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { type Agent, AgentDefinitionSchema, AgentKind } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Problem } from "../../../parts/Problem.tsx";
+
+const KINDS = [
+  { value: String(AgentKind.ACP), label: "Agent Client Protocol" },
+  { value: String(AgentKind.TEXT), label: "Plain text" },
+  { value: String(AgentKind.JSON_LINES), label: "JSON lines" },
+];
+
+const lines = (text: string) => text.split("\n").filter((line) => line !== "");
+
+/** Returns the variables of lines such as NAME=value. */
+const variablesIn = (text: string) =>
+  Object.fromEntries(
+    lines(text).map((line) => {
+      const [name = "", ...value] = line.split("=");
+      return [name.trim(), value.join("=")];
+    }),
+  );
+
+/** The form of an agent that administrators define: a new one, or a change of one. */
+export function AgentForm({
+  agent,
+  onDone,
+}: {
+  /** Undefined for a new one. */
+  readonly agent: Agent | undefined;
+  readonly onDone: () => void;
+}) {
+  const before = agent?.definition;
+  const [name, setName] = useState(agent?.name ?? "");
+  const [description, setDescription] = useState(agent?.description ?? "");
+  const [kind, setKind] = useState(before?.kind ?? AgentKind.ACP);
+  const [command, setCommand] = useState(before?.command ?? "");
+  const [words, setWords] = useState(before?.arguments.join("\n") ?? "");
+  const [variables, setVariables] = useState(
+    Object.entries(before?.variables ?? {})
+      .map(([variable, value]) => `${variable}=${value}`)
+      .join("\n"),
+  );
+  const [takesSettings, setTakesSettings] = useState(agent?.takesSettings ?? false);
+  const add = useMutation(AgentService.method.createAgent, { onSuccess: onDone });
+  const change = useMutation(AgentService.method.updateAgent, { onSuccess: onDone });
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    const definition = create(AgentDefinitionSchema, {
+      kind,
+      command,
+      arguments: lines(words),
+      variables: variablesIn(variables),
+    });
+    if (agent) change.mutate({ agentId: agent.id, name, description, takesSettings, definition });
+    else add.mutate({ name, description, takesSettings, definition });
+  };
+  return (
+    <form className="stack" onSubmit={save}>
+      <Problem error={add.error ?? change.error} />
+      <TextInput
+        label="Name"
+        required
+        data-autofocus
+        maxLength={80}
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Description"
+        maxLength={500}
+        value={description}
+        onChange={(event) => setDescription(event.currentTarget.value)}
+      />
+      <NativeSelect
+        label="How its program speaks"
+        data={KINDS}
+        value={String(kind)}
+        onChange={(event) => setKind(Number(event.currentTarget.value))}
+      />
+      <TextInput
+        label="Program"
+        description="A name that the runner finds, or a path. It is run as it is, without a shell."
+        required
+        maxLength={4096}
+        classNames={{ input: "mono" }}
+        value={command}
+        onChange={(event) => setCommand(event.currentTarget.value)}
+      />
+      <Textarea
+        label="Arguments, one a line"
+        autosize
+        minRows={2}
+        maxRows={8}
+        spellCheck={false}
+        classNames={{ input: "mono" }}
+        value={words}
+        onChange={(event) => setWords(event.currentTarget.value)}
+      />
+      <Textarea
+        label="Environment variables, one NAME=value a line"
+        description="Every member can read them: a secret belongs on the tab Secrets, mounted as a variable."
+        autosize
+        minRows={2}
+        maxRows={8}
+        spellCheck={false}
+        classNames={{ input: "mono" }}
+        value={variables}
+        onChange={(event) => setVariables(event.currentTarget.value)}
+      />
+      <Checkbox
+        label="Takes model settings"
+        checked={takesSettings}
+        onChange={(event) => setTakesSettings(event.currentTarget.checked)}
+      />
+      <div className="row">
+        <Button type="submit" loading={add.isPending || change.isPending}>
+          {agent ? "Save agent" : "Define agent"}
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,134 @@
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../../api/pages.ts";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../../parts/DataTable.tsx";
+import { DialogButton } from "../../../parts/DialogButton.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty, Section } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import type { PartProps } from "../Organization.tsx";
+import { AgentForm } from "./AgentForm.tsx";
+
+/** The agents that runs may use: those that administrators define, and how the operator adds others. */
+export function AgentList({ isAdministrator }: PartProps) {
+  const agents = useInfiniteQuery(AgentService.method.listAgents, FIRST_PAGE, BY_PAGE);
+  const reread = () => void agents.refetch();
+  const remove = useMutation(AgentService.method.deleteAgent, { onSettled: reread });
+  return (
+    <>
+      <Section
+        title="Agents"
+        more={
+          isAdministrator && (
+            <DialogButton label="Define agent">
+              {(close) => (
+                <AgentForm
+                  agent={undefined}
+                  onDone={() => {
+                    close();
+                    reread();
+                  }}
+                />
+              )}
+            </DialogButton>
+          )
+        }
+      >
+        <Problem error={remove.error} />
+        <Loaded reading={agents}>
+          {({ pages }) => {
+            const rows = pages.flatMap((page) => page.agents);
+            if (rows.length === 0) {
+              return (
+                <Empty title="There is no agent yet.">
+                  <p>
+                    The operator registers one on the server’s machine, with one of the commands below.
+                    Administrators define one here, once the operator of a runner allows it.
+                  </p>
+                </Empty>
+              );
+            }
+            return (
+              <DataTable
+                label="Agents"
+                rows={rows}
+                keyOf={({ id }) => id}
+                {...moreOf(agents)}
+                columns={[
+                  {
+                    head: "Name",
+                    cell: ({ name, default: isDefault }) => (
+                      <>
+                        <strong>{name}</strong>
+                        {isDefault && <span className="dim"> (default)</span>}
+                      </>
+                    ),
+                  },
+                  { head: "Description", cell: ({ description }) => description, isExtra: true },
+                  {
+                    head: "Of",
+                    cell: ({ own, definition }) =>
+                      definition ? "administrators" : own ? "this organization" : "all organizations",
+                  },
+                  {
+                    head: "Program",
+                    cell: ({ definition }) =>
+                      definition ? (
+                        <code>{[definition.command, ...definition.arguments].join(" ")}</code>
+                      ) : (
+                        <span className="dim">the operator’s</span>
+                      ),
+                    isExtra: true,
+                  },
+                  ...(isAdministrator
+                    ? [
+                        {
+                          head: "Action",
+                          cell: (agent: (typeof rows)[number]) =>
+                            agent.definition && (
+                              <div className="row">
+                                <DialogButton label="Change" isMain={false}>
+                                  {(close) => (
+                                    <AgentForm
+                                      agent={agent}
+                                      onDone={() => {
+                                        close();
+                                        reread();
+                                      }}
+                                    />
+                                  )}
+                                </DialogButton>
+                                <ConfirmButton
+                                  label="Delete"
+                                  question={`Deletes ${agent.name}. Runs that have begun go on; those that have not will fail.`}
+                                  onConfirm={() => remove.mutate({ agentId: agent.id })}
+                                  isBusy={remove.isPending && remove.variables.agentId === agent.id}
+                                />
+                              </div>
+                            ),
+                        },
+                      ]
+                    : []),
+                ]}
+              />
+            );
+          }}
+        </Loaded>
+      </Section>
+      <Section title="Who adds agents">
+        <p className="dim lead">
+          An agent is a program on the machines of runners. Administrators define one above, for the runners
+          whose operators started them with <code>--allow-api-agents</code>. For all runners the operator
+          registers one on the server’s machine, in its folder: the first command lists the programs that are
+          known by a name, with what each needs installed and the secret that holds the key of its model; the
+          second registers one of them.
+        </p>
+        <pre className="code">
+          npx chartroom agent presets{"\n"}
+          npx chartroom agent add Coder --preset NAME
+        </pre>
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { type AgentDefinition, AgentDefinitionSchema } from "#gen/service/v1/agent_pb.js";
+import type {
+  CreateAgentRequest,
+  DeleteAgentRequest,
+  UpdateAgentRequest,
+} from "#gen/service/v1/agent_service_pb.js";
+import { newAgent } from "../../../domain/agent/agent.ts";
+import {
+  programOf,
+  redefinedAgent,
+  requireApiAgentsKnown,
+  requireDefined,
+  requireNameFree,
+  requireRoomForAgent,
+} from "../../../domain/agent/agent-definition.ts";
+import { notFound } from "../../../domain/error.ts";
+import {
+  findAgent,
+  findVisibleAgents,
+  insertAgent,
+  type RegisteredAgent,
+  removeAgent,
+  updateAgent as updateRow,
+} from "../../../store/agent/agent.ts";
+import { API_AGENTS_LEVEL, mayStore } from "../../../store/feature-level.ts";
+import type { Reader, Scope } from "../../../store/store.ts";
+import { writeAsCaller } from "../../call/call.ts";
+import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { requireRunnerForApiAgents } from "./api-agent-runner.ts";
+
+type Dependencies = Pick<ServiceDependencies, "store">;
+
+/** Defines an agent of the caller's organization. */
+export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ctx: HandlerContext) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    requireApiAgentsKnown(mayStore(tx, API_AGENTS_LEVEL));
+    const definition: AgentDefinition = req.definition ?? create(AgentDefinitionSchema);
+    const program = programOf(definition);
+    await requireRunnerForApiAgents(tx.db, caller);
+    const visible = await agentsSeenBy(tx.db, caller);
+    requireRoomForAgent(visible);
+    requireNameFree(req.name, "", visible);
+    const agent = { ...newAgent({ ...req, id: tx.newId() }), definition };
+    await insertAgent(tx, { agent, organizationId: caller.organizationId, ...program, mcpServers: [] });
+    return { agent: { ...agent, own: true } };
+  });
+}
+
+/** Changes an agent that was defined by the API. */
+export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ctx: HandlerContext) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    const before = await getDefinedAgent(tx.db, caller, req.agentId);
+    const after = redefinedAgent(before.agent, req);
+    const program = after.definition && programOf(after.definition);
+    await requireRunnerForApiAgents(tx.db, caller);
+    requireNameFree(after.name, after.id, await agentsSeenBy(tx.db, caller));
+    await updateRow(tx, before, after, program);
+    return { agent: after };
+  });
+}
+
+/** Deletes an agent that was defined by the API. Agent executions that have not begun will fail. */
+export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentRequest, ctx: HandlerContext) {
+  return writeAsCaller(store, ctx, async (tx, caller) => {
+    await removeAgent(tx, await getDefinedAgent(tx.db, caller, agentId));
+    return {};
+  });
+}
+
+async function agentsSeenBy(db: Reader, scope: Scope) {
+  return (await findVisibleAgents(db, scope)).map(({ agent }) => agent);
+}
+
+/** @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an agent that the operator registered */
+async function getDefinedAgent(db: Reader, scope: Scope, id: string): Promise<RegisteredAgent> {
+  const found = await findAgent(db, scope, id);
+  if (!found) throw notFound("agent");
+  requireDefined(found.agent);
+  return found;
+}
