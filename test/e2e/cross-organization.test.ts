@@ -161,9 +161,14 @@ async function everyRow(server: Pick<ReachableServer, "url" | "token">): Promise
   const rows: Record<string, unknown> = {};
   for (const [name, operation] of operations) {
     if (!operation.built || !isWholeList(operation)) continue;
-    const { body } = await post(server, name, { pagination: { pageSize: 100 } });
-    expect(body.pagination.nextToken).toBe("");
-    rows[name] = JSON.parse(JSON.stringify(body), (key, value) => (key === "lastUsed" ? undefined : value));
+    const pages: unknown[] = [];
+    for (let token: string | undefined = ""; token !== undefined; ) {
+      const { body }: Answer = await post(server, name, { pagination: { pageSize: 100, token } });
+      const { pagination, ...page } = body;
+      pages.push(page);
+      token = pagination.nextToken || undefined;
+    }
+    rows[name] = JSON.parse(JSON.stringify(pages), (key, value) => (key === "lastUsed" ? undefined : value));
   }
   expect(Object.keys(rows)).toEqual(expect.arrayContaining(["ProjectService/ListProjects"]));
   return rows;

@@ -10,6 +10,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.AccountService/BlockAccount",
   "service.v1.AccountService/UnblockAccount",
   "service.v1.AgentReviewService/DeleteAgentReviewDraft",
+  "service.v1.AgentService/DeleteAgent",
   "service.v1.AgentService/DeleteAgentExecution",
   "service.v1.AgentService/StopAgentExecution",
   "service.v1.ApprovalService/DecideApproval",

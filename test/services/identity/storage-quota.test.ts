@@ -168,6 +168,7 @@ describe("each operation that writes", () => {
     expect([...EXEMPT_FROM_QUOTA].filter((name) => !names.includes(name))).toEqual([]);
     const needing = names.filter((name) => !EXEMPT_FROM_QUOTA.has(name)).map((name) => name.split("/")[1]);
     expect(needing.toSorted()).toEqual([
+      "CreateAgent",
       "CreateAgentReviewDraft",
       "CreateEnvironment",
       "CreateEnvironmentClass",
@@ -197,6 +198,7 @@ describe("each operation that writes", () => {
       "RetryFailedActions",
       "SendToAgentExecution",
       "StartAgent",
+      "UpdateAgent",
       "UpdateAgentReviewDraft",
       "UpdateGroup",
       "UpdateOrganization",
