@@ -147,8 +147,8 @@ describe("the organization", () => {
     const { page } = visit;
     await goTo("agents");
     await page.getByRole("button", { name: "Define agent" }).click();
-    await dialog().getByLabel("Name", { exact: true }).fill("Planner");
-    await dialog().getByLabel("Program", { exact: true }).fill("planner");
+    await dialog().getByRole("textbox", { name: "Name", exact: true }).fill("Planner");
+    await dialog().getByRole("textbox", { name: "Program", exact: true }).fill("planner");
     await dialog().getByLabel("Arguments").fill("--acp\n--calm");
     await dialog().getByLabel("Environment variables").fill("TONE=calm=1");
     await dialog().getByRole("button", { name: "Define agent" }).click();
