@@ -116,7 +116,7 @@ export const UNSCOPED: readonly Group[] = [
       reencryptSecretValue: "keys rotate",
       removeAgent: "agent remove, also of all organizations",
       replaceWebhookSecrets: "keys rotate",
-      updateAgent: "agent set, also of all organizations",
+      updateRegisteredAgent: "agent set, also of all organizations",
     },
   },
   {

@@ -56,6 +56,13 @@ const projects = createRoute({
   validateSearch: (search): { q?: string | undefined } => ({ q: text(search.q) }),
 });
 
+const project = createRoute({
+  getParentRoute: () => root,
+  path: "/projects/$projectId",
+  component: lazyRouteComponent(() => import("./pages/projects/Project.tsx"), "Project"),
+  validateSearch: tabOf,
+});
+
 const runners = createRoute({
   getParentRoute: () => root,
   path: "/runners",
@@ -159,6 +166,7 @@ export const router = createRouter({
     approvals,
     approval,
     projects,
+    project,
     runners,
     organization,
     join,

@@ -1,5 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
@@ -9,14 +10,17 @@ import { Loaded } from "../parts/Loaded.tsx";
 import { Empty, Page, Section } from "../parts/Page.tsx";
 import { Ago } from "../parts/Time.tsx";
 import { RunTable } from "./agents/RunTable.tsx";
-import { ApprovalLink } from "./approvals/ApprovalLink.tsx";
+import { ApprovalLink, ApprovalOf } from "./approvals/ApprovalLink.tsx";
 import { KINDS } from "./approvals/approval-state.ts";
 import { RunnersSection } from "./home/RunnersSection.tsx";
+
+/** Loaded after the rest: what waits for the person comes first. */
+const Week = lazy(async () => ({ default: (await import("./home/Week.tsx")).Week }));
 
 /** Rows of each list; the page of the list has all. */
 const ROWS = 10;
 
-/** What waits for the person, what runs now, and how the runners are. */
+/** What waits for the person, what runs now, what has failed, and how the runners are. */
 export function Home() {
   return (
     <Page title="Home">
@@ -33,6 +37,9 @@ export function Home() {
         empty="Nothing runs now."
         hint="Start an agent on the page Agents."
       />
+      <Suspense>
+        <Week />
+      </Suspense>
       <RunnersSection />
     </Page>
   );
@@ -59,6 +66,7 @@ function Waiting() {
                   head: "What",
                   cell: (approval) => <ApprovalLink approval={approval} />,
                 },
+                { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
                 { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
                 { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
               ]}

@@ -7,7 +7,7 @@ import {
   insertAgent,
   type RegisteredAgent,
   removeAgent,
-  updateAgent,
+  updateRegisteredAgent,
 } from "../../store/agent/agent.ts";
 import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
 
@@ -74,9 +74,9 @@ async function setDefault(tx: WriteTransaction, registered: RegisteredAgent): Pr
   if (agent.default) return;
   for (const each of await findAgents(tx.db)) {
     if (each.organizationId !== organizationId || !each.agent.default) continue;
-    await updateAgent(tx, each, { ...each.agent, default: false });
+    await updateRegisteredAgent(tx, each, { ...each.agent, default: false });
   }
-  await updateAgent(tx, registered, { ...agent, default: true });
+  await updateRegisteredAgent(tx, registered, { ...agent, default: true });
 }
 
 /** Returns the owner's agent with an id or name. */

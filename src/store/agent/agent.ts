@@ -135,26 +135,57 @@ export async function insertAgent(tx: WriteTransaction, registered: RegisteredAg
   tx.record({ organizationId, type: "agent", id: agent.id, kind: "created", after: body });
 }
 
-/** Changes an agent, and its program where that is given. */
-export async function updateAgent(
+/** Changes the description of an agent; its program stays. */
+export async function updateRegisteredAgent(
   tx: WriteTransaction,
   { agent: before, organizationId }: RegisteredAgent,
   after: Agent,
-  program?: Pick<RegisteredAgent, "form" | "command">,
 ): Promise<void> {
   const body = bodyOf(after);
   await builderOf(tx.db)
     .updateTable("agent")
-    .set({
-      name: after.name,
-      is_default: after.default ? 1 : 0,
-      body,
-      ...(program && { form: program.form, command: JSON.stringify(program.command) }),
-    })
+    .set({ name: after.name, is_default: after.default ? 1 : 0, body })
     .where("id", "=", after.id)
     .execute();
   const change = { organizationId, type: "agent", id: after.id, kind: "updated" } as const;
   tx.record({ ...change, before: bodyOf(before), after: body });
+}
+
+/** Inserts an agent of an organization alone. */
+export function insertOwnAgent(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  registered: Omit<RegisteredAgent, "organizationId">,
+): Promise<void> {
+  return insertAgent(tx, { ...registered, organizationId });
+}
+
+/** Changes an agent of an organization alone, and its program. */
+export async function updateOwnAgent(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  { agent: before }: RegisteredAgent,
+  after: Agent,
+  { form, command }: Pick<RegisteredAgent, "form" | "command">,
+): Promise<void> {
+  const body = bodyOf(after);
+  await builderOf(tx.db)
+    .updateTable("agent")
+    .set({ name: after.name, form, command: JSON.stringify(command), body })
+    .where("id", "=", after.id)
+    .where("organization_id", "=", organizationId)
+    .execute();
+  const change = { organizationId, type: "agent", id: after.id, kind: "updated" } as const;
+  tx.record({ ...change, before: bodyOf(before), after: body });
+}
+
+/** Removes an agent of an organization alone; its executions still name it. */
+export function removeOwnAgent(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  registered: RegisteredAgent,
+): Promise<void> {
+  return removeAgent(tx, { ...registered, organizationId });
 }
 
 /** Removes an agent permanently; its executions still name it. */

@@ -9,7 +9,7 @@ import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { ApprovalCard } from "./ApprovalCard.tsx";
-import { ApprovalLink } from "./ApprovalLink.tsx";
+import { ApprovalLink, ApprovalOf } from "./ApprovalLink.tsx";
 import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
 
 const PAGE = 50;
@@ -65,6 +65,7 @@ export function Approvals() {
                   head: "What",
                   cell: (approval) => <ApprovalLink approval={approval} />,
                 },
+                { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
                 { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
                 {
                   head: "State",

@@ -33,10 +33,15 @@ function readable({ kind, requestJson }: Approval): ReactNode {
       return <Markdown text={fromJsonString(ApprovalQuestionSchema, requestJson, OPTIONS).message} />;
     }
     if (kind === ApprovalKind.STEP) {
-      const { message, actionName } = fromJsonString(ApprovalStepSchema, requestJson, OPTIONS);
+      const { message, actionName, workflowActionId } = fromJsonString(
+        ApprovalStepSchema,
+        requestJson,
+        OPTIONS,
+      );
       return (
         <>
-          <Markdown text={message} />
+          {/* Without an action a pull request from a fork is asked about, whose title anybody has written. */}
+          {workflowActionId === "" ? <p className="plain">{message}</p> : <Markdown text={message} />}
           {actionName && <p className="dim">For the action {actionName}.</p>}
         </>
       );

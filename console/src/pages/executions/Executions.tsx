@@ -1,14 +1,14 @@
-import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { WorkflowExecutionPhase as Phase, type WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
-import { ExecutionTable } from "./ExecutionTable.tsx";
+import { NamedExecutions } from "./NamedExecutions.tsx";
 
 /** Executions of a page: their workflows' names are read by as many ids as a filter takes (contract). */
 const PAGE = 25;
@@ -67,7 +67,8 @@ export function Executions() {
           ) : (
             <div className="stack">
               {pages.map(({ workflowExecutions: rows }, at) => (
-                <NamedTable
+                <NamedExecutions
+                  label="Executions"
                   key={rows[0]?.id ?? at}
                   rows={rows}
                   onMore={
@@ -83,32 +84,5 @@ export function Executions() {
         }
       </Loaded>
     </Page>
-  );
-}
-
-/** One page of executions by the names of their workflows. */
-function NamedTable({
-  rows,
-  onMore,
-  isLoadingMore,
-}: {
-  readonly rows: readonly WorkflowExecution[];
-  readonly onMore: (() => void) | undefined;
-  readonly isLoadingMore: boolean;
-}) {
-  const workflowIds = [...new Set(rows.map(({ metadata }) => metadata?.workflowId ?? ""))].toSorted();
-  const { data } = useQuery(WorkflowService.method.listWorkflows, {
-    filter: { workflowIds },
-    pagination: { pageSize: PAGE },
-  });
-  const names = new Map(data?.workflows.map(({ id, metadata }) => [id, metadata?.name]));
-  return (
-    <ExecutionTable
-      label="Executions"
-      rows={rows}
-      nameOf={({ metadata }) => names.get(metadata?.workflowId ?? "") ?? "…"}
-      onMore={onMore}
-      isLoadingMore={isLoadingMore}
-    />
   );
 }

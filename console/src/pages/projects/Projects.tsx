@@ -2,16 +2,18 @@ import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { Button, Modal, TextInput } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import type { Project } from "#gen/service/v1/project_pb.js";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { Who } from "../../api/person.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
+import { Dialog } from "../../parts/Dialog.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page } from "../../parts/Page.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { CreateProject } from "./CreateProject.tsx";
+import { ImportProjects } from "./ImportProjects.tsx";
+import { sourceOf } from "./source.ts";
 
 const PAGE = 50;
 
@@ -23,6 +25,7 @@ export function Projects() {
   const { q = "" } = useSearch({ from: "/projects" });
   const navigate = useNavigate();
   const [isOpen, dialog] = useDisclosure();
+  const [isImporting, imports] = useDisclosure();
   const [search] = useDebouncedValue(q, TYPED_MS);
   const projects = useInfiniteQuery(
     ProjectService.method.listProjects,
@@ -38,9 +41,14 @@ export function Projects() {
     <Page
       title="Projects"
       actions={
-        <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
-          Create project
-        </Button>
+        <>
+          <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
+            Create project
+          </Button>
+          <Button size="xs" variant="default" onClick={imports.open}>
+            Import projects
+          </Button>
+        </>
       }
     >
       <TextInput
@@ -84,7 +92,14 @@ export function Projects() {
                 onMore={projects.hasNextPage ? () => void projects.fetchNextPage() : undefined}
                 isLoadingMore={projects.isFetchingNextPage}
                 columns={[
-                  { head: "Name", cell: ({ metadata }) => <strong>{metadata?.name}</strong> },
+                  {
+                    head: "Name",
+                    cell: ({ id, metadata }) => (
+                      <Link className="row-link" to="/projects/$projectId" params={{ projectId: id }}>
+                        {metadata?.name}
+                      </Link>
+                    ),
+                  },
                   { head: "From", cell: (project) => <code>{sourceOf(project)}</code> },
                   {
                     head: "Made by",
@@ -111,13 +126,11 @@ export function Projects() {
       >
         {isOpen && <CreateProject onClose={dialog.close} />}
       </Modal>
+      {isImporting && (
+        <Dialog title="Import projects" size={640} onClose={imports.close}>
+          <ImportProjects onClose={imports.close} />
+        </Dialog>
+      )}
     </Page>
   );
-}
-
-/** Returns the first address that a project's environments are made from. */
-function sourceOf({ initializer }: Project): string {
-  const spec = initializer?.specs[0]?.spec;
-  if (spec?.case === "git") return spec.value.remoteUri;
-  return spec?.case === "contextUrl" ? spec.value.url : "";
 }

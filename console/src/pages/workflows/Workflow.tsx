@@ -2,6 +2,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button, Menu } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
 import type { Workflow as WorkflowMessage } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Who } from "../../api/person.tsx";
@@ -12,6 +13,7 @@ import { Page, TabLinks } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
+import { Sharing } from "../sharing/Sharing.tsx";
 import { DeleteWorkflow } from "./DeleteWorkflow.tsx";
 import { EditWorkflow } from "./editor/EditWorkflow.tsx";
 import { Ledger } from "./Ledger.tsx";
@@ -26,6 +28,7 @@ const TABS = [
   ["definition", "Definition"],
   ["triggers", "Triggers"],
   ["ledger", "Ledger"],
+  ["sharing", "Sharing"],
 ] as const;
 
 /** One workflow: its executions, what it does, what starts it, and what came of that. */
@@ -73,6 +76,9 @@ function WorkflowPage({ workflowId, tab }: { readonly workflowId: string; readon
       {tab === "definition" && <EditWorkflow workflow={workflow} />}
       {tab === "triggers" && <Triggers workflow={workflow} />}
       {tab === "ledger" && <Ledger workflowId={workflowId} />}
+      {tab === "sharing" && (
+        <Sharing resourceType={ResourceType.WORKFLOW} resourceId={workflowId} use="start it" />
+      )}
       {tab === "executions" && <WorkflowExecutions workflowId={workflowId} />}
     </Page>
   );

@@ -14,15 +14,15 @@ import {
   requireDefined,
   requireNameFree,
   requireRoomForAgent,
-} from "../../../domain/agent/agent-definition.ts";
+} from "../../../domain/agent/definition/agent-definition.ts";
 import { notFound } from "../../../domain/error.ts";
 import {
   findAgent,
   findVisibleAgents,
-  insertAgent,
+  insertOwnAgent,
   type RegisteredAgent,
-  removeAgent,
-  updateAgent as updateRow,
+  removeOwnAgent,
+  updateOwnAgent,
 } from "../../../store/agent/agent.ts";
 import { API_AGENTS_LEVEL, mayStore } from "../../../store/feature-level.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
@@ -43,7 +43,7 @@ export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ct
     requireRoomForAgent(visible);
     requireNameFree(req.name, "", visible);
     const agent = { ...newAgent({ ...req, id: tx.newId() }), definition };
-    await insertAgent(tx, { agent, organizationId: caller.organizationId, ...program, mcpServers: [] });
+    await insertOwnAgent(tx, caller, { agent, ...program, mcpServers: [] });
     return { agent: { ...agent, own: true } };
   });
 }
@@ -53,10 +53,10 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await getDefinedAgent(tx.db, caller, req.agentId);
     const after = redefinedAgent(before.agent, req);
-    const program = after.definition && programOf(after.definition);
+    const program = programOf(after.definition ?? create(AgentDefinitionSchema));
     await requireRunnerForApiAgents(tx.db, caller);
     requireNameFree(after.name, after.id, await agentsSeenBy(tx.db, caller));
-    await updateRow(tx, before, after, program);
+    await updateOwnAgent(tx, caller, before, after, program);
     return { agent: after };
   });
 }
@@ -64,7 +64,7 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
 /** Deletes an agent that was defined by the API. Agent executions that have not begun will fail. */
 export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentRequest, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    await removeAgent(tx, await getDefinedAgent(tx.db, caller, agentId));
+    await removeOwnAgent(tx, caller, await getDefinedAgent(tx.db, caller, agentId));
     return {};
   });
 }

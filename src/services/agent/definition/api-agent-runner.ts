@@ -1,5 +1,5 @@
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
-import { apiAgentRefused, apiAgentsOff } from "../../../domain/agent/agent-definition.ts";
+import { apiAgentRefused, apiAgentsOff } from "../../../domain/agent/definition/agent-definition.ts";
 import type { RegisteredAgent } from "../../../store/agent/agent.ts";
 import { hasRunnerForApiAgents } from "../../../store/runner/runner.ts";
 import { findStoredRunner } from "../../../store/runner/runner-life.ts";

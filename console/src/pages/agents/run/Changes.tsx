@@ -12,6 +12,7 @@ import { Ago } from "../../../parts/Time.tsx";
 import { FileDiff } from "./FileDiff.tsx";
 import { PushBranch } from "./PushBranch.tsx";
 import { type Comment, sentComment } from "./review.ts";
+import { SentReviews } from "./SentReviews.tsx";
 import { refreshInputs } from "./use-run.ts";
 
 const PAGE = 100;
@@ -19,10 +20,12 @@ const PAGE = 100;
 interface ChangesProps {
   readonly runId: string;
   readonly environmentId: string;
+  /** True while the agent works, whose turn the diff does not know yet. */
+  readonly isWorking: boolean;
 }
 
 /** What a run changed: its files and their lines, on which comments are made and sent as one review. */
-export function Changes({ runId, environmentId }: ChangesProps) {
+export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
   const [base, setBase] = useState(DiffBase.ENVIRONMENT);
   const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
   const isSplit = shownAs === "split";
@@ -73,6 +76,14 @@ export function Changes({ runId, environmentId }: ChangesProps) {
                 <Ago at={first?.refreshedAt} />
               </span>
             </div>
+            {isWorking && (
+              <p className="bar" role="status">
+                The agent works: what it changes now appears here some seconds after its turn.
+              </p>
+            )}
+            {files.length > 0 && (
+              <p className="dim small">Choose the sign before a line (+, − or ·) to comment on the line.</p>
+            )}
             {comments.some((comment) => comment.digest !== digest) && (
               <p className="bar bar-asks" role="status">
                 The diff has changed since you made some of the comments: they are sent with the lines that
@@ -131,6 +142,7 @@ export function Changes({ runId, environmentId }: ChangesProps) {
               </div>
             </div>
             {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
+            <SentReviews runId={runId} />
             {comments.length > 0 && (
               <SendReview runId={runId} comments={comments} onSent={() => setComments([])} />
             )}

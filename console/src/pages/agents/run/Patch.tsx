@@ -52,6 +52,7 @@ function Sign({ line, onLine }: { readonly line: PatchLine; readonly onLine: Pat
     <td className={place}>
       <button
         type="button"
+        title="Comment on this line"
         aria-label={`Comment on line ${number}${line.kind === "deleted" ? " before the change" : ""}`}
         onClick={() => onLine(line)}
       >

@@ -2,6 +2,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { type AgentExecution, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
 import { Who } from "../../../api/person.tsx";
 import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
 import { Loaded } from "../../../parts/Loaded.tsx";
@@ -9,9 +10,11 @@ import { Empty, Page, TabLinks } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { State } from "../../../parts/State.tsx";
 import { Ago } from "../../../parts/Time.tsx";
+import { Sharing } from "../../sharing/Sharing.tsx";
 import { runState, runTitle } from "../run-state.ts";
 import { Changes } from "./Changes.tsx";
 import { ConversationView } from "./ConversationView.tsx";
+import { Network } from "./Network.tsx";
 import { RunMenu } from "./RunMenu.tsx";
 import { useRun } from "./use-run.ts";
 
@@ -69,16 +72,26 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
         tabs={[
           ["conversation", "Conversation"],
           ["changes", "Changes"],
+          ["network", "Network"],
+          ["sharing", "Sharing"],
         ]}
       />
-      {tab !== "changes" ? (
+      {tab === "sharing" ? (
+        <Sharing resourceType={ResourceType.AGENT_EXECUTION} resourceId={runId} use="send it messages" />
+      ) : !["changes", "network"].includes(tab) ? (
         <ConversationView run={run} blocks={blocks} inputs={inputs} isStopped={isStopped} />
-      ) : environmentId ? (
-        <Changes runId={runId} environmentId={environmentId} />
-      ) : (
+      ) : !environmentId ? (
         <Empty title="The run has no environment yet.">
-          <p>What it changes appears here.</p>
+          <p>What it changes and which hosts it reaches appears here.</p>
         </Empty>
+      ) : tab === "network" ? (
+        <Network environmentId={environmentId} />
+      ) : (
+        <Changes
+          runId={runId}
+          environmentId={environmentId}
+          isWorking={run.status?.phase === Phase.RUNNING}
+        />
       )}
     </Page>
   );
@@ -90,7 +103,7 @@ function Facts({ run: { metadata, spec } }: { readonly run: AgentExecution }) {
   const context = spec?.codeContext?.context;
   return (
     <>
-      {agent && <span>{agent.name}</span>}
+      {agent && <span>{agent.description ? `${agent.name}: ${agent.description}` : agent.name}</span>}
       <span>
         started by <Who subject={metadata?.creator} />, <Ago at={metadata?.createdAt} />
       </span>

@@ -6,12 +6,14 @@ import { AgentForkAbility as Ability, type AgentExecution } from "#gen/service/v
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
+import { ForkEarlier } from "./ForkEarlier.tsx";
 import { SetGoal } from "./GoalView.tsx";
 
 /** What is done seldom with a run: a goal, and another run that branches off it. */
 export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; readonly isStopped: boolean }) {
   const navigate = useNavigate();
   const [isGoalOpen, goal] = useDisclosure();
+  const [isEarlierOpen, earlier] = useDisclosure();
   const fork = useMutation(AgentService.method.forkAgentExecution, {
     onSuccess: ({ agentExecutionId }) =>
       void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } }),
@@ -40,8 +42,12 @@ export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; read
           <Menu.Item disabled={!canFork} onClick={() => fork.mutate({ agentExecutionId: run.id })}>
             {canFork ? "Fork run from here" : "This agent cannot fork runs"}
           </Menu.Item>
+          {ability === Ability.ANY_TURN && (
+            <Menu.Item onClick={earlier.open}>Fork from an earlier turn</Menu.Item>
+          )}
         </Menu.Dropdown>
       </Menu>
+      {isEarlierOpen && <ForkEarlier runId={run.id} onClose={earlier.close} />}
       {isGoalOpen && <SetGoal run={run} onClose={goal.close} />}
     </>
   );

@@ -81,7 +81,7 @@ export function AgentList({ isAdministrator }: PartProps) {
                       ),
                     isExtra: true,
                   },
-                  ...(isAdministrator
+                  ...(isAdministrator && rows.some(({ definition }) => definition)
                     ? [
                         {
                           head: "Action",

@@ -2,8 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, type AgentDefinition, AgentKind, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import type { UpdateAgentRequest } from "#gen/service/v1/agent_service_pb.js";
-import { type DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../error.ts";
-import { isReservedName } from "../policy/secret.ts";
+import { type DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
+import { isReservedName } from "../../policy/secret.ts";
+import { newAgent } from "../agent.ts";
 
 /** The maximum number of an organization's own agents (contract, AgentService.CreateAgent). */
 export const MAX_OWN_AGENTS = 100;
@@ -42,15 +43,25 @@ export function programOf({ kind, command, arguments: words, variables }: AgentD
   return { form: FORMS[kind], command: [command, ...words] };
 }
 
-/** Returns an agent after a change; what the request leaves out stays. */
+/**
+ * Returns an agent after a change; what the request leaves out stays.
+ * @throws DomainError VALUE_UNUSABLE, as newAgent does
+ */
 export function redefinedAgent(before: Agent, change: UpdateAgentRequest): Agent {
-  const { name, description, takesSettings, definition } = change;
+  const {
+    name = before.name,
+    description = before.description,
+    takesSettings = before.takesSettings,
+    definition,
+  } = change;
+  const described = newAgent({ id: before.id, name, description, takesSettings });
+  const { default: isDefault, own } = before;
+  const program = definition ?? before.definition;
   return create(AgentSchema, {
-    ...before,
-    ...(name !== undefined && { name }),
-    ...(description !== undefined && { description }),
-    ...(takesSettings !== undefined && { takesSettings }),
-    ...(definition && { definition }),
+    ...described,
+    default: isDefault,
+    own,
+    ...(program && { definition: program }),
   });
 }
 

@@ -1,0 +1,84 @@
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { type AgentOutputBlock, AgentOutputView } from "#gen/service/v1/agent_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Dialog } from "../../../parts/Dialog.tsx";
+import { Empty } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import { turnsOf } from "./turns.ts";
+
+/** Blocks of a page (contract). */
+const PAGE = 100;
+
+/** Lets a person choose the turn of a conversation after which another run branches off. */
+export function ForkEarlier({ runId, onClose }: { readonly runId: string; readonly onClose: () => void }) {
+  const navigate = useNavigate();
+  // Every block: folded ones do not tell where a turn ended.
+  const blocks = useInfiniteQuery(
+    AgentService.method.listAgentOutputBlocks,
+    { agentExecutionId: runId, view: AgentOutputView.UNSPECIFIED, pagination: { pageSize: PAGE } },
+    {
+      pageParamKey: "pagination",
+      getNextPageParam: ({ pagination }) =>
+        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
+    },
+  );
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = blocks;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const fork = useMutation(AgentService.method.forkAgentExecution, {
+    onSuccess({ agentExecutionId }) {
+      onClose();
+      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
+    },
+  });
+  const turns = turnsOf(blocks.data?.pages.flatMap((page) => page.blocks) ?? []);
+  return (
+    <Dialog title="Fork from an earlier turn" onClose={onClose}>
+      <div className="stack">
+        <Problem error={blocks.error ?? fork.error} />
+        <p className="dim">
+          The new run knows the conversation up to the end of the turn. The files are those of the environment
+          as they are now.
+        </p>
+        {hasNextPage && (
+          <p className="dim" role="status">
+            Reads the conversation.
+          </p>
+        )}
+        {!hasNextPage && !blocks.isPending && turns.length === 0 && (
+          <Empty title="There is no earlier turn." />
+        )}
+        {turns.map(({ sequence, end }, at) => (
+          <div key={String(sequence)} className="row">
+            <span className="cut">
+              Turn {at + 1}: {wordsOf(end)}
+            </span>
+            <span className="dim small">
+              <Ago at={end.at} />
+            </span>
+            <Button
+              size="compact-xs"
+              variant="default"
+              loading={fork.isPending && fork.variables.sequence === sequence}
+              onClick={() => fork.mutate({ agentExecutionId: runId, sequence })}
+            >
+              Fork after turn {at + 1}
+            </Button>
+          </div>
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+/** Returns the words by which a person knows the end of a turn. */
+function wordsOf({ block }: AgentOutputBlock): string {
+  if (block.case === "text") return block.value.content.slice(0, 120);
+  if (block.case === "toolCall") return block.value.title;
+  return "…";
+}

@@ -1,0 +1,146 @@
+import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
+import { ProjectPhase } from "#gen/service/v1/project_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
+import { Who } from "../../api/person.tsx";
+import { queries } from "../../api/server.tsx";
+import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../parts/DataTable.tsx";
+import { Loaded } from "../../parts/Loaded.tsx";
+import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { State, type Tone } from "../../parts/State.tsx";
+import { Ago } from "../../parts/Time.tsx";
+import { Sharing } from "../sharing/Sharing.tsx";
+import { ProjectClasses } from "./ProjectClasses.tsx";
+import { ProjectEditors } from "./ProjectEditors.tsx";
+import { sourceOf } from "./source.ts";
+
+const TABS = [
+  ["environments", "Environments"],
+  ["classes", "Classes"],
+  ["editors", "Editors"],
+  ["sharing", "Sharing"],
+] as const;
+
+/** One project: the environments that were made of it, what they run on, and who may use it. */
+export function Project() {
+  const { projectId } = useParams({ from: "/projects/$projectId" });
+  const { tab = "environments" } = useSearch({ from: "/projects/$projectId" });
+  const navigate = useNavigate();
+  const reading = useQuery(ProjectService.method.getProject, { projectId });
+  const remove = useMutation(ProjectService.method.deleteProject, {
+    async onSuccess() {
+      await navigate({ to: "/projects" });
+      void queries.invalidateQueries();
+    },
+  });
+  const project = reading.data?.project;
+  if (!project) {
+    return (
+      <Page title="Project">
+        <Loaded reading={reading}>{() => null}</Loaded>
+      </Page>
+    );
+  }
+  const { metadata, usedBy } = project;
+  const isEnding = project.desiredPhase === ProjectPhase.DELETED;
+  return (
+    <Page
+      title={metadata?.name ?? "Project"}
+      mark={isEnding && <State tone="stopped" word="Being deleted" />}
+      facts={
+        <>
+          <code>{sourceOf(project)}</code>
+          <span>
+            made by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
+          </span>
+          <span>used by {(usedBy?.totalSubjects ?? 0).toLocaleString()}</span>
+        </>
+      }
+      actions={
+        <ConfirmButton
+          label="Delete project"
+          question="No environment can be made of it any more. Those that there are go on, and it is removed with the last of them."
+          disabled={isEnding}
+          onConfirm={() => remove.mutate({ projectId })}
+          isBusy={remove.isPending}
+        />
+      }
+    >
+      <Problem error={reading.error ?? remove.error} />
+      <TabLinks current={tab} tabs={TABS} />
+      {tab === "environments" && <Environments projectId={projectId} />}
+      {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
+      {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
+      {tab === "sharing" && (
+        <Sharing
+          resourceType={ResourceType.PROJECT}
+          resourceId={projectId}
+          use="make environments and runs of it"
+        />
+      )}
+    </Page>
+  );
+}
+
+const PHASES: Readonly<Record<EnvironmentPhase, readonly [Tone, string]>> = {
+  [EnvironmentPhase.UNSPECIFIED]: ["waiting", "Unknown"],
+  [EnvironmentPhase.CREATING]: ["waiting", "Is made"],
+  [EnvironmentPhase.STARTING]: ["waiting", "Starts"],
+  [EnvironmentPhase.RUNNING]: ["running", "Running"],
+  [EnvironmentPhase.UPDATING]: ["running", "Is updated"],
+  [EnvironmentPhase.STOPPING]: ["stopped", "Stops"],
+  [EnvironmentPhase.STOPPED]: ["stopped", "Stopped"],
+  [EnvironmentPhase.DELETING]: ["stopped", "Being deleted"],
+  [EnvironmentPhase.DELETED]: ["stopped", "Deleted"],
+};
+
+function Environments({ projectId }: { readonly projectId: string }) {
+  const environments = useInfiniteQuery(
+    EnvironmentService.method.listEnvironments,
+    { ...FIRST_PAGE, filter: { projectIds: [projectId] } },
+    BY_PAGE,
+  );
+  return (
+    <Loaded reading={environments}>
+      {({ pages }) => {
+        const rows = pages.flatMap((page) => page.environments);
+        if (rows.length === 0) {
+          return (
+            <Empty title="No environment is made of it now.">
+              <p>Agents that start from the project, and workflows over it, make some.</p>
+            </Empty>
+          );
+        }
+        return (
+          <DataTable
+            label="Environments"
+            rows={rows}
+            keyOf={({ id }) => id}
+            {...moreOf(environments)}
+            columns={[
+              {
+                head: "Name",
+                cell: ({ id, metadata }) => metadata?.name || <code>{id.slice(-8)}</code>,
+              },
+              {
+                head: "State",
+                cell: ({ status }) => {
+                  const [tone, word] = PHASES[status?.phase ?? EnvironmentPhase.UNSPECIFIED];
+                  return <State tone={tone} word={word} />;
+                },
+              },
+              { head: "By", cell: ({ metadata }) => <Who subject={metadata?.creator} />, isExtra: true },
+              { head: "Made", cell: ({ metadata }) => <Ago at={metadata?.createdAt} /> },
+            ]}
+          />
+        );
+      }}
+    </Loaded>
+  );
+}

@@ -1,0 +1,117 @@
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { Button, NativeSelect } from "@mantine/core";
+import { useState } from "react";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
+import { Empty } from "../../parts/Page.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+
+/** The local runner of whoever makes an environment, among ids of classes. */
+const LOCAL = "local";
+
+/** Most entries of a project (contract). */
+const MOST = 30;
+
+/** What a project's environments run on, the first that can be had first. */
+export function ProjectClasses({
+  project,
+  onSaved,
+}: {
+  readonly project: Project;
+  readonly onSaved: () => void;
+}) {
+  const [entries, setEntries] = useState(() =>
+    project.environmentClasses.map(({ environmentClass: each }) =>
+      each.case === "environmentClassId" ? each.value : LOCAL,
+    ),
+  );
+  const [chosen, setChosen] = useState("");
+  const classes = useQuery(RunnerConfigurationService.method.listEnvironmentClasses, {
+    pagination: { pageSize: 100 },
+  });
+  const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onSaved });
+  const names = new Map(classes.data?.environmentClasses.map(({ id, displayName }) => [id, displayName]));
+  names.set(LOCAL, "The local runner of whoever makes it");
+  const free = [...names].filter(([id]) => !entries.includes(id));
+  return (
+    <div className="stack">
+      <Problem error={classes.error ?? save.error} />
+      <p className="dim lead">
+        An environment runs on the first class of the list unless another is named. Without any, each runner
+        may take it.
+      </p>
+      {entries.length === 0 && <Empty title="The project names no class." />}
+      <ol className="classes">
+        {entries.map((id, at) => (
+          <li key={id} className="row">
+            <span>{names.get(id) ?? id}</span>
+            <Button
+              size="compact-xs"
+              variant="default"
+              disabled={at === 0}
+              aria-label={`Move ${names.get(id) ?? id} up`}
+              onClick={() =>
+                setEntries([...entries.slice(0, at - 1), id, entries[at - 1] ?? "", ...entries.slice(at + 1)])
+              }
+            >
+              Move up
+            </Button>
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-label={`Remove ${names.get(id) ?? id}`}
+              onClick={() => setEntries(entries.filter((each) => each !== id))}
+            >
+              Remove
+            </Button>
+          </li>
+        ))}
+      </ol>
+      <div className="row">
+        <NativeSelect
+          aria-label="Class to add"
+          size="xs"
+          value={chosen}
+          onChange={(event) => setChosen(event.currentTarget.value)}
+          data={[{ value: "", label: "Choose a class" }, ...free.map(([value, label]) => ({ value, label }))]}
+        />
+        <Button
+          size="xs"
+          variant="default"
+          disabled={chosen === "" || entries.length >= MOST}
+          onClick={() => {
+            setEntries([...entries, chosen]);
+            setChosen("");
+          }}
+        >
+          Add class
+        </Button>
+        <Button
+          size="xs"
+          loading={save.isPending}
+          disabled={entries.length === 0}
+          onClick={() =>
+            save.mutate({
+              projectId: project.id,
+              projectEnvironmentClasses: entries.map((id, order) => ({
+                order,
+                environmentClass:
+                  id === LOCAL
+                    ? { case: "localRunner" as const, value: true }
+                    : { case: "environmentClassId" as const, value: id },
+              })),
+            })
+          }
+        >
+          Save classes
+        </Button>
+        {save.isSuccess && (
+          <span className="dim" role="status">
+            Saved.
+          </span>
+        )}
+      </div>
+    </div>
+  );
+}
