@@ -6,6 +6,7 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { DataTable } from "../parts/DataTable.tsx";
+import { Details } from "../parts/Details.tsx";
 import { Loaded } from "../parts/Loaded.tsx";
 import { Empty, Page, Section } from "../parts/Page.tsx";
 import { Ago } from "../parts/Time.tsx";
@@ -14,7 +15,7 @@ import { ApprovalLink, ApprovalOf } from "./approvals/ApprovalLink.tsx";
 import { KINDS } from "./approvals/approval-state.ts";
 import { RunnersSection } from "./home/RunnersSection.tsx";
 
-/** Loaded after the rest: what waits for the person comes first. */
+/** Loaded when it is opened: the first load of the console has no room for the contract of workflows. */
 const Week = lazy(async () => ({ default: (await import("./home/Week.tsx")).Week }));
 
 /** Rows of each list; the page of the list has all. */
@@ -37,9 +38,11 @@ export function Home() {
         empty="Nothing runs now."
         hint="Start an agent on the page Agents."
       />
-      <Suspense>
-        <Week />
-      </Suspense>
+      <Details className="section" summary="Failed executions and the last 7 days">
+        <Suspense>
+          <Week />
+        </Suspense>
+      </Details>
       <RunnersSection />
     </Page>
   );
