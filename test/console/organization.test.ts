@@ -183,6 +183,47 @@ describe("the organization", () => {
     await page.getByText("The newest is").waitFor();
   });
 
+  test("imports projects by their lines, and says what each runs on and who may use it", async () => {
+    const { page, origin } = visit;
+    await page.goto(`${origin}/projects`);
+    await page.getByRole("button", { name: "Import projects" }).click();
+    const lines = [
+      "# of the team",
+      "https://git.example.org/team/one.git",
+      "no address",
+      "",
+      "https://git.example.org/team/two.git",
+    ];
+    await dialog().getByLabel("Repositories, one a line").fill(lines.join("\n"));
+    await dialog().getByRole("button", { name: "Import 3 projects" }).click();
+    await dialog().getByText("3 of 3 lines: 2 created, 1 failed.").waitFor();
+    await dialog().getByRole("listitem").filter({ hasText: "Line 3 no address" }).waitFor();
+    await dialog().getByRole("button", { name: "Import 1 project" }).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog().waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "one", exact: true }).click();
+    await page.getByRole("heading", { name: "one", level: 1 }).waitFor();
+    await page.getByText("No environment is made of it now.").waitFor();
+    await page.getByRole("link", { name: "Classes" }).click();
+    await page.getByLabel("Class to add").selectOption({ label: "The local runner of whoever makes it" });
+    await page.getByRole("button", { name: "Add class" }).click();
+    await page.getByRole("button", { name: "Save classes" }).click();
+    await page.getByText("Saved.").waitFor();
+    await page.getByRole("link", { name: "Editors" }).click();
+    await page.getByLabel("Recommended editors, one a line").fill("code: stable, insiders\nvim");
+    await page.getByRole("button", { name: "Save editors" }).click();
+    await page.getByText("Saved.").waitFor();
+    await page.getByRole("link", { name: "Sharing" }).click();
+    await page.getByRole("button", { name: "Share", exact: true }).waitFor();
+    const projectId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    const { project } = (await post(server, "ProjectService/GetProject", { projectId })).body;
+    expect(project).toMatchObject({
+      environmentClasses: [{ localRunner: true }],
+      recommendedEditors: { editors: { code: { versions: ["stable", "insiders"] } } },
+    });
+    expect(await barriers(page)).toEqual([]);
+  });
+
   test("tells of events as they happen", async () => {
     const { page } = visit;
     await goTo("events");

@@ -243,6 +243,12 @@ describe("an execution", () => {
     await page.getByRole("link", { name: "With failures" }).click();
     await page.getByRole("row", { name: /Partially failed/ }).waitFor();
     await look(page);
+    await page.getByRole("link", { name: "Home", exact: true }).click();
+    await page.getByText("Failed executions and the last 7 days").click();
+    const failed = page.getByRole("region", { name: "Failed executions" });
+    await failed.getByRole("row", { name: /Headers of the year.*Partially failed/ }).waitFor();
+    await page.getByRole("region", { name: "Last 7 days" }).getByText("succeeded").waitFor();
+    await look(page);
     expect(faults).toEqual([]);
   });
 
