@@ -98,6 +98,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   popularityInterval: SECONDS,
   removalInterval: SECONDS,
   agentSlotTime: two(["0", 0], ["86400", 86_400]),
+  runnerWait: two(["1", 1], ["86400", 86_400]),
   leaseDuration: [
     ["5", 5],
     ["3600", 3_600],
@@ -215,6 +216,7 @@ describe("without flags and variables", () => {
       allowOrganizationCreation: false,
       leaseDuration: 30,
       agentSlotTime: 300,
+      runnerWait: 86_400,
       diskFloor: 128,
       backupFolder: "",
       rateLimits: "on",

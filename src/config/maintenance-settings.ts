@@ -187,4 +187,12 @@ export const INTERVAL_SETTINGS = {
     help: "how long an agent that waits for input keeps its runner's slot, if it can go on in another process; 0 for good",
     read: integer(0, 86_400),
   }),
+  runnerWait: setting({
+    flag: "--runner-wait",
+    argument: "seconds",
+    env: "CHARTROOM_RUNNER_WAIT",
+    default: "86400",
+    help: "how long work waits for a runner that keeps the policies it is under, before it fails",
+    read: integer(1, 86_400),
+  }),
 } as const;

@@ -53,6 +53,8 @@ export interface JobContext {
     readonly removalInterval: number;
     /** Seconds that an agent which waits for input keeps its runner's slot; 0 for good. */
     readonly agentSlotTime: number;
+    /** Seconds that work waits for a runner that keeps what it needs. */
+    readonly runnerWait: number;
   };
 }
 

@@ -17,6 +17,7 @@ import { responseExpiryJob } from "./response-expiry.ts";
 import { retentionJob } from "./retention/retention.ts";
 import { triggerPruningJob } from "./retention/trigger-pruning.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
+import { runnerWaitsJob } from "./runner-waits.ts";
 import { stopsJob } from "./stops.ts";
 import { featureLevelJob, machineCheckJob, storageCheckJob } from "./storage-check.ts";
 import { timeTriggersJob } from "./time-triggers.ts";
@@ -47,6 +48,7 @@ const JOBS: readonly JobFactory[] = [
   questionExpiryJob,
   revokedStreamsJob,
   runnerInactivityJob,
+  runnerWaitsJob,
   slowReadersJob,
   timeTriggersJob,
   stopsJob,

@@ -70,6 +70,14 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
 }
 
 /**
+ * Returns the condition that a column's number has none of some bits.
+ * @param column `table.column`; never a caller's words
+ */
+export function hasNoneOf(column: `${string}.${string}`, bits: number): Expression<SqlBool> {
+  return sql<SqlBool>`(${sql.ref(column)} & ${bits}) = 0`;
+}
+
+/**
  * Average number of rows that a query tests between two calls of {@link checkDeadline}; a power of
  * two.
  */

@@ -265,7 +265,7 @@ export interface BookkeepingColumns {
   token: "last_used_at" | "hash" | "hmac_key_id";
   project: "popularity";
   environment: "counted";
-  runner: "seen_at" | "instance_seen_at" | "agent_slots" | "requests_until";
+  runner: "seen_at" | "instance_seen_at" | "agent_slots" | "requests_until" | "kept_policies";
 }
 
 export const BOOKKEEPING_COLUMNS: {
@@ -274,7 +274,7 @@ export const BOOKKEEPING_COLUMNS: {
   token: ["last_used_at", "hash", "hmac_key_id"],
   project: ["popularity"],
   environment: ["counted"],
-  runner: ["seen_at", "instance_seen_at", "agent_slots", "requests_until"],
+  runner: ["seen_at", "instance_seen_at", "agent_slots", "requests_until", "kept_policies"],
 };
 
 export interface BookkeepingUpdate {

@@ -40,6 +40,8 @@ let projectId: string;
 beforeAll(async () => {
   server = await startHostedServer({ args: [...LONG_LEASES, "--log-level", "debug"] });
   world = await createCredentialFixture(server);
+  const policies = ["RUNNER_POLICY_FORK_WORK", "RUNNER_POLICY_FORK_EGRESS"];
+  await succeeded(world.runner.call("Heartbeat", { keptPolicies: { policies } }));
   const { admin, member, other, robot } = world;
   projectId = await world.project(admin);
   const { organizationId } = world.home;

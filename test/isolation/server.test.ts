@@ -128,7 +128,7 @@ describe("the runner beside a server", () => {
     expect(cached()).toContain(pack);
   });
 
-  test("keeps the policies about programs and files, and refuses what it cannot keep", async () => {
+  test("keeps the policies about programs and files, and is given no work under others", async () => {
     const { organizationId } = await succeeded(post(server, "IdentityService/GetAuthenticatedIdentity"));
     const set = (policies: object) =>
       succeeded(
@@ -142,12 +142,15 @@ describe("the runner beside a server", () => {
     expect(logs[0]).toMatch(/find: .*denied[\s\S]*12[67]\n[\s\S]*doc.*denied/i);
     expect(action.status.failures).toEqual([]);
     await set({ vetoExecPolicy: { enabled: true, executables: ["find"], action: AUDIT } });
-    const refused = await ran(server, "true");
-    expect(refused.action.status.failures[0]).toMatchObject({
-      reason: "policy_unsupported",
-      message: expect.stringContaining("cannot keep vetoExecPolicy"),
+    const steps = [task("true")];
+    const run = await startExecution(server, { repository: () => repository.url, steps });
+    const [held] = await until(run.actions, ([each]) => each?.status.warnings.length > 0);
+    expect(held.status.warnings[0]).toMatchObject({
+      reason: "waiting_for_runner",
+      meta: { policies: "vetoExecPolicy,vetoFilePolicy" },
     });
     await set({ vetoExecPolicy: { enabled: false }, vetoFilePolicy: { enabled: false } });
+    await until(run.execution, ({ status }) => /COMPLETED/.test(status.phase));
     const { logs: free } = await ran(server, "find . -maxdepth 0");
     expect(free[0]).toBe(".\n");
   });

@@ -62,7 +62,7 @@ describe("a note", () => {
       token: ["last_used_at", "hash", "hmac_key_id"],
       project: ["popularity"],
       environment: ["counted"],
-      runner: ["seen_at", "instance_seen_at", "agent_slots", "requests_until"],
+      runner: ["seen_at", "instance_seen_at", "agent_slots", "requests_until", "kept_policies"],
     });
   });
 

@@ -38,8 +38,10 @@ import {
 } from "../../src/store/identity/role-assignment.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
+import { builderOf } from "../../src/store/query-builder.ts";
 import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
 import { findClaimable } from "../../src/store/runner/claimable-work.ts";
+import { findHeldGroups, findLongWaits } from "../../src/store/runner/held-work.ts";
 import { countHeldAgents, findIdleLeases, findIdleLeasesOf } from "../../src/store/runner/work-slot.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
@@ -51,7 +53,7 @@ import {
   textCandidates,
 } from "../../src/store/sqlite/search/project-candidates.ts";
 import { collect, countMatching, findPage } from "../../src/store/sqlite/search/project-rows.ts";
-import type { Handle } from "../../src/store/store.ts";
+import { type Handle, SYSTEM } from "../../src/store/store.ts";
 import { findDuePullRequests } from "../../src/store/workflow/pull-request/pull-request.ts";
 import { findPullRequestPage } from "../../src/store/workflow/pull-request/pull-request-list.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
@@ -95,20 +97,51 @@ const plans = () =>
 const scope = { organizationId: "01900000-0000-7000-8000-000000000001" };
 
 test("work is found by its kind and class in their turn, whatever else waits", async () => {
+  const { organizationId } = await made.createOrganization("harbour");
   const claimant = {
-    ...scope,
+    organizationId,
     runnerIds: ["r"] as const,
     kinds: [WorkKind.AGENT],
     environmentClassIds: ["c"],
+    keeps: 2,
   };
-  await findClaimable(db, claimant, made.clock.now, 8);
-  const way = "USING INDEX work_ready (organization_id=? AND kind=? AND environment_class_id=?)";
-  const [plan] = plans();
-  expect(plan?.filter((line) => line.includes(" work "))).toEqual([
-    `SEARCH work ${way}`,
-    `SEARCH work ${way}`,
-  ]);
-  expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
+  const held = { id: "w", kind: WorkKind.AGENT, subject_id: "s", group_id: "g", needs: 2 };
+  const unset = { account_id: null, runner_id: null, environment_class_id: "c", leased_by: null };
+  await made.store.write(SYSTEM, "test", ({ db }) =>
+    builderOf(db)
+      .insertInto("work")
+      .values({
+        ...held,
+        ...unset,
+        organization_id: organizationId,
+        turn: 1,
+        not_before: 0,
+        attempt: 0,
+        fence: 0,
+        instance_id: null,
+        expires_at: null,
+        stop: 0,
+        idle_since: null,
+        waiting_since: null,
+      })
+      .execute(),
+  );
+  expect(await findClaimable(db, claimant, made.clock.now, 8)).toHaveLength(1);
+  await findHeldGroups(db);
+  await findLongWaits(db, made.clock.now, 100);
+  const key = "(organization_id=? AND kind=? AND environment_class_id=?)";
+  const [anyHeld, open, rest, groups, waits] = plans();
+  expect(anyHeld).toEqual(["SEARCH work USING INDEX work_held (organization_id=?)"]);
+  for (const [plan, index] of [
+    [open, "work_open"],
+    [rest, "work_held"],
+  ] as const) {
+    const way = `SEARCH work USING INDEX ${index} ${key}`;
+    expect(plan?.filter((line) => line.includes(" work "))).toEqual([way, way]);
+    expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
+  }
+  expect(groups?.[0]).toBe("SCAN work USING INDEX work_held");
+  expect(waits).toEqual(["SEARCH work USING INDEX work_waiting (waiting_since>? AND waiting_since<?)"]);
 });
 
 test("agents that could give their slots back are found among those alone, and those of a runner by its leases", async () => {

@@ -907,7 +907,7 @@ CREATE TABLE runner (
   creator_id text not null,
   kind integer not null,
   body text not null
-, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer, requests_stream text, requests_until integer) strict;
+, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer, requests_stream text, requests_until integer, kept_policies integer) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
 
@@ -1109,7 +1109,7 @@ CREATE TABLE work (
   fence integer not null,
   leased_by text,
   expires_at integer,
-  stop integer not null, instance_id text, idle_since integer,
+  stop integer not null, instance_id text, idle_since integer, needs integer not null default 0, waiting_since integer,
   unique (kind, subject_id)
 ) strict;
 
@@ -1119,19 +1119,24 @@ CREATE INDEX work_by_holder on work (leased_by) where leased_by is not null;
 
 CREATE INDEX work_by_runner on work (runner_id) where runner_id is not null;
 
+CREATE INDEX work_held on work (organization_id, kind, environment_class_id, turn, group_id, id)
+where leased_by is null and needs <> 0;
+
 CREATE INDEX work_idle on work (organization_id, leased_by, idle_since) where idle_since is not null;
 
 CREATE INDEX work_leased on work (expires_at) where leased_by is not null;
 
 CREATE INDEX work_of_group on work (group_id, turn);
 
-CREATE INDEX work_ready on work (organization_id, kind, environment_class_id, turn, group_id, id)
-where leased_by is null;
+CREATE INDEX work_open on work (organization_id, kind, environment_class_id, turn, group_id, id)
+where leased_by is null and needs = 0;
 
 CREATE TABLE work_turn (
   organization_id text primary key references organization (id),
   turn integer not null
 ) strict, without rowid;
+
+CREATE INDEX work_waiting on work (waiting_since) where waiting_since is not null;
 
 CREATE TABLE workflow (
   id text primary key,

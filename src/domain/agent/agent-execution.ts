@@ -181,13 +181,22 @@ export function changedAgentExecution(
 }
 
 /**
- * Returns the execution after a runner has leased it; undefined for one that waits for input, which
- * keeps waiting.
+ * Returns the execution after a runner has leased it, which it waits for no longer; undefined for one that waits for
+ * input, which keeps waiting.
  */
 export function begunAgentExecution(present: AgentExecution): AgentExecution | undefined {
-  return phaseOfAgentExecution(present) === Phase.PENDING
-    ? transitionedAgentExecution(present, "begin")
-    : undefined;
+  if (phaseOfAgentExecution(present) !== Phase.PENDING) return warnedAgentExecution(present, "");
+  return transitionedAgentExecution(present, "begin", (status) => {
+    status.warningMessage = "";
+  });
+}
+
+/** Returns the execution with a warning in place of the one it has, or none for ""; undefined where nothing changes. */
+export function warnedAgentExecution(present: AgentExecution, warning: string): AgentExecution | undefined {
+  if (hasStopped(present) || (present.status?.warningMessage ?? "") === warning) return undefined;
+  return changedAgentExecution(present, (status) => {
+    status.warningMessage = warning;
+  });
 }
 
 /**

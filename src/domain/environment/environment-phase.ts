@@ -54,10 +54,21 @@ export function isBeingMade({ status }: Environment): boolean {
  */
 export function assignedEnvironment(present: Environment, runnerId: string): Environment {
   const { metadata } = present;
-  return raiseVersion({
+  const environment = raiseVersion({
     ...withOwnStatus(present),
     ...(metadata && { metadata: { ...metadata, runnerId } }),
   });
+  // It waits for a runner no longer.
+  environment.status.warningMessage = [];
+  return environment;
+}
+
+/** Returns the environment with the warning that it waits; undefined where it has that. */
+export function waitingEnvironment(present: Environment, warning: string): Environment | undefined {
+  if (present.status?.warningMessage.at(-1) === warning) return undefined;
+  const environment = raiseVersion(withOwnStatus(present));
+  environment.status.warningMessage = [warning];
+  return environment;
 }
 
 /** A runner's report about an environment. */

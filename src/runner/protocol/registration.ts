@@ -107,10 +107,12 @@ export async function beginInstance(
 
 async function isTokenValid({ token }: RunnerState, options: RegistrationOptions): Promise<boolean> {
   const client = createWorkClient(options.transport, token);
-  const { version = "", isolation = RunnerIsolation.UNSPECIFIED, apiAgents = false } = options.introduction;
+  const { version = "", isolation = RunnerIsolation.UNSPECIFIED } = options.introduction;
+  const { apiAgents = false, keptPolicies } = options.introduction;
+  const report = { version, isolation, apiAgents, ...(keptPolicies && { keptPolicies }) };
   return retryUntilAnswered(options, async (timeoutMs) => {
     try {
-      await client.heartbeat({ version, isolation, apiAgents }, { timeoutMs, signal: options.signal });
+      await client.heartbeat(report, { timeoutMs, signal: options.signal });
       return true;
     } catch (error) {
       if (classifyFailure(error) === "unauthenticated") return false;

@@ -10,6 +10,7 @@ import {
   failedEnvironment,
   needsWork,
   reportedEnvironment,
+  waitingEnvironment,
 } from "../../domain/environment/environment-phase.ts";
 import { requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
@@ -62,6 +63,12 @@ export const environmentWork: WorkHandler = {
     else if (end.kind === "finished" && end.outcome.outcome === Outcome.DONE) {
       await endSucceeded(tx, scope, lease, environment);
     } else await endFailed(tx, scope, lease, environment, end);
+  },
+
+  async warn(tx, scope, { subject_id }, { message }) {
+    const before = await findEnvironment(tx.db, scope, subject_id);
+    const after = before && waitingEnvironment(before, message);
+    if (after) await changeEnvironment(tx, scope, before, after);
   },
 
   async credentialUse(tx, scope, lease) {

@@ -19,7 +19,13 @@ import { isEnterprise } from "../../store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
 import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
+import { createHook } from "../call/hook.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
+
+/** The hook that is called when the policies may have changed that runners keep. */
+export const keptPoliciesChanged = createHook<[tx: WriteTransaction, scope: Scope]>(
+  "changes of policies that runners keep",
+);
 
 /** The means by which a change of policies is checked. */
 export type PolicySnapshot = Snapshot & Pick<WriteTransaction, "featureLevel">;
@@ -36,6 +42,7 @@ export async function setPolicies(
 ): Promise<void> {
   const { before, after } = await changedPolicies(tx, caller, req);
   await updatePolicies(tx, caller, before, after);
+  await keptPoliciesChanged.call(tx, caller);
 }
 
 /**

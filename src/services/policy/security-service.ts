@@ -33,6 +33,7 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
+import { keptPoliciesChanged } from "./organization-policies.ts";
 
 /** The service of security policies, which limit the programs in environments. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
@@ -81,6 +82,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const { assigned, applied } = await findUse(tx, caller, before.id);
       if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
+      if (assigned || applied) await keptPoliciesChanged.call(tx, caller);
       return { securityPolicy };
     });
   }

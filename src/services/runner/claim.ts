@@ -5,6 +5,7 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { Policies } from "../../domain/policy/policies.ts";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import { isWithheld } from "../../domain/policy/work-secrets.ts";
+import { neededPolicies, type PolicySet, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import type { Keys } from "../../keys.ts";
 import { findGroupIdsOf } from "../../store/identity/group-membership.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
@@ -22,6 +23,7 @@ import {
   replaceAgentToken,
   replaceEnvironmentToken,
 } from "../identity/environment-token.ts";
+import { holdWork } from "./held-work.ts";
 import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
 import type { FindHandler, OfferedWork, WorkAssignment } from "./work-handler.ts";
 import { SecretsOfClaim } from "./work-secrets.ts";
@@ -55,10 +57,19 @@ export interface ClaimResult {
 /** The error that rolls back an assignment for which the response has no space; a later claim gets it. */
 class ResponseFull extends Error {}
 
+/** The error that rolls back an assignment to a runner that does not keep what the work needs. */
+class PoliciesUnkept extends Error {
+  readonly needs: PolicySet;
+  constructor(needs: PolicySet) {
+    super();
+    this.needs = needs;
+  }
+}
+
 /**
  * Leases the next work items and creates their assignments in the same transaction.
  * Work whose assignment fails is marked as unusable, so that it does not block other
- * work of its organization.
+ * work of its organization, and work that needs more of its runner is held for others.
  *
  * @throws StoreUnavailable when the database fails: the work does not change
  */
@@ -93,7 +104,8 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
       if (error instanceof ResponseFull) break;
       // The work is not at fault: it is leased once the database is available.
       if (error instanceof StoreUnavailable) throw error;
-      await failUnusableWork(tx, scope, next, error, request);
+      if (error instanceof PoliciesUnkept) await holdWork(tx, scope, next, error.needs, request);
+      else await failUnusableWork(tx, scope, next, error, request);
       found = [];
     }
   }
@@ -131,11 +143,20 @@ function resolveKind({ agentsWithEnvironment }: Claimant, work: StoredWork): Sto
 async function createLease(
   tx: WriteTransaction,
   scope: Scope,
-  { runnerId, instanceId, leaseMs, keys }: ClaimRequest,
+  { claimant, runnerId, instanceId, leaseMs, keys }: ClaimRequest,
   { work, policies }: OfferedWork,
   { work: content, environment, securityPolicyId, leasedAs, idleSince, ...assignment }: WorkAssignment,
   secrets: SecretsOfClaim,
 ): Promise<Work> {
+  const securityPolicy =
+    securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
+  const kept = leasePolicies(
+    policies,
+    securityPolicy,
+    await hasScmTools(tx, scope, policies, content, environment),
+  );
+  const needs = neededPolicies(kept, environment);
+  if (policiesWithout(needs, claimant.keeps) !== 0) throw new PoliciesUnkept(needs);
   const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs, idleSince });
   const issueToken = (to: Environment) => {
     // Commands that anybody may have written get no credential, not even one of their environment.
@@ -145,19 +166,13 @@ async function createLease(
     const holder = { agentExecutionId: leased.subject_id, accountId: leased.account_id };
     return replaceAgentToken(tx, scope, keys, to, holder);
   };
-  const securityPolicy =
-    securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
   return create(WorkSchema, {
     leaseId: leased.id,
     fence: BigInt(leased.fence),
     expiresAt: timestampFromMs(leased.expires_at ?? tx.now),
     attempt: leased.attempt,
     environmentToken: environment ? await issueToken(environment) : "",
-    policies: leasePolicies(
-      policies,
-      securityPolicy,
-      await hasScmTools(tx, scope, policies, content, environment),
-    ),
+    policies: kept,
     work: content,
     secrets: environment
       ? await secrets.handOut({

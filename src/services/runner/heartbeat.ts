@@ -3,6 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type HeartbeatRequest, HeartbeatResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { saidToKeep } from "../../domain/runner/kept-policies.ts";
 import {
   connectedRunner,
   HEARTBEAT_INTERVAL_MS,
@@ -23,7 +24,7 @@ type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 /** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
   { store, now }: HeartbeatDependencies,
-  { version, degradedReason, instanceId, isolation, apiAgents }: HeartbeatRequest,
+  { version, degradedReason, instanceId, isolation, apiAgents, keptPolicies }: HeartbeatRequest,
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
@@ -32,6 +33,11 @@ export async function heartbeat(
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (instanceId !== "" && known?.instanceId === instanceId) {
     await store.note("runner", caller.subject.id, { instance_seen_at: now() });
+  }
+  // Another release that says nothing of policies may keep fewer.
+  if (known && (keptPolicies || (version !== "" && version !== known.runner.status?.version))) {
+    const kept = saidToKeep(keptPolicies);
+    if (kept !== known.keptPolicies) await store.note("runner", caller.subject.id, { kept_policies: kept });
   }
   if (!known || (!connectedRunner(known.runner, report, now()) && !ctx.values.get(repeatableKey))) {
     await touchRunner(store, caller, now());

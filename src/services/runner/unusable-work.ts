@@ -46,7 +46,8 @@ export async function failUnusableWork(
 ): Promise<void> {
   let failed = true;
   try {
-    await tx.attempt(() => endAsFailed(tx, scope, work, handlerOf));
+    const failure = { reason: "work_unusable", message: MESSAGE };
+    await tx.attempt(() => endAsFailed(tx, scope, work, handlerOf, failure));
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     failed = false;
@@ -56,16 +57,17 @@ export async function failUnusableWork(
   onUnusableWork({ workId, organizationId, kind, subjectId, failed }, cause);
 }
 
-/** Ends the work like a runner whose last attempt failed. */
-async function endAsFailed(
+/** Ends work that nobody holds like a runner whose last attempt failed. */
+export async function endAsFailed(
   tx: WriteTransaction,
   scope: Scope,
   work: StoredWork,
   handlerOf: FindHandler,
+  failure: { readonly reason: string; readonly message: string },
 ): Promise<void> {
   const outcome = create(FinishWorkRequestSchema, {
     outcome: FinishWorkRequest_Outcome.FAILED,
-    failure: { reason: "work_unusable", message: MESSAGE },
+    failure,
   });
   const last = { ...work, attempt: MAX_ATTEMPTS };
   await handlerOf(work.kind).end(tx, scope, last, { kind: "finished", outcome });

@@ -4,6 +4,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type LeaseWorkRequest, LeaseWorkResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { offeredTo } from "../../domain/runner/kept-policies.ts";
 import {
   isAvailable,
   isCurrentInstance,
@@ -114,6 +115,7 @@ export async function findClaimantOf(
     agentsWithEnvironment,
     apiAgents,
     environmentClassIds,
+    keeps: offeredTo(known.keptPolicies),
   };
 }
 

@@ -67,6 +67,13 @@ export type LeaseEnd =
   | { readonly kind: "finished"; readonly outcome: FinishWorkRequest }
   | { readonly kind: "lost" };
 
+/** Why work waits for another runner than those that are connected. */
+export interface RunnerWait {
+  readonly message: string;
+  /** The policies that its runner must keep, by their names. */
+  readonly policies: readonly string[];
+}
+
 /** A function that returns the handler of a kind of work, by its number in rows. It is injected, since the handlers belong to later areas. */
 export type FindHandler = (kind: number) => WorkHandler;
 
@@ -103,6 +110,8 @@ export interface WorkHandler<Reported = unknown> {
     end: LeaseEnd,
     reported?: Reported,
   ): Promise<void>;
+  /** Shows people that work which nobody holds waits for a runner; absent for work that needs none in particular. */
+  warn?(tx: WriteTransaction, scope: Scope, work: StoredWork, wait: RunnerWait): Promise<void>;
   /** Returns the access of the work to source-control hosts. */
   credentialUse(tx: WriteTransaction, scope: Scope, lease: StoredLease): Promise<CredentialUse>;
 }

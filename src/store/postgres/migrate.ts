@@ -38,6 +38,8 @@ import * as sixtySeventh from "./migrations/0061-0070/0067-retention-index.ts";
 import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
+import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
+import * as seventySecond from "./migrations/0071-0080/0072-held-work-index.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
@@ -131,6 +133,8 @@ export function migrations(): readonly Migration[] {
     sixtySixth,
     sixtySeventh,
     sixtyEighth,
+    seventyFirst,
+    seventySecond,
     seventySeventh,
     seventyEighth,
   ];

@@ -1,6 +1,9 @@
-import type { Compilable } from "kysely";
+import type { Compilable, ExpressionBuilder } from "kysely";
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
+import { allBut, type PolicySet } from "../../domain/runner/kept-policies.ts";
+import { hasNoneOf } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
+import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
 import { AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT, type StoredWork } from "./work.ts";
 
@@ -19,6 +22,8 @@ export interface Claimant extends Scope {
   readonly apiAgents?: boolean;
   /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];
+  /** The set of the policies under which it may be given work. */
+  readonly keeps: PolicySet;
 }
 
 const EVERY_KIND = WorkKindSchema.values
@@ -34,10 +39,18 @@ interface NextWork {
   readonly otherRunnerId: string;
   readonly now: number;
   readonly limit: number;
+  /** The set of the policies that the runner does not keep. */
+  readonly unkept: number;
   readonly kinds: readonly number[];
   /** Null is for work without a class. */
   readonly classIds: readonly (string | null)[];
 }
+
+/**
+ * Where work is: open to all runners until one was refused it that does not keep what it needs, and held for others from
+ * then on. Each has an index.
+ */
+type Place = "open" | "held";
 
 /** The values of a query by its parameters, `kind0` and `class0` being the first of each. */
 type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string, unknown>>;
@@ -46,7 +59,7 @@ type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string,
  * Returns the next work of each of so many kinds and classes in one query. Each pair is found by the
  * index alone: none of the work that the runner does not accept is read, however much there is.
  */
-function nextOfPairs(kindCount: number, classCount: number, withoutClass: boolean) {
+function nextOfPairs(place: Place, kindCount: number, classCount: number, withoutClass: boolean) {
   return prepared<NextValues, StoredWork>((db, values) => {
     const ofPair = (kind: string, classId: string | undefined) => {
       const ready = db
@@ -55,6 +68,7 @@ function nextOfPairs(kindCount: number, classCount: number, withoutClass: boolea
         .where("organization_id", "=", values.organizationId)
         .where("kind", "=", values[kind] as number)
         .where("leased_by", "is", null)
+        .where(place === "open" ? isOpen : isHeld)
         .where("not_before", "<=", values.now)
         .where((eb) =>
           eb.or([
@@ -62,10 +76,11 @@ function nextOfPairs(kindCount: number, classCount: number, withoutClass: boolea
             eb("runner_id", "in", [values.runnerId, values.otherRunnerId]),
           ]),
         );
+      const fit = place === "open" ? ready : ready.where(hasNoneOf("work.needs", values.unkept));
       const ofClass =
         classId === undefined
-          ? ready.where("environment_class_id", "is", null)
-          : ready.where("environment_class_id", "=", values[classId] as string);
+          ? fit.where("environment_class_id", "is", null)
+          : fit.where("environment_class_id", "=", values[classId] as string);
       // One order of the groups within every turn: with that of arrival, one could be served twice
       // before another.
       const next = ofClass.orderBy("turn").orderBy("group_id").orderBy("id").limit(values.limit);
@@ -79,14 +94,28 @@ function nextOfPairs(kindCount: number, classCount: number, withoutClass: boolea
   });
 }
 
+/** The conditions of the two indexes, as those say them. */
+const isOpen = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "=", eb.lit(0));
+const isHeld = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "<>", eb.lit(0));
+
+const selectHeld = prepared<Scope, { id: string }>((db, { organizationId }) =>
+  db
+    .selectFrom("work")
+    .select("id")
+    .where("organization_id", "=", organizationId)
+    .where("leased_by", "is", null)
+    .where(isHeld)
+    .limit(1),
+);
+
 const queries = new Map<string, ReturnType<typeof nextOfPairs>>();
 
-async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
+async function selectNext(db: Reader, place: Place, next: NextWork): Promise<StoredWork[]> {
   const { kinds, classIds, ...values } = next;
   const named = classIds.filter((id) => id !== null);
   const withoutClass = named.length < classIds.length;
-  const shape = `${kinds.length} ${named.length} ${withoutClass}`;
-  const query = queries.get(shape) ?? nextOfPairs(kinds.length, named.length, withoutClass);
+  const shape = `${place} ${kinds.length} ${named.length} ${withoutClass}`;
+  const query = queries.get(shape) ?? nextOfPairs(place, kinds.length, named.length, withoutClass);
   queries.set(shape, query);
   return query(db, {
     ...values,
@@ -117,16 +146,20 @@ export async function findClaimable(
   now: number,
   limit: number,
 ): Promise<StoredWork[]> {
-  const { organizationId, runnerIds, environmentClassIds } = claimant;
+  const { organizationId, runnerIds, environmentClassIds, keeps } = claimant;
   const [runnerId = "", otherRunnerId = runnerId] = runnerIds;
   const wanted = kindsFor(claimant);
   const classIds = [null, ...environmentClassIds];
   const classesPerQuery = Math.floor(MAX_PAIRS / wanted.length);
   const found: StoredWork[] = [];
+  const mayTakeHeld = keeps !== 0 && (await selectHeld(db, { organizationId })).length > 0;
+  const places: readonly Place[] = mayTakeHeld ? ["open", "held"] : ["open"];
+  const unkept = allBut(keeps);
   for (let at = 0; at < classIds.length; at += classesPerQuery) {
     const some = classIds.slice(at, at + classesPerQuery);
-    const next = { organizationId, runnerId, otherRunnerId, now, limit, kinds: wanted, classIds: some };
-    found.push(...(await selectNext(db, next)));
+    const values = { organizationId, runnerId, otherRunnerId, now, limit, unkept };
+    const next = { ...values, kinds: wanted, classIds: some };
+    for (const place of places) found.push(...(await selectNext(db, place, next)));
   }
   return found.sort(byTurn).slice(0, limit);
 }

@@ -24,8 +24,13 @@ export interface RunnerSlots {
   readonly agentSlots: number | null;
 }
 
-/** A runner with its instance, slots and stream of questions. */
-export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots & RunnerQuestions;
+/** The set of the policies that a runner says to keep; null while it has not said. */
+export interface RunnerPolicies {
+  readonly keptPolicies: number | null;
+}
+
+/** A runner with its instance, slots, stream of questions and the policies that it keeps. */
+export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots & RunnerQuestions & RunnerPolicies;
 
 const selectStoredRunner = prepared<
   { id: string; organizationId: string },
@@ -42,6 +47,7 @@ const selectStoredRunner = prepared<
       "agent_slots",
       "requests_stream",
       "requests_until",
+      "kept_policies",
     ])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
@@ -66,6 +72,7 @@ export async function findStoredRunner(
       agentSlots: row.agent_slots,
       questionsStream: row.requests_stream,
       questionsUntil: row.requests_until,
+      keptPolicies: row.kept_policies,
     }
   );
 }
@@ -89,6 +96,25 @@ export async function beginRunnerInstance(
   instanceId: string,
 ): Promise<void> {
   await setInstance(tx.db, { id: runnerId, organizationId, instanceId, now: tx.now });
+}
+
+const setKept = prepared<{ id: string; organizationId: string; kept: number | null }, unknown>(
+  (db, { id, organizationId, kept }) =>
+    db
+      .updateTable("runner")
+      .set({ kept_policies: kept })
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+/** Stores the set of the policies that a runner says to keep; null for one that does not say. */
+export async function setKeptPolicies(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  runnerId: string,
+  kept: number | null,
+): Promise<void> {
+  await setKept(tx.db, { id: runnerId, organizationId, kept });
 }
 
 const setStream = prepared<{ id: string; organizationId: string; streamId: string; until: number }, unknown>(
@@ -133,6 +159,31 @@ export async function streamUpdate(
   const [row] = await selectStream(db, { id, organizationId });
   if (row?.requests_stream !== streamId) return [];
   return [{ table: "runner", id, values: { requests_until: until } }];
+}
+
+const selectConnected = prepared<
+  { organizationId: string },
+  Pick<RunnerTable, "body" | "local" | "kept_policies" | "seen_at">
+>((db, { organizationId }) =>
+  db
+    .selectFrom("runner")
+    .select(["body", "local", "kept_policies", "seen_at"])
+    .where("organization_id", "=", organizationId)
+    .where("seen_at", "is not", null),
+);
+
+/** Returns the runners of an organization that are connected, with what they keep. */
+export async function findConnectedRunners(
+  db: Reader,
+  { organizationId }: Scope,
+): Promise<(StoredRunner & RunnerPolicies)[]> {
+  const rows = await selectConnected(db, { organizationId });
+  return rows.map(({ body, local, kept_policies: keptPolicies, seen_at: seenAt }) => ({
+    runner: runnerOfBody(body),
+    local: local === 1,
+    seenAt,
+    keptPolicies,
+  }));
 }
 
 /** Returns whether a runner is on the server's or a member's own machine, by its kind or by its own report. */

@@ -25,6 +25,8 @@ export interface RunnerTable {
   requests_stream: string | null;
   /** Time until which that stream counts as open; null before the first, 0 once it has ended. */
   requests_until: number | null;
+  /** The set of the policies that it says to keep (KeptPolicies); null while it has not said. */
+  kept_policies: number | null;
 }
 
 export interface EnvironmentClassTable {
@@ -89,6 +91,13 @@ export interface WorkTable {
   stop: number;
   /** Time since when a leased agent execution could give its slot back; null while it cannot. */
   idle_since: number | null;
+  /**
+   * The set of the policies that its runner must keep, as they were when a runner was refused it that does not; 0 while
+   * none was.
+   */
+  needs: number;
+  /** Time since when no runner is connected that keeps them; null while it does not wait for one. */
+  waiting_since: number | null;
 }
 
 /** The turn of the work that an organization handed out last. */

@@ -64,6 +64,7 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       agent_slots: null,
       requests_stream: null,
       requests_until: null,
+      kept_policies: null,
     })
     .execute();
   tx.record({

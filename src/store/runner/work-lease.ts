@@ -23,6 +23,7 @@ const setLease = prepared<NewLease, StoredWork>(
         instance_id: instanceId,
         expires_at: expiresAt,
         idle_since: idleSince,
+        waiting_since: null,
         attempt: eb("attempt", "+", 1),
         fence: eb("fence", "+", 1),
       }))

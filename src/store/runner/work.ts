@@ -87,6 +87,8 @@ const insertRow = prepared<WorkTable, unknown>((db, row) =>
     expires_at: row.expires_at,
     stop: row.stop,
     idle_since: row.idle_since,
+    needs: row.needs,
+    waiting_since: row.waiting_since,
   }),
 );
 
@@ -123,6 +125,8 @@ export async function insertWork(
     expires_at: null,
     stop: 0,
     idle_since: null,
+    needs: 0,
+    waiting_since: null,
   });
   tx.touch(readyWorkOf(organizationId, work.kind));
 }

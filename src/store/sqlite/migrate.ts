@@ -51,6 +51,7 @@ import * as sixtySixth from "./migrations/0061-0070/0066-retention.ts";
 import * as sixtyEighth from "./migrations/0061-0070/0068-environment-steering.ts";
 import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
+import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
@@ -129,6 +130,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixtyThird,
   sixtySixth,
   sixtyEighth,
+  seventyFirst,
   seventySeventh,
 ];
 

@@ -60,7 +60,7 @@ export async function openPrebuilt() {
     store.write(SYSTEM, "test", async (tx) => {
       const { organizationId } = caller;
       const runnerIds = [runnerId] as const;
-      const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId] };
+      const claimant = { organizationId, runnerIds, kinds: [], environmentClassIds: [classId], keeps: 0 };
       const { keys } = made;
       const most = { maxLeases: 1, maxBytes: Number.POSITIVE_INFINITY };
       const asked = {

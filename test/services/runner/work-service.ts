@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { RunnerPolicy } from "#gen/runner/v1/work_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
@@ -33,11 +34,13 @@ export async function registeredRunner(
   options: {
     readonly name?: string;
     readonly local?: boolean;
+    /** The policies that it says to keep; it says nothing when absent. */
+    readonly keeps?: readonly RunnerPolicy[];
     readonly draining?: AbortController;
     readonly onUnusableWork?: ReportUnusableWork;
   } = {},
 ) {
-  const { name = "north", local = false, draining, onUnusableWork } = options;
+  const { name = "north", local = false, keeps, draining, onUnusableWork } = options;
   const { runner, exchangeToken } = await servicesOf(made, caller).runners.createRunner({ name });
   const runnerId = runner?.runnerId ?? "";
   const service = new WorkService(workDependencies(made, draining, onUnusableWork));
@@ -53,6 +56,7 @@ export async function registeredRunner(
   const { token, environmentClassIds } = await newcomer.register({
     version: "1",
     local,
+    ...(keeps && { keptPolicies: { policies: [...keeps] } }),
     environmentClass: { displayName: `Class of ${name}`, description: "for tests" },
   });
   const itself = await callerAs("runner", token);

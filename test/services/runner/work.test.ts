@@ -66,6 +66,7 @@ const claimant = (more: Partial<Claimant> = {}): Claimant => ({
   runnerIds: [runnerId],
   kinds: [],
   environmentClassIds: [],
+  keeps: 0,
   ...more,
 });
 

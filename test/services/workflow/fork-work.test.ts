@@ -1,18 +1,26 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { type Approval, ApprovalKind, ApprovalState as State } from "#gen/service/v1/approval_pb.js";
+import { RunnerPolicy } from "#gen/runner/v1/work_pb.js";
+import {
+  type Approval,
+  ApprovalKind,
+  ApprovalState as State,
+  ApprovalDeciders_Who as Who,
+} from "#gen/service/v1/approval_pb.js";
 import { DecideApprovalRequest_Decision as Decision } from "#gen/service/v1/approval_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { parsePullRequestDelivery } from "../../../src/domain/workflow/trigger/pull-request-event.ts";
 import { expireApprovals } from "../../../src/jobs/agent-timers.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
+import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { fireWebhook } from "../../../src/services/workflow/trigger/webhook-triggers.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
 import { findWorkflow } from "../../../src/store/workflow/workflow.ts";
-import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
+import { DAY_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { type Changes, GITHUB_PULL_REQUEST, openedPullRequest } from "../../harness/webhook-payload.ts";
 import { approvalsOf, colleague, decision } from "../approval/approvals.ts";
 import {
@@ -34,9 +42,12 @@ beforeEach(async () => {
   caller = await made.createOrganization("harbour");
   workflows = workflowsOf(made, caller);
   runner = await runnerOf(made, caller);
+  await keep(runner, RunnerPolicy.FORK_WORK, RunnerPolicy.FORK_EGRESS);
 });
 afterEach(() => made.close());
 
+const keep = ({ operations }: AtWork, ...policies: RunnerPolicy[]) =>
+  operations.heartbeat({ version: "2", keptPolicies: { policies } });
 const SAME: Changes = { "pull_request.head.repo.id": 71004 };
 const listening = (forkWork?: JsonObject) =>
   workflows.make({
@@ -45,12 +56,12 @@ const listening = (forkWork?: JsonObject) =>
   });
 
 /** Delivers the event of a pull request that was opened, as its host does; the execution that it starts. */
-async function open(workflowId: string, changes: Changes = {}) {
+async function open(workflowId: string, changes: Changes = {}, by = caller) {
   const body = Buffer.from(JSON.stringify(openedPullRequest(changes)));
   const { delivery } = parsePullRequestDelivery(GITHUB_PULL_REQUEST, body);
   const workflow = await findWorkflow(made.store.reader, caller, workflowId);
   if (!delivery || !workflow) throw new Error("there is no delivery or no workflow");
-  const { organizationId, subject: creator } = caller;
+  const { organizationId, subject: creator } = by;
   const parsed = { kind: "pull_request", delivery } as const;
   const [event] = await made.store.write(
     SYSTEM,
@@ -127,6 +138,30 @@ describe("the event of a pull request from a fork", () => {
     expect(await stateOf(id)).toEqual(["PENDING"]);
   });
 
+  test("is not decided by a member who delivered it, unless policies name that member", async () => {
+    const member = await colleague(made, caller, "b@example.org");
+    const deliver = async () => (await open(await listening(), {}, member)).id;
+    const asked = await onlyAsked(await deliver());
+    expect(asked.creator).toEqual(member.subject);
+    await expect(approvalsOf(made, member).decideApproval(decision(asked))).rejects.toMatchObject({
+      reason: ErrorReason.PERMISSION_DENIED,
+    });
+    await approvalsOf(made, caller).decideApproval(decision(asked));
+    const userIds = [member.subject.id];
+    const steps = { deciders: { who: Who.USERS, userIds } };
+    await operationsOf(
+      OrganizationContract,
+      new OrganizationService(made.deps),
+      caller,
+    ).updateOrganizationPolicies({
+      organizationId: caller.organizationId,
+      agentPolicy: { approvals: { steps } },
+    });
+    const named = await onlyAsked(await deliver());
+    await approvalsOf(made, member).decideApproval(decision(named));
+    expect((await onlyAsked(named.asker?.workflowExecutionId ?? "")).state).toBe(State.APPROVED);
+  });
+
   test("is asked for no more once the execution is cancelled", async () => {
     const { id } = await open(await listening());
     await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
@@ -197,5 +232,32 @@ describe("nobody is asked", () => {
     await workflows.updateWorkflow({ workflowId, triggers: workflow?.spec?.triggers ?? [] });
     const again = await open(workflowId, { "pull_request.head.sha": "a".repeat(40) });
     expect(await askedOf(again.id)).toHaveLength(1);
+  });
+});
+
+describe("the work that it begins", () => {
+  const allowed = { approval: "FORK_APPROVAL_NOT_REQUIRED" };
+  const waitsFor = async (executionId: string) =>
+    (await workflows.actions(executionId)).flatMap(({ status }) => status?.warnings ?? []);
+
+  test("goes only to runners that say they keep what holds for it, and delays no other work", async () => {
+    await runner.operations.heartbeat({ version: "1" });
+    const fork = await open(await listening({ ...allowed, egress: "FORK_EGRESS_POLICY" }));
+    const other = await workflows.start(await workflows.make());
+    const [work, ...more] = await runner.lease();
+    expect([work && actionOf(work).workflowExecutionId, more]).toEqual([other.id, []]);
+    expect(await waitsFor(fork.id)).toMatchObject([
+      { reason: "waiting_for_runner", meta: { policies: "forkWork" } },
+    ]);
+    await keep(runner, RunnerPolicy.FORK_WORK);
+    const [leased] = await runner.lease();
+    expect(leased && actionOf(leased).workflowExecutionId).toBe(fork.id);
+  });
+
+  test("waits for a runner that isolates it where it may reach its repositories alone", async () => {
+    await keep(runner, RunnerPolicy.FORK_WORK);
+    const { id } = await open(await listening(allowed));
+    expect(await runner.lease()).toEqual([]);
+    expect(await waitsFor(id)).toMatchObject([{ meta: { policies: "forkWork,forkWork.egress" } }]);
   });
 });

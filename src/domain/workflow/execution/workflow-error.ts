@@ -82,6 +82,8 @@ export const WORKFLOW_REASONS = {
   workspace_lost: { code: ENVIRONMENT, retriable: true },
   /** The executor has as many environments as a policy allows. */
   waiting_for_environment_limit: { code: ENVIRONMENT, retriable: true },
+  /** No runner is connected that keeps the policies it is under. Metadata: `policies`, their names. */
+  waiting_for_runner: { code: ENVIRONMENT, retriable: true },
 } as const satisfies Readonly<Record<string, { code: WorkflowErrorCode; retriable: boolean }>>;
 
 export type WorkflowReason = keyof typeof WORKFLOW_REASONS;

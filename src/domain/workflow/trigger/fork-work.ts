@@ -1,11 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { PullRequest_Origin as Origin, type PullRequest } from "#gen/service/v1/agent_pb.js";
-import { ApprovalStepSchema } from "#gen/service/v1/approval_pb.js";
+import {
+  type ApprovalDeciders,
+  ApprovalStepSchema,
+  ApprovalDeciders_Who as Who,
+} from "#gen/service/v1/approval_pb.js";
 import {
   ForkApproval as Approval,
   ForkEgress as Egress,
   ForkWorkSchema,
 } from "#gen/service/v1/fork_work_pb.js";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type {
   WorkflowExecution,
@@ -15,6 +20,7 @@ import type {
 import { type AskedText, askedText } from "../../approval/approval.ts";
 import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
+import { deciders } from "../../policy/approval-deciders.ts";
 import { workflowError } from "../execution/workflow-error.ts";
 
 /** Returns whether a pull request comes from a fork; also where its origin is not known. */
@@ -45,6 +51,25 @@ export function forkWarnings({ trigger, forkWork }: WorkflowExecutionTrigger): r
       "a pull request from a fork, or one whose origin is not known, began it, and nobody was asked: the trigger is of an earlier release. Write the workflow's triggers again to have people asked first",
     ),
   ];
+}
+
+/**
+ * Returns who decides whether an execution that a pull request from a fork began may run. Whoever delivered its event, or
+ * redelivered it, started the execution and decides no more by that, unless it is the workflow's creator or executor, as
+ * which the hosts' deliveries start it: otherwise to approve would take no more than to start the workflow.
+ *
+ * @param chosen as for approval steps; undefined where nobody chose
+ */
+export function decidersOfFork(
+  chosen: ApprovalDeciders | undefined,
+  { metadata }: WorkflowExecution,
+  owners: readonly (Subject | undefined)[],
+): ApprovalDeciders | undefined {
+  const starter = metadata?.creator;
+  const isOwner = owners.some((each) => each?.id === starter?.id && each?.principal === starter?.principal);
+  const asked = deciders(chosen);
+  if (isOwner || asked.who !== Who.STARTER_AND_ADMINISTRATORS) return chosen;
+  return { ...asked, who: Who.ADMINISTRATORS };
 }
 
 /** Returns what people are asked before an execution that a pull request from a fork began. */

@@ -7,6 +7,7 @@ import {
   begunAgentExecution,
   isStopRequested,
   phaseOfAgentExecution,
+  warnedAgentExecution,
 } from "../../../domain/agent/agent-execution.ts";
 import {
   assignedEnvironment,
@@ -48,6 +49,12 @@ import { AGENT_UNREGISTERED, API_AGENT_NOT_TAKEN, toAgentWork } from "./agent-as
 export const agentWithEnvironmentWork: WorkHandler = {
   ...environmentWork,
 
+  async warn(tx, scope, work, wait) {
+    await environmentWork.warn?.(tx, scope, work, wait);
+    const stored = await findWaitingExecution(tx, scope, work.subject_id);
+    if (stored) await warnAgentExecution(tx, scope, stored, wait.message);
+  },
+
   async begin(tx, scope, { work, runnerId, apiAgents }) {
     const before = await findEnvironment(tx.db, scope, work.subject_id);
     if (!before || !needsWork(before)) {
@@ -85,6 +92,17 @@ export const agentWithEnvironmentWork: WorkHandler = {
     };
   },
 };
+
+/** Shows people what an agent execution waits for. */
+export async function warnAgentExecution(
+  tx: WriteTransaction,
+  scope: Scope,
+  { execution }: StoredAgentExecution,
+  message: string,
+): Promise<void> {
+  const warned = warnedAgentExecution(execution, message);
+  if (warned) await updateAgentExecution(tx, scope, execution, warned);
+}
 
 async function findWaitingExecution(
   tx: WriteTransaction,

@@ -44,6 +44,7 @@ import {
   findUnmadeEnvironment,
   queueAfterUnmade,
   reportEnvironmentOfAgent,
+  warnAgentExecution,
 } from "./agent-with-environment-work.ts";
 
 /** The handler of the work to run an agent in a running environment. */
@@ -106,6 +107,11 @@ export const agentWork: WorkHandler = {
     const failure = outcome === Outcome.FAILED ? failureOfAgent(failureIn(end)) : undefined;
     await endAgentExecution(tx, scope, stored.execution.id, { event, failure });
     if (unmade) await queueAfterUnmade(tx, scope, stored.environmentId);
+  },
+
+  async warn(tx, scope, { subject_id }, { message }) {
+    const stored = await findAgentExecution(tx.db, scope, subject_id);
+    if (stored) await warnAgentExecution(tx, scope, stored, message);
   },
 
   async credentialUse(tx, scope, lease) {

@@ -102,7 +102,9 @@ export const actionWork: WorkHandler<ReportedAction> = {
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
     const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
-    if (how.kind === "lost") await releaseActionEnvironment(tx, scope, environmentId);
+    // What nobody has leased has an environment where it waited for people, and its runner still has the files.
+    if (how.kind === "lost" || lease.leased_by === null)
+      await releaseActionEnvironment(tx, scope, environmentId);
     else await removeActionEnvironment(tx, scope, environmentId, reported?.environment);
     if (next === "ended") return removeWork(tx, lease.id);
     if (lease.runner_id === null) return releaseWork(tx, lease.id);
@@ -110,6 +112,13 @@ export const actionWork: WorkHandler<ReportedAction> = {
     await removeWork(tx, lease.id);
     const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
     if (found) await queueAnywhere(tx, scope, found.execution, found.action, lease.attempt);
+  },
+
+  async warn(tx, scope, { subject_id }, { message, policies }) {
+    const action = await findAction(tx.db, scope, subject_id);
+    if (!action || isFinalAction(phaseOf(action))) return;
+    const meta = { policies: policies.join(",") };
+    await warnAction(tx, scope, subject_id, workflowError("waiting_for_runner", message, meta));
   },
 
   async credentialUse(tx, scope, lease) {

@@ -5,10 +5,11 @@ import { decidersOfStep } from "../../../domain/workflow/execution/approval-step
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import { hasEnded, isCancelled } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { searchOf } from "../../../domain/workflow/execution/workflow-expansion.ts";
-import { forkRequest } from "../../../domain/workflow/trigger/fork-work.ts";
+import { decidersOfFork, forkRequest } from "../../../domain/workflow/trigger/fork-work.ts";
 import { digestOf } from "../../../store/approval/approval.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
+import { findWorkflow } from "../../../store/workflow/workflow.ts";
 import { findWholeExecution, setExpansion } from "../../../store/workflow/workflow-execution.ts";
 import { askApproval } from "../../approval/approval-asking.ts";
 import { expandExecution, failUnexpandedExecution } from "./execution-expand.ts";
@@ -21,6 +22,8 @@ export async function askForkApproval(
 ): Promise<void> {
   const { creator, executor } = execution.metadata ?? {};
   if (!creator) throw new Error(`the execution ${execution.id} has no creator`);
+  const workflow = await findWorkflow(tx.db, scope, execution.metadata?.workflowId ?? "");
+  const step = decidersOfStep(await findPolicies(tx.db, scope), create(WorkflowStep_ApprovalSchema));
   await setExpansion(tx, scope, execution.id, "asking");
   await askApproval(tx, scope, {
     asked: forkRequest(execution),
@@ -32,7 +35,8 @@ export async function askForkApproval(
     },
     creator,
     executor,
-    ...decidersOfStep(await findPolicies(tx.db, scope), create(WorkflowStep_ApprovalSchema)),
+    policyFieldPath: step.policyFieldPath,
+    deciders: decidersOfFork(step.deciders, execution, [workflow?.metadata?.creator, executor]),
     isShared: true,
   });
 }
