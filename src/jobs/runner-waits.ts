@@ -55,8 +55,8 @@ async function followGroup(store: Store, group: HeldGroup): Promise<void> {
     OPERATION,
     async (tx) => {
       // It may have changed since.
-      if (await isKeeperConnected(tx.db, scope, group)) return endWaiting(tx, group);
-      for (const work of await findUntoldWork(tx.db, group, WORKS_PER_RUN)) {
+      if (await isKeeperConnected(tx.db, scope, group)) return endWaiting(tx, scope, group);
+      for (const work of await findUntoldWork(tx.db, scope, group, WORKS_PER_RUN)) {
         await beginWait(tx, scope, work, handlerOf);
       }
     },

@@ -49,7 +49,7 @@ export async function beginWait(
 export async function isKeeperConnected(
   db: Reader,
   scope: Scope,
-  { runner_id: runnerId, environment_class_id: classId, needs }: Omit<HeldWork, "organization_id">,
+  { runner_id: runnerId, environment_class_id: classId, needs }: HeldWork,
 ): Promise<boolean> {
   const connected = await findConnectedRunners(db, scope);
   const keepers = connected.filter(

@@ -8,10 +8,11 @@ import type { WorkTable } from "./runner-schema.ts";
 import { AGENT_AT_REST, AGENT_WITH_ENVIRONMENT, readyWorkOf, type StoredWork } from "./work.ts";
 
 /** Work that is alike in who may take it. */
-export type HeldWork = Pick<WorkTable, "organization_id" | "runner_id" | "environment_class_id" | "needs">;
+export type HeldWork = Pick<WorkTable, "runner_id" | "environment_class_id" | "needs">;
 
 /** Held work that is alike, and how much of it waits for a runner to be connected. */
 export interface HeldGroup extends HeldWork {
+  readonly organization_id: string;
   readonly waiting: number;
   readonly total: number;
 }
@@ -68,8 +69,8 @@ interface OfGroup {
   readonly atRest: number;
 }
 
-function valuesOf(group: HeldWork): OfGroup {
-  const { organization_id: organizationId, runner_id, environment_class_id, needs } = group;
+function valuesOf({ organizationId }: Scope, group: HeldWork): OfGroup {
+  const { runner_id, environment_class_id, needs } = group;
   const [runnerId, classId] = [runner_id ?? "", environment_class_id ?? ""];
   return { organizationId, runnerId, classId, needs, atRest: AGENT_AT_REST };
 }
@@ -95,8 +96,13 @@ const selectUntold = prepared<OfGroup & { limit: number }, StoredWork>((db, grou
 );
 
 /** Returns up to `limit` pieces of held work that do not wait for a runner to be connected yet. */
-export async function findUntoldWork(db: Reader, group: HeldWork, limit: number): Promise<StoredWork[]> {
-  return selectUntold(db, { ...valuesOf(group), limit });
+export async function findUntoldWork(
+  db: Reader,
+  scope: Scope,
+  group: HeldWork,
+  limit: number,
+): Promise<StoredWork[]> {
+  return selectUntold(db, { ...valuesOf(scope, group), limit });
 }
 
 const clearWaiting = prepared<OfGroup, unknown>((db, group) =>
@@ -111,8 +117,8 @@ const clearWaiting = prepared<OfGroup, unknown>((db, group) =>
 );
 
 /** Ends the wait of held work that is alike: a runner that may take it is connected. */
-export async function endWaiting(tx: WriteTransaction, group: HeldWork): Promise<void> {
-  await clearWaiting(tx.db, valuesOf(group));
+export async function endWaiting(tx: WriteTransaction, scope: Scope, group: HeldWork): Promise<void> {
+  await clearWaiting(tx.db, valuesOf(scope, group));
 }
 
 const selectLongWaits = prepared<{ cutoff: number; limit: number }, StoredWork>((db, { cutoff, limit }) =>

@@ -17,10 +17,11 @@ import {
   steppedAction,
   warnedAction,
 } from "../../../domain/workflow/execution/workflow-action-transitions.ts";
+import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import { begunExecution } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { needAgents, type StepTransition } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
-import { stopWork } from "../../../store/runner/work.ts";
+import { type StoredWork, stopWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { removeEarlierLogs } from "../../../store/workflow/step-log.ts";
 import {
@@ -32,6 +33,7 @@ import {
 } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputs, setOutputs } from "../../../store/workflow/workflow-output.ts";
+import type { RunnerWait } from "../../runner/work-handler.ts";
 import { actionChanged } from "../execution/action-change.ts";
 import { advanceExecution } from "../execution/execution-advance.ts";
 
@@ -168,6 +170,19 @@ export async function warnAction(
   const before = await getAction(tx, scope, actionId);
   const after = warnedAction(before, warning);
   if (after) await updateAction(tx, scope, before, after);
+}
+
+/** Shows people that an action which nobody holds waits for a runner. */
+export async function warnOfRunnerWait(
+  tx: WriteTransaction,
+  scope: Scope,
+  work: Pick<StoredWork, "subject_id">,
+  { message, policies }: RunnerWait,
+): Promise<void> {
+  const before = await findAction(tx.db, scope, work.subject_id);
+  if (!before || isFinalAction(phaseOf(before))) return;
+  const meta = { policies: policies.join(",") };
+  await warnAction(tx, scope, before.id, workflowError("waiting_for_runner", message, meta));
 }
 
 /**

@@ -61,6 +61,7 @@ import {
   findActionOfExecution,
   finishAction,
   warnAction,
+  warnOfRunnerWait,
 } from "./action-progress.ts";
 import { type ReportedAction, reportAction } from "./action-report.ts";
 import { findApprovedPushDigest } from "./step-push.ts";
@@ -102,9 +103,8 @@ export const actionWork: WorkHandler<ReportedAction> = {
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
     const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
-    // What nobody has leased has an environment where it waited for people, and its runner still has the files.
-    if (how.kind === "lost" || lease.leased_by === null)
-      await releaseActionEnvironment(tx, scope, environmentId);
+    // What nobody holds has an environment where it waited for people.
+    if (how.kind === "lost" || !lease.leased_by) await releaseActionEnvironment(tx, scope, environmentId);
     else await removeActionEnvironment(tx, scope, environmentId, reported?.environment);
     if (next === "ended") return removeWork(tx, lease.id);
     if (lease.runner_id === null) return releaseWork(tx, lease.id);
@@ -114,12 +114,7 @@ export const actionWork: WorkHandler<ReportedAction> = {
     if (found) await queueAnywhere(tx, scope, found.execution, found.action, lease.attempt);
   },
 
-  async warn(tx, scope, { subject_id }, { message, policies }) {
-    const action = await findAction(tx.db, scope, subject_id);
-    if (!action || isFinalAction(phaseOf(action))) return;
-    const meta = { policies: policies.join(",") };
-    await warnAction(tx, scope, subject_id, workflowError("waiting_for_runner", message, meta));
-  },
+  warn: warnOfRunnerWait,
 
   async credentialUse(tx, scope, lease) {
     const action = await findAction(tx.db, scope, lease.subject_id);
@@ -201,14 +196,9 @@ async function createEnvironmentForAttempt(
   { action, execution }: ActionOfExecution,
 ): Promise<ActionEnvironment | undefined> {
   const environmentClassId = work.environment_class_id;
+  const wanted = { action, execution, runnerId, environmentClassId, policies };
   try {
-    return await newActionEnvironment(tx, scope, {
-      action,
-      execution,
-      runnerId,
-      environmentClassId,
-      policies,
-    });
+    return await newActionEnvironment(tx, scope, wanted);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     await postponeOrFail(tx, scope, work, error);
@@ -246,8 +236,7 @@ async function toActionWork(
   environment: Environment,
   isKept: boolean,
 ) {
-  const firstStep = nextStepOf(action);
-  const report = action.metadata?.report ?? false;
+  const [firstStep, report] = [nextStepOf(action), action.metadata?.report ?? false];
   const deadline = deadlineOf(action);
   const pullRequest = pullRequestOfAction(execution);
   const { trace } = execution.metadata ?? {};
