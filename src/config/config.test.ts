@@ -99,10 +99,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   removalInterval: SECONDS,
   agentSlotTime: two(["0", 0], ["86400", 86_400]),
   runnerWait: two(["1", 1], ["86400", 86_400]),
-  leaseDuration: [
-    ["5", 5],
-    ["3600", 3_600],
-  ],
+  leaseDuration: two(["5", 5], ["3600", 3_600]),
   executionRetention: two(["0", 0], ["3650", 3_650]),
   executionCount: two(["0", 0], ["100000", 100_000]),
   agentExecutionRetention: two(["0", 0], ["3650", 3_650]),
