@@ -1,5 +1,6 @@
 import type { AgentForm } from "#gen/runner/v1/work_pb.js";
 import { type Agent, AgentSchema } from "#gen/service/v1/agent_pb.js";
+import type { VisibleAgent } from "../../domain/agent/definition/agent-definition.ts";
 import type { McpServer } from "../../domain/agent/mcp/mcp-server.ts";
 import type { ListedRow, PagePosition } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
@@ -72,14 +73,17 @@ export async function findDefaultAgent(db: Reader, scope: Scope): Promise<Regist
   return found.find(({ agent }) => agent.own) ?? found[0];
 }
 
-/** Returns the agents that an organization sees; it has 100 of its own at most, and the operator registers the others. */
-export async function findVisibleAgents(db: Reader, { organizationId }: Scope): Promise<RegisteredAgent[]> {
+/**
+ * Returns the agents that an organization sees: it has 100 of its own at most, and the operator registers the others.
+ * Their programs are left out, since each may be 1 MiB long and other writes wait for the one that reads this.
+ */
+export async function findVisibleAgents(db: Reader, { organizationId }: Scope): Promise<VisibleAgent[]> {
   const rows = await builderOf(db)
     .selectFrom("agent")
-    .selectAll()
+    .select(["id", "name", "organization_id"])
     .where((eb) => eb.or([eb("organization_id", "is", null), eb("organization_id", "=", organizationId)]))
     .execute();
-  return rows.map(agentOfRow);
+  return rows.map(({ id, name, organization_id }) => ({ id, name, own: organization_id !== null }));
 }
 
 /** Returns up to `limit` agents that the organization sees after `after`, by name ascending. */

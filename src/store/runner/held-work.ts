@@ -5,7 +5,13 @@ import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
-import { AGENT_AT_REST, AGENT_WITH_ENVIRONMENT, readyWorkOf, type StoredWork } from "./work.ts";
+import {
+  AGENT_AT_REST,
+  AGENT_WITH_ENVIRONMENT,
+  API_AGENT_WITH_ENVIRONMENT,
+  readyWorkOf,
+  type StoredWork,
+} from "./work.ts";
 
 /** Work that is alike in who may take it. */
 export type HeldWork = Pick<WorkTable, "runner_id" | "environment_class_id" | "needs">;
@@ -49,7 +55,8 @@ const clearNeeds = prepared<{ organizationId: string }, unknown>((db, { organiza
 export async function openHeldWork(tx: WriteTransaction, { organizationId }: Scope): Promise<void> {
   await clearNeeds(tx.db, { organizationId });
   const kinds = WorkKindSchema.values.map(({ number }) => number);
-  for (const kind of [...kinds, AGENT_WITH_ENVIRONMENT]) tx.touch(readyWorkOf(organizationId, kind));
+  for (const kind of [...kinds, AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT])
+    tx.touch(readyWorkOf(organizationId, kind));
 }
 
 const updateWaiting = prepared<{ id: string; since: number }, unknown>((db, { id, since }) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { RunnerPolicy } from "#gen/runner/v1/work_pb.js";
+import { RunnerPolicy, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as AgentPhase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
@@ -7,6 +7,11 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { markInactiveRunners } from "../../../src/jobs/runner-inactivity.ts";
 import { followRunnerWaits } from "../../../src/jobs/runner-waits.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import {
+  AGENT_WITH_ENVIRONMENT,
+  API_AGENT_WITH_ENVIRONMENT,
+  readyWorkOf,
+} from "../../../src/store/runner/work.ts";
 import { DAY_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
 import { addAgent, agentsOf } from "../agent/agents.ts";
 import { type Services, servicesOf } from "../services.ts";
@@ -107,7 +112,12 @@ describe("work under a policy that a runner does not keep", () => {
     const open = await runner("open", []);
     await started();
     expect(await open.lease()).toEqual([]);
+    const woken: number[] = [];
+    const kinds = [WorkKind.AGENT, AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT];
+    for (const kind of kinds)
+      made.store.onChange(readyWorkOf(caller.organizationId, kind), () => woken.push(kind));
     await veto(false);
+    expect(new Set(woken)).toEqual(new Set(kinds));
     expect(await open.lease()).toHaveLength(1);
   });
 

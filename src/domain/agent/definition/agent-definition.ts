@@ -65,6 +65,9 @@ export function redefinedAgent(before: Agent, change: UpdateAgentRequest): Agent
   });
 }
 
+/** What tells an agent apart among those that an organization sees. */
+export type VisibleAgent = Pick<Agent, "id" | "name" | "own">;
+
 /** Requires that an agent was defined by the API. @throws DomainError PHASE_UNSUITABLE */
 export function requireDefined({ definition }: Agent): void {
   if (definition) return;
@@ -80,13 +83,13 @@ export function requireDefined({ definition }: Agent): void {
  * @param visible the agents that it sees
  * @throws DomainError VALUE_TAKEN
  */
-export function requireNameFree(name: string, id: string, visible: readonly Agent[]): void {
+export function requireNameFree(name: string, id: string, visible: readonly VisibleAgent[]): void {
   if (visible.every((agent) => agent.name !== name || agent.id === id)) return;
   throw valueTaken("agent", "name", "the organization sees an agent of this name: choose another");
 }
 
 /** Requires room for one more agent of an organization. @throws DomainError PHASE_UNSUITABLE */
-export function requireRoomForAgent(visible: readonly Agent[]): void {
+export function requireRoomForAgent(visible: readonly VisibleAgent[]): void {
   if (visible.filter(({ own }) => own).length < MAX_OWN_AGENTS) return;
   throw phaseUnsuitable(
     "organization",

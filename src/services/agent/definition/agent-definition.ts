@@ -39,7 +39,7 @@ export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ct
     const definition: AgentDefinition = req.definition ?? create(AgentDefinitionSchema);
     const program = programOf(definition);
     await requireRunnerForApiAgents(tx.db, caller);
-    const visible = await agentsSeenBy(tx.db, caller);
+    const visible = await findVisibleAgents(tx.db, caller);
     requireRoomForAgent(visible);
     requireNameFree(req.name, "", visible);
     const agent = { ...newAgent({ ...req, id: tx.newId() }), definition };
@@ -55,7 +55,7 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
     const after = redefinedAgent(before.agent, req);
     const program = programOf(after.definition ?? create(AgentDefinitionSchema));
     await requireRunnerForApiAgents(tx.db, caller);
-    requireNameFree(after.name, after.id, await agentsSeenBy(tx.db, caller));
+    requireNameFree(after.name, after.id, await findVisibleAgents(tx.db, caller));
     await updateOwnAgent(tx, caller, before, after, program);
     return { agent: after };
   });
@@ -67,10 +67,6 @@ export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentReq
     await removeOwnAgent(tx, caller, await getDefinedAgent(tx.db, caller, agentId));
     return {};
   });
-}
-
-async function agentsSeenBy(db: Reader, scope: Scope) {
-  return (await findVisibleAgents(db, scope)).map(({ agent }) => agent);
 }
 
 /** @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an agent that the operator registered */
