@@ -24,12 +24,15 @@ export function ForkEarlier({ runId, onClose }: { readonly runId: string; readon
       pageParamKey: "pagination",
       getNextPageParam: ({ pagination }) =>
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
+      // Blocks do not change, and all pages would be read again each time.
+      refetchInterval: false,
     },
   );
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = blocks;
+  const { hasNextPage, isFetchingNextPage, isError, fetchNextPage } = blocks;
   useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+    // A page that cannot be read is asked for again by the person alone.
+    if (hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   const fork = useMutation(AgentService.method.forkAgentExecution, {
     onSuccess({ agentExecutionId }) {
       onClose();
@@ -40,17 +43,18 @@ export function ForkEarlier({ runId, onClose }: { readonly runId: string; readon
   return (
     <Dialog title="Fork from an earlier turn" onClose={onClose}>
       <div className="stack">
-        <Problem error={blocks.error ?? fork.error} />
+        <Problem error={blocks.error} onRetry={() => void fetchNextPage()} />
+        <Problem error={fork.error} />
         <p className="dim">
           The new run knows the conversation up to the end of the turn. The files are those of the environment
           as they are now.
         </p>
-        {hasNextPage && (
+        {hasNextPage && !isError && (
           <p className="dim" role="status">
             Reads the conversation.
           </p>
         )}
-        {!hasNextPage && !blocks.isPending && turns.length === 0 && (
+        {blocks.isSuccess && !hasNextPage && turns.length === 0 && (
           <Empty title="There is no earlier turn." />
         )}
         {turns.map(({ sequence, end }, at) => (

@@ -37,12 +37,12 @@ export function AgentForm({
   const [description, setDescription] = useState(agent?.description ?? "");
   const [kind, setKind] = useState(before?.kind ?? AgentKind.ACP);
   const [command, setCommand] = useState(before?.command ?? "");
-  const [words, setWords] = useState(before?.arguments.join("\n") ?? "");
-  const [variables, setVariables] = useState(
-    Object.entries(before?.variables ?? {})
-      .map(([variable, value]) => `${variable}=${value}`)
-      .join("\n"),
-  );
+  const wordsBefore = before?.arguments.join("\n") ?? "";
+  const [words, setWords] = useState(wordsBefore);
+  const variablesBefore = Object.entries(before?.variables ?? {})
+    .map(([variable, value]) => `${variable}=${value}`)
+    .join("\n");
+  const [variables, setVariables] = useState(variablesBefore);
   const [takesSettings, setTakesSettings] = useState(agent?.takesSettings ?? false);
   const add = useMutation(AgentService.method.createAgent, { onSuccess: onDone });
   const change = useMutation(AgentService.method.updateAgent, { onSuccess: onDone });
@@ -51,8 +51,9 @@ export function AgentForm({
     const definition = create(AgentDefinitionSchema, {
       kind,
       command,
-      arguments: lines(words),
-      variables: variablesIn(variables),
+      // Lines cannot say all that there may be, such as an argument of several lines: what was not changed stays.
+      arguments: before && words === wordsBefore ? before.arguments : lines(words),
+      variables: before && variables === variablesBefore ? before.variables : variablesIn(variables),
     });
     if (agent) change.mutate({ agentId: agent.id, name, description, takesSettings, definition });
     else add.mutate({ name, description, takesSettings, definition });
