@@ -141,6 +141,13 @@ describe("the images", () => {
     expect(lines.findLast((line) => line.startsWith("FROM"))).toBe("FROM base AS server");
   });
 
+  test("have the folders that volumes of the compose file begin with, as the user's own", () => {
+    const made = lines.find((line) => line.includes("install -d -o 10001 -g 10001"))?.split(" ") ?? [];
+    const { services } = readYaml("deploy/compose.yaml");
+    for (const name of ["server", "backup", "runner"])
+      for (const volume of services[name].volumes) expect(made).toContain(volume.split(":")[1]);
+  });
+
   test("are of this release", () => {
     expect(readYaml("deploy/chart/Chart.yaml")).toMatchObject({
       version: packageJson.version,
