@@ -113,6 +113,15 @@ describe("an agent that reads a prompt and prints an answer", () => {
     ]);
   });
 
+  test("is not run where it is defined by the API and the operator does not allow that", async () => {
+    const agent = await shell("cat", { work: { apiDefined: true } });
+    expect(await agent.ended).toMatchObject({
+      reason: "policy_unsupported",
+      message: expect.stringContaining("--allow-api-agents"),
+    });
+    expect(agent.reports).toEqual([]);
+  });
+
   test("is ended with its run", async () => {
     const agent = await shell("cat; sleep 300");
     agent.say("one", "x");
