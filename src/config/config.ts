@@ -3,13 +3,12 @@ import { PAGE_BYTES } from "../domain/page.ts";
 import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
 import { LISTENER_SETTINGS, SIGN_IN_SETTINGS } from "./listener-settings.ts";
-import { LOG_SETTINGS, logLevel } from "./log-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
 import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { defaultDataDir } from "./state-folder.ts";
-import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
+import { LOG_SETTINGS, logLevel, TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 
 export { ConfigError } from "./settings.ts";

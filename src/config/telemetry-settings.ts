@@ -1,4 +1,4 @@
-import { baseUrl, listenAddress, share } from "./setting-values.ts";
+import { baseUrl, integer, listenAddress, oneOf, share } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The address of the metrics of a server that names none. */
@@ -37,5 +37,43 @@ export const TELEMETRY_SETTINGS = {
     default: "1",
     help: "share of the traces that begin at this server and are sent, from 0 to 1; those that a caller has begun are sent if the caller says so",
     read: share,
+  }),
+} as const;
+
+export const logLevel = setting({
+  flag: "--log-level",
+  argument: "level",
+  env: "CHARTROOM_LOG_LEVEL",
+  default: "info",
+  help: "debug, info, warn, error or silent; the log goes to standard error",
+  read: oneOf(["debug", "info", "warn", "error", "silent"]),
+});
+
+/** The settings of the log of a server. */
+export const LOG_SETTINGS = {
+  logLevel,
+  logFile: setting({
+    flag: "--log-file",
+    argument: "file",
+    env: "CHARTROOM_LOG_FILE",
+    default: "",
+    help: "file that the log goes to instead of standard error; SIGHUP opens it again",
+    read: (text: string) => text,
+  }),
+  logFileSize: setting({
+    flag: "--log-file-size",
+    argument: "MiB",
+    env: "CHARTROOM_LOG_FILE_SIZE",
+    default: "64",
+    help: "a log file of this size becomes FILE.1 and another is begun",
+    read: integer(1, 1_048_576),
+  }),
+  logFiles: setting({
+    flag: "--log-files",
+    argument: "number",
+    env: "CHARTROOM_LOG_FILES",
+    default: "5",
+    help: "log files that are kept, the present one among them; of more the oldest is removed",
+    read: integer(1, 1_000),
   }),
 } as const;

@@ -44,7 +44,7 @@ export interface Outcome {
   readonly of: "action" | "workflow execution" | "agent execution" | "agent turn" | "trigger event";
   /** The phase in which it ended, or the verdict: the name of a value of an enum of the contract. */
   readonly as: string;
-  /** What it happened to, for its trace. */
+  /** The thing that it happened to, for its trace. */
   readonly subject?: TracedSubject;
 }
 

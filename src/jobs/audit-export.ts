@@ -27,7 +27,7 @@ const ROWS_READ = 100;
 
 interface Batch {
   readonly lines: ExportLine[];
-  /** Where the chains of the lines have got to. */
+  /** The newest entry of each chain among the lines. */
   readonly reached: Map<string | null, ChainHead>;
   bytes: number;
 }

@@ -45,9 +45,9 @@ export function agentSpan(
 export interface EndedTurn {
   /** The place before its first input in the order of delivery, which names it within its agent execution. */
   readonly after: number;
-  /** What the agent got in it, at least one. */
+  /** The inputs that the agent got in it, at least one. */
   readonly inputs: readonly AgentInput[];
-  /** What it answered in it, in order; those of it that are no calls of tools may be left out. */
+  /** Its answers in it, in order; those of it that are no calls of tools may be left out. */
   readonly blocks: readonly AgentOutputBlock[];
   /** When the one before was over, at the earliest; undefined for the first. */
   readonly freeSince: number | undefined;

@@ -22,7 +22,7 @@ const TURN_INPUTS = 100;
 /** Executions of which is kept what their actions need: it never changes. */
 const KEPT_EXECUTIONS = 64;
 
-/** What the spans of an action need of its execution. */
+/** The facts of an execution that the spans of its actions need. */
 interface ExecutionFacts {
   readonly trace: TraceParent | undefined;
   readonly kinds: Readonly<Record<"action" | "report", readonly WorkflowStep["step"]["case"][]>>;

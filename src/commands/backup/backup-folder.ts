@@ -25,7 +25,7 @@ import { openAudit, verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { createBackup, restoreBackup } from "./backup.ts";
 
-/** Where copies go, and how many stay. */
+/** A folder of copies, and how many stay. */
 export interface BackupFolder {
   readonly folder: string;
   readonly kept: CopiesKept;
@@ -44,7 +44,7 @@ export interface GoodCopy {
 /** The folder into which a copy is restored to look at it. */
 const SCRATCH = "checking";
 
-/** What a run makes that ended in the middle. */
+/** Files of a run that ended in the middle. */
 const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-shm)?)$/;
 
 const FAILED = ".failed";

@@ -63,7 +63,7 @@ const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.SENDING]: "sending it",
   [Stage.TAKING]: "waiting for the remote",
 };
-/** What the checks of a pull request have said last, where it has any. */
+/** The last result of the checks of a pull request, where it has any. */
 const CHECKS: Readonly<Record<Checks, string>> = {
   [Checks.UNSPECIFIED]: "",
   [Checks.NONE]: "",

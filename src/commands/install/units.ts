@@ -91,7 +91,7 @@ SystemCallArchitectures=native
 RemoveIPC=yes
 UMask=0077`;
 
-/** What nothing but the sandboxes of a runner's work needs. */
+/** Restrictions of everything that only the sandboxes of a runner's work need. */
 const TIGHTER = `ProtectKernelTunables=yes
 ProtectKernelLogs=yes
 ProtectControlGroups=yes

@@ -1,4 +1,4 @@
-/** How many copies of the data a folder keeps. */
+/** The number and the age of the copies of the data that a folder keeps. */
 export interface CopiesKept {
   /** The newest copies that stay, at least 1. */
   readonly number: number;

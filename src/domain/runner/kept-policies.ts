@@ -6,7 +6,7 @@ import { executablesOf, filesOf, type PolicyNeed } from "./path-policies.ts";
 /** The policies of a set, each by its bit; rows hold them so. */
 export type PolicySet = number;
 
-/** What decides on each, as people find it in the organization's policies and in triggers. */
+/** The names of what decides on each, as people find it in the organization's policies and in triggers. */
 const NAMES: Readonly<Record<Exclude<RunnerPolicy, RunnerPolicy.UNSPECIFIED>, string>> = {
   [RunnerPolicy.VETO_EXEC]: "vetoExecPolicy",
   [RunnerPolicy.VETO_EXEC_AUDIT]: "vetoExecPolicy",
@@ -29,7 +29,7 @@ export function policySet(policies: readonly RunnerPolicy[]): PolicySet {
 }
 
 /**
- * What a runner may be given that does not say what it keeps: it is of an earlier release, which fails what it cannot
+ * The work that a runner may be given that does not say what it keeps: it is of an earlier release, which fails what it cannot
  * keep. Of pull requests from forks those releases know nothing.
  */
 const UNSAID: PolicySet = policySet(

@@ -5,7 +5,7 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
 
-/** What a policy of a lease needs of its runner. */
+/** A need of a policy of a lease, which its runner meets or does not. */
 export interface PolicyNeed {
   /** False for a policy that is switched off, or covers nothing. */
   readonly applies: boolean;

@@ -38,7 +38,7 @@ export interface RunnerRegistration {
   readonly systemDetails: string;
   /** Unspecified where the runner does not say it. */
   readonly isolation?: RunnerIsolation;
-  /** Whether it takes agents that are defined by the API; undefined where it does not say it. */
+  /** True where it takes agents that are defined by the API; undefined where it does not say it. */
   readonly apiAgents?: boolean | undefined;
 }
 

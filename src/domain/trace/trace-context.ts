@@ -1,10 +1,10 @@
-/** Where something stands in a trace, in the terms of W3C Trace Context. */
+/** A place in a trace, in the terms of W3C Trace Context. */
 export interface TraceParent {
   /** 32 hexadecimal digits in lower case. */
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case; empty for what begins the trace. */
   readonly parentSpanId: string;
-  /** Whether the spans of the trace are sent to a collector. */
+  /** True where the spans of the trace are sent to a collector. */
   readonly sampled: boolean;
 }
 
@@ -44,7 +44,7 @@ export function spanIdOf(uuid: string): string {
 
 /**
  * Returns the id of the span of a part of something with a UUID, the same wherever it is asked for:
- * whoever needs it computes it, and nothing stores it.
+ * each reader computes it, and nothing stores it.
  *
  * @param part names the part, such as `step 3`
  */

@@ -10,7 +10,7 @@ export interface CredentialAuthority {
   contextFor(host: string): Promise<SecureContext>;
 }
 
-/** What every client of TLS accepts. */
+/** An algorithm that every client of TLS accepts. */
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const DAY_MS = 86_400_000;
 /** Longer than any piece of work takes. */

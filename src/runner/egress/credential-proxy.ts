@@ -19,7 +19,7 @@ import {
   framing,
   inTurns,
   type PassedAnswer,
-  refuseRequest,
+  rejectRequest,
 } from "./forward-request.ts";
 
 /** A secret that is put into requests. */
@@ -100,7 +100,7 @@ function keyOf({ host, port }: CredentialHost): string {
 interface ServedHost {
   readonly target: EgressTarget;
   readonly secrets: readonly ProxiedSecret[];
-  /** What is masked in answers. */
+  /** The values that are masked in answers. */
   readonly masked: Secrets;
   readonly trusted: SecureContext;
   readonly passage: EgressPassage;
@@ -143,9 +143,9 @@ async function passOn(req: IncomingMessage, res: ServerResponse, served: ServedH
   const { target, secrets, masked, trusted, passage } = served;
   const path = req.url ?? "";
   if (!isNamed(req.socket as TLSSocket, target) || !isMeant(req, target))
-    return refuseRequest(res, 421, `the header Host must be that of the connection, ${keyOf(target)}`);
+    return rejectRequest(res, 421, `the header Host must be that of the connection, ${keyOf(target)}`);
   if (!path.startsWith("/") && path !== "*")
-    return refuseRequest(res, 400, "the target of a request must be a path");
+    return rejectRequest(res, 400, "the target of a request must be a path");
   const replaced = secrets.map(({ header }) => header.toLowerCase());
   const headers = [
     ...endToEnd(req.rawHeaders, "host", "expect", ...UNMASKABLE, ...replaced),

@@ -20,7 +20,7 @@ import {
   inTurns,
   MAX_CONNECTIONS,
   reasonOf,
-  refuseRequest,
+  rejectRequest,
   STATUS,
   TOO_MANY,
 } from "./forward-request.ts";
@@ -123,7 +123,7 @@ async function forward(req: IncomingMessage, res: ServerResponse, passage: Egres
   const url = /^http:\/\//i.test(req.url ?? "") ? URL.parse(req.url ?? "") : null;
   const target = url && targetOfUrl(url.href);
   if (!url || !target)
-    return refuseRequest(res, 400, "this is a proxy: it takes http addresses, and CONNECT for others");
+    return rejectRequest(res, 400, "this is a proxy: it takes http addresses, and CONNECT for others");
   const request = {
     path: url.pathname + url.search,
     // The host of the address counts, whatever the header says.

@@ -19,7 +19,7 @@ export interface EgressConnection extends EgressTarget {
   readonly receivedBytes: number;
 }
 
-/** What all requests of a piece of work have in common. */
+/** The parts that all requests of a piece of work share. */
 export interface EgressPassage {
   readonly decide: DecideEgress;
   readonly onConnection: (connection: EgressConnection) => void;
@@ -108,7 +108,7 @@ export interface PassedAnswer {
   readonly statusMessage: string | undefined;
   /** Names and values in turn. */
   readonly headers: string[];
-  /** What the body goes through, if anything. */
+  /** A stream that the body goes through, if any. */
   readonly body?: Duplex;
 }
 
@@ -122,7 +122,7 @@ export interface PassedRequest {
 }
 
 /** Answers a request of the work with a text for people. */
-export function refuseRequest(res: ServerResponse, code: number, text: string): void {
+export function rejectRequest(res: ServerResponse, code: number, text: string): void {
   if (res.headersSent) return void res.destroy();
   res.writeHead(code, STATUS_CODES[code], {
     "Content-Type": "text/plain; charset=utf-8",
@@ -138,7 +138,7 @@ export async function forwardRequest(
   { target, open, toAnswer }: PassedRequest,
   { decide, onConnection, hosts }: EgressPassage,
 ): Promise<void> {
-  const refuse = (code: number, text: string) => refuseRequest(res, code, text);
+  const refuse = (code: number, text: string) => rejectRequest(res, code, text);
   const decision = await decide(target);
   const { rule, refusal } = decision;
   if (refusal !== undefined) {

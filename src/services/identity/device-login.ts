@@ -66,7 +66,7 @@ export interface AskingMachine {
   readonly person: SignInPerson & { readonly userId: string };
 }
 
-/** What a person says of a machine. */
+/** A person's decision about a machine. */
 export interface DeviceDecision {
   /** Id of the person whom the page has named. */
   readonly userId: string;

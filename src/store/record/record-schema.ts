@@ -75,7 +75,7 @@ export interface PruningTable {
   organization_id: string;
 }
 
-/** How far a chain of the audit trail has been exported to a target that has confirmed it. */
+/** The position up to which a chain of the audit trail has been exported to a target that has confirmed it. */
 export interface AuditExportTable {
   target: string;
   /** Empty for the chain of the installation. */

@@ -47,7 +47,7 @@ interface NextWork {
 }
 
 /**
- * Where work is: open to all runners until one was refused it that does not keep what it needs, and held for others from
+ * The place of work: open to all runners until one was refused it that does not keep what it needs, and held for others from
  * then on. Each has an index.
  */
 type Place = "open" | "held";

@@ -100,7 +100,7 @@ export function tooManyWrongCodes(whose: "account" | "network", retryAfterSecond
 }
 
 /**
- * Requires that whoever decides is the person whom the page named: another tab may have signed in somebody else since.
+ * Requires that who decides is the person whom the page named: another tab may have signed in somebody else since.
  *
  * @param userId of the person whom the page named
  * @throws DomainError PHASE_UNSUITABLE

@@ -1,4 +1,4 @@
-/** What runners keep, what work needs of its runner and since when it waits for one. */
+/** Stores what runners keep, what work needs of its runner and since when it waits for one. */
 export const name = "0071-kept-policies";
 
 export const statements = `

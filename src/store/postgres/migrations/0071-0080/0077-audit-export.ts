@@ -1,4 +1,4 @@
-/** How far the audit trail has been exported, and confirmed, by target and chain. */
+/** Keeps how far the audit trail has been exported, and confirmed, by target and chain. */
 export const name = "0077-audit-export";
 
 export const statements = `

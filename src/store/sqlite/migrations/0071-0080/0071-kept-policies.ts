@@ -1,5 +1,5 @@
 /**
- * What runners keep, what work needs of its runner and since when it waits for one. Work that needs something has an
+ * Stores what runners keep, what work needs of its runner and since when it waits for one. Work that needs something has an
  * index of its own, so that other work is found without it.
  */
 export const name = "0071-kept-policies";

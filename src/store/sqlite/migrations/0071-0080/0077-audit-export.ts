@@ -1,5 +1,5 @@
 /**
- * How far the audit trail has been exported, and confirmed, by target and chain; and the index
+ * Keeps how far the audit trail has been exported, and confirmed, by target and chain; and the index
  * by which retention finds the execution that retries another.
  */
 export const name = "0077-audit-export";
