@@ -26,13 +26,14 @@ testWith(
     text.replaceAll("http://127.0.0.1:8080", server.url),
   ]);
   expect([code, stderr]).toEqual([0, ""]);
-  const [variable, file, list] = stdout
+  const [variable, file, list, proxied] = stdout
     .split("\0")
     .slice(1)
     .map((printed) => JSON.parse(printed));
   expect(variable.secret).toMatchObject({ name: "REGISTRY_TOKEN", environmentVariable: true });
   expect(file.secret).toMatchObject({ name: "DEPLOY_KEY", filePath: "/run/keys/deploy.pem" });
   expect(list.secrets).toEqual([variable.secret, file.secret]);
+  expect(proxied.secret.credentialProxy).toMatchObject({ targetHosts: ["api.example.org"] });
   const { body } = await post(server, "SecretService/ListSecrets", {});
-  expect(body.secrets).toHaveLength(2);
+  expect(body.secrets).toHaveLength(3);
 });
