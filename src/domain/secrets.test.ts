@@ -137,6 +137,14 @@ test("secrets that overlap are masked together, and the longer of two", () => {
   expect(secrets.mask(Buffer.from("1 abcdefghij 2 abcdef 3 abcde")).toString()).toBe("1 *** 2 *** 3 ***e");
 });
 
+test("secrets that overlap without an end are masked at once, and not held back until there is one", () => {
+  const stream = secretsOf("aaaaaa").stream();
+  const endless = Buffer.alloc(1_000, "a");
+  const told = [endless, endless, Buffer.from("aa b aaa")].map((piece) => stream.write(piece).toString());
+  expect(told).toEqual(["***", "", " b "]);
+  expect(stream.end().toString()).toBe("aaa");
+});
+
 test("no text of any secret is left, however it is cut", () => {
   const character = fc.constantFrom("a", "b", "c", "ü", "\n", " ", "+", "/", "0");
   const value = fc.string({ unit: character, minLength: 4, maxLength: 40 });

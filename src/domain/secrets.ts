@@ -41,7 +41,7 @@ export class Secrets {
     let from = start;
     let at = this.#index.nextCandidate(text, 0);
     while (at < end) {
-      const secretEnd = endOfSecrets(this.#index, text, at, true);
+      const { end: secretEnd } = reachOfSecrets(this.#index, text, at, { from: at, isEnd: true });
       if (secretEnd > at && secretEnd > start) {
         pieces.push(text.subarray(from, Math.max(at, from)), MASK);
         from = Math.min(secretEnd, end);
@@ -100,6 +100,8 @@ export class SecretMask {
   readonly #index: SecretIndex;
   /** Bytes that may belong to a secret which is not complete. */
   #pending: Buffer = Buffer.alloc(0);
+  /** Number of the first of these that belong to a secret whose mask is written. */
+  #reached = 0;
 
   constructor(index: SecretIndex) {
     this.#index = index;
@@ -119,13 +121,22 @@ export class SecretMask {
     const index = this.#index;
     const masked: Buffer[] = [];
     let from = 0;
-    let at = index.nextCandidate(text, 0);
+    // The mask of those that reach in here is written.
+    let reached = this.#reached;
+    let at = reached > 0 ? 0 : index.nextCandidate(text, 0);
+    this.#reached = 0;
     while (at < text.length) {
-      const end = endOfSecrets(index, text, at, isEnd);
-      if (end === HELD) break;
+      const { end, openAt } = reachOfSecrets(index, text, at, { from: Math.max(at, reached), isEnd });
       if (end > at) {
-        masked.push(text.subarray(from, at), MASK);
-        from = end;
+        if (reached === 0) masked.push(text.subarray(from, at), MASK);
+        reached = 0;
+        from = openAt ?? end;
+      }
+      if (openAt !== undefined) {
+        // Those that overlap may have no end: what is before the last of them is not held back.
+        this.#reached = end > at ? end - openAt : 0;
+        at = openAt;
+        break;
       }
       at = index.nextCandidate(text, Math.max(end, at + 1));
     }
@@ -135,19 +146,31 @@ export class SecretMask {
   }
 }
 
-/**
- * Returns the end of the secret that begins at a place, and of those that overlap it: what one of
- * them leaves over is part of another. The place itself where none begins; HELD where the text
- * ends too early to tell, unless it is the end.
- */
-function endOfSecrets(index: SecretIndex, text: Buffer, at: number, isEnd: boolean): number {
-  let end = at;
-  for (let start = at; start === at || start < end; start++) {
-    const found = index.longestAt(text, start);
-    if (found.isOpen && !isEnd) return HELD;
-    end = Math.max(end, found.end);
-  }
-  return end;
+/** How far the secrets reach that begin at a place. */
+interface Reach {
+  /** The end of the last that is complete; the place itself for none. */
+  readonly end: number;
+  /** Where one begins that the text ends within. The end does not count it, nor what follows. */
+  readonly openAt: number | undefined;
 }
 
-const HELD = -1;
+/**
+ * Returns how far the secret that begins at a place reaches, with those that overlap it: what one of them leaves over
+ * is part of another.
+ *
+ * @param known where those reach at least that begin at the place or before it, and whether the text ends here for good
+ */
+function reachOfSecrets(
+  index: SecretIndex,
+  text: Buffer,
+  at: number,
+  known: { readonly from: number; readonly isEnd: boolean },
+): Reach {
+  let end = known.from;
+  for (let start = at; start === at || start < end; start++) {
+    const found = index.longestAt(text, start);
+    if (found.isOpen && !known.isEnd) return { end, openAt: start };
+    end = Math.max(end, found.end);
+  }
+  return { end, openAt: undefined };
+}
