@@ -236,9 +236,12 @@ describe("an answer does not show the value", () => {
     expect(answer).not.toContain(Buffer.from(TOKEN).toString("base64").slice(4, -6));
   });
 
-  test("where it is encoded though it should not be: the work gets none", async () => {
+  test.each([
+    ["Content-Encoding", "gzip"],
+    ["Transfer-Encoding", "gzip, chunked"],
+  ])("where it is encoded though it should not be, by %s: the work gets none", async (name, coding) => {
     const { host, proxy } = await start((_, res) => {
-      res.writeHead(200, { "Content-Encoding": "gzip" });
+      res.writeHead(200, { [name]: coding });
       res.end(gzipSync(TOKEN));
     });
     const answer = await proxy.send(host.port, get(host.port));

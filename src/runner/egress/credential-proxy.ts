@@ -192,8 +192,8 @@ function headerOf(req: IncomingMessage, { secretId, header, value }: ProxiedSecr
 function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets): PassedAnswer | string {
   const { statusCode = 0, statusMessage = "", rawHeaders } = received;
   const hasBody = method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
-  const coding = received.headers["content-encoding"] ?? "identity";
-  if (hasBody && coding.toLowerCase() !== "identity")
+  const coding = codingOf(received);
+  if (hasBody && coding !== "")
     return `the host's answer is encoded (${masked.maskText(coding)}), though it was asked for one that is not: secrets in it would not be found`;
   return {
     statusMessage: masked.maskText(statusMessage),
@@ -203,6 +203,13 @@ function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets
     ),
     body: maskingStream(masked.stream()),
   };
+}
+
+/** Returns how the body of an answer is encoded, also on the way alone; empty where it is not. */
+function codingOf({ headers }: IncomingMessage): string {
+  const { "content-encoding": content = "", "transfer-encoding": transfer = "" } = headers;
+  const codings = `${content},${transfer}`.split(",").map((each) => each.trim());
+  return codings.filter((each) => !/^(identity|chunked)?$/i.test(each)).join(", ");
 }
 
 function maskingStream(mask: SecretMask): Transform {
