@@ -43,17 +43,22 @@ export async function setNeeds(
   tx.touch(readyWorkOf(organizationId, kind));
 }
 
-const clearNeeds = prepared<{ organizationId: string }, unknown>((db, { organizationId }) =>
-  db
-    .updateTable("work")
-    .set({ needs: 0, waiting_since: null })
-    .where("organization_id", "=", organizationId)
-    .where(isHeld),
-);
+const clearNeeds = (leased: "is" | "is not") =>
+  prepared<{ organizationId: string }, unknown>((db, { organizationId }) =>
+    db
+      .updateTable("work")
+      .set({ needs: 0, waiting_since: null })
+      .where("organization_id", "=", organizationId)
+      .where("leased_by", leased, null)
+      .where(isHeld),
+  );
+
+/** Each finds its rows by an index of theirs, where both together would read all work. */
+const clearNeedsOfAll = [clearNeeds("is"), clearNeeds("is not")];
 
 /** Opens all held work of an organization to every runner again, since its policies have changed. */
 export async function openHeldWork(tx: WriteTransaction, { organizationId }: Scope): Promise<void> {
-  await clearNeeds(tx.db, { organizationId });
+  for (const clear of clearNeedsOfAll) await clear(tx.db, { organizationId });
   const kinds = WorkKindSchema.values.map(({ number }) => number);
   for (const kind of [...kinds, AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT])
     tx.touch(readyWorkOf(organizationId, kind));
