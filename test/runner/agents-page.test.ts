@@ -47,6 +47,7 @@ describe("the page about agents", () => {
       form: AgentForm.TEXT,
       secrets: [{ name: "KEY", value: "of a file", mount: { case: "filePath", value: "/run/key" } }],
       work: {
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         agentExecution: {
           id: "01900000-0000-7000-8000-00000000000c",
           spec: { codeContext: { pullRequest: { id: "7" } } },
