@@ -1,6 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -87,6 +96,26 @@ describe("a log file", () => {
     expect(failures.length).toBeGreaterThan(0);
     expect(existsSync(path)).toBe(false);
     folder = mkdtempSync(join(tmpdir(), "chartroom-log-"));
+  });
+
+  test("that was moved and cannot be opened again is written on, and no older one goes", () => {
+    const file = open(4, 3);
+    for (const line of ["one\n", "two\n"]) file.write(line);
+    // As what opens nothing more finds it: a link that leads nowhere has a name, and no file.
+    renameSync(path, `${path}.moved`);
+    symlinkSync(join(folder, "absent", "server.log"), path);
+    for (const line of ["3rd\n", "4th\n", "5th\n"]) file.write(line);
+    expect(failures.length).toBeGreaterThan(0);
+    expect([read(1), readFileSync(`${path}.moved`, "utf8")]).toEqual(["one\n", "two\n3rd\n4th\n5th\n"]);
+    rmSync(path);
+    file.write("6th\n");
+    expect([read(), read(1)]).toEqual(["6th\n", "one\n"]);
+  });
+
+  test.each(["/dev/null", "/dev/full"])("is none at %s, whose name it would give away", (device) => {
+    expect(() => openLogFile({ path: device, maxBytes: 4, files: 3, onFailure() {} })).toThrow(
+      "no regular file",
+    );
   });
 
   test("has every line of a process that is killed, at whatever size it was", async () => {

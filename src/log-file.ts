@@ -28,21 +28,16 @@ export interface LogFile {
 export function openLogFile(options: LogFileOptions): LogFile {
   const { path, maxBytes, onFailure } = options;
   let file = open(path);
-  const reopen = () => {
-    try {
-      const next = open(path);
-      closeSync(file.descriptor);
-      file = next;
-    } catch (error) {
-      // The one before goes on, wherever it is now.
-      onFailure(error);
-    }
+  const openAgain = () => {
+    const next = open(path);
+    closeSync(file.descriptor);
+    file = next;
   };
   const writeWhole = (bytes: Buffer) => {
     if (file.bytes > 0 && file.bytes + bytes.length > maxBytes) {
       try {
         moveOn(options);
-        reopen();
+        openAgain();
       } catch (error) {
         onFailure(error);
         // Tried again when as much has been written once more.
@@ -61,7 +56,14 @@ export function openLogFile(options: LogFileOptions): LogFile {
         onFailure(error);
       }
     },
-    reopen,
+    reopen() {
+      try {
+        openAgain();
+      } catch (error) {
+        // The one before goes on, wherever it is now.
+        onFailure(error);
+      }
+    },
   };
 }
 
@@ -70,10 +72,18 @@ const MODE = 0o600;
 
 function open(path: string): { readonly descriptor: number; bytes: number } {
   const descriptor = openSync(path, "a", MODE);
-  return { descriptor, bytes: fstatSync(descriptor).size };
+  const found = fstatSync(descriptor);
+  if (!found.isFile()) {
+    closeSync(descriptor);
+    // Its name would be given away when it is full, as that of /dev/null.
+    throw new Error("it is no regular file");
+  }
+  return { descriptor, bytes: found.size };
 }
 
 function moveOn({ path, files }: LogFileOptions): void {
+  // It was moved before, and another could not be opened: the older ones stay where they are.
+  if (!existsSync(path)) return;
   const nth = (number: number) => (number === 0 ? path : `${path}.${number}`);
   rmSync(nth(files - 1), { force: true });
   for (let number = files - 2; number >= 0; number--)
