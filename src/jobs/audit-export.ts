@@ -78,10 +78,14 @@ async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<
 /** Exports the audit trail as it grows. */
 export const auditExportJob: JobFactory = ({ store, auditSinks, log, draining }): Job => {
   const waits = new Map<AuditSink, { readonly until: number; readonly ms: number }>();
+  const repaired = new Set<AuditSink>();
   const run = async (sink: AuditSink): Promise<void> => {
     const wait = waits.get(sink);
     if (wait && performance.now() < wait.until) return;
     try {
+      // Now, and not with the next row: until then no check would read the file.
+      if (!repaired.has(sink)) await sink.repair?.();
+      repaired.add(sink);
       await exportAudit(store, sink, draining);
       waits.delete(sink);
     } catch (err) {

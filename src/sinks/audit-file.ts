@@ -44,6 +44,13 @@ export class AuditFile implements AuditSink {
     this.#options = options;
   }
 
+  async repair(): Promise<void> {
+    // A file that is not there yet is made with its first lines.
+    if (!(await stat(this.#settings.path).catch(() => undefined))) return;
+    const { handle } = await this.#open();
+    await handle.close();
+  }
+
   async take(lines: readonly ExportLine[], confirmed: () => Promise<readonly NamedHead[]>): Promise<void> {
     const isElsewhere = this.#options.isShared && !this.#hasWrittenBefore(lines);
     if (!(await this.#isInPlace())) await this.close();

@@ -45,6 +45,8 @@ export type AuditTarget = "file" | "otlp";
 /** A place to which the trail is exported as it grows. */
 export interface AuditSink {
   readonly target: AuditTarget;
+  /** Removes what a process that was killed has left of a line. Called once, before the first lines. */
+  repair?(): Promise<void>;
   /**
    * Takes lines; what it has taken may come again.
    * @param confirmed finds what the target had confirmed before, with which a new file begins

@@ -15,7 +15,9 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { AuditSink, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
-import { exportAudit } from "../../../src/jobs/audit-export.ts";
+import { auditExportJob, exportAudit } from "../../../src/jobs/audit-export.ts";
+import type { JobContext } from "../../../src/jobs/job.ts";
+import { createLog } from "../../../src/log.ts";
 import { AuditCollector } from "../../../src/sinks/audit-collector.ts";
 import { AuditFile } from "../../../src/sinks/audit-file.ts";
 import { findConfirmed } from "../../../src/store/record/audit-export.ts";
@@ -132,6 +134,22 @@ describe("the export to a file", () => {
     const ids = idsOf(lines);
     expect(new Set(ids).size).toBeLessThan(ids.length);
     expect(ids).toEqual(expect.arrayContaining(await allIds()));
+  });
+
+  test("loses a part of a line with the first run after a start, also where no row follows", async () => {
+    await exportTo(fileOf("audit.jsonl"));
+    appendFileSync(join(folder, "audit.jsonl"), '{"row":{"chain":"0');
+    const context: Pick<JobContext, "store" | "auditSinks" | "log" | "draining"> = {
+      store: made.store,
+      auditSinks: [fileOf("audit.jsonl"), fileOf("other.jsonl")],
+      log: createLog("silent"),
+      draining: new AbortController().signal,
+    };
+    const { run } = auditExportJob(context as JobContext);
+    await run();
+    expect(check(linesOf("audit.jsonl"))).toEqual([]);
+    // Nor is an empty file made, which would be no export.
+    expect(readdirSync(folder)).toEqual(["audit.jsonl"]);
   });
 
   test("goes on in a new file where the other was moved away", async () => {
