@@ -203,9 +203,9 @@ describe("chartroom backup into a folder", () => {
       "chartroom-1.unchecked",
     ])
       writeFileSync(join(folder, name), "half");
-    writeFileSync(join(folder, "notes"), "mine");
+    writeFileSync(join(folder, "notes.failed"), "mine");
     expect((await copy()).stdout).toContain(`\n${oldest} is removed.\n`);
-    expect(files().map((name) => isCopy(name) || name)).toEqual([true, "notes"]);
+    expect(files().map((name) => isCopy(name) || name)).toEqual([true, "notes.failed"]);
     const before = files();
 
     // Neither of another's keys, nor where a row was changed behind the server, is a copy good; the older ones stay.

@@ -15,6 +15,7 @@ import {
   copiesToRemove,
   nameOfCopy,
   newestCopy,
+  timeOfCopy,
 } from "../../domain/record/backup-copies.ts";
 import { loadKeys } from "../../keys.ts";
 import { requireSound } from "../../store/sqlite/backup.ts";
@@ -49,6 +50,10 @@ const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-s
 
 const FAILED = ".failed";
 
+/** Returns whether a file is a copy that did not pass its check. */
+const isFailedCopy = (name: string) =>
+  name.endsWith(FAILED) && timeOfCopy(name.slice(0, -FAILED.length)) !== undefined;
+
 /**
  * Makes a copy of the data in a folder, restores it beside it and verifies what was restored; only then it gets its
  * name, and older ones go. A run that ends in the middle leaves every older copy, and the next one removes what it left.
@@ -74,12 +79,12 @@ export async function backUpInto(config: DataConfig, { folder, kept, now }: Back
         renameSync(unchecked, file);
         syncFolder(folder);
         const gone = new Set(copiesToRemove(readdirSync(folder), name, kept, now()));
-        removeAll(folder, (each) => gone.has(each) || each.endsWith(FAILED));
+        removeAll(folder, (each) => gone.has(each) || isFailedCopy(each));
         return { file, bytes: statSync(file).size, removed: [...gone].toSorted() };
       });
     } catch (error) {
       if (error instanceof FailedCopy) {
-        removeAll(folder, (each) => each.endsWith(FAILED));
+        removeAll(folder, isFailedCopy);
         renameSync(unchecked, `${file}${FAILED}`);
       }
       throw error;
