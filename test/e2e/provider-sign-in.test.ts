@@ -211,6 +211,17 @@ describe("an address that an account has already", () => {
     expect((await whoIn(browser)).body.subject.id === userId).toBe(isLinked);
   });
 
+  test("that one had who was removed brings back nobody, in whichever letter case", async () => {
+    const { id } = await person(other, staff);
+    await other.set(id, { email: `BOB${id}@Example.org`, email_verified: true, ...staff });
+    const { userId } = await addMember(server, { organizationId, email: `bob${id}@example.org` });
+    await withRawData(server.dataDir, (data) =>
+      data.run(`update member set external_id = 'kept' where id = '${userId}'`),
+    );
+    await post(server, "OrganizationService/RemoveMember", { organizationId, userId }, token);
+    expect(await new Browser().signIn(server, "other", id)).toBe(failed("not_member"));
+  });
+
   test.each([
     ["where linking is not switched on", "corp", false, {}, "address_taken"],
     ["of an administrator", "other", true, {}, "address_taken"],

@@ -9,11 +9,13 @@ export interface ScimUserFilter {
   /** Folded address. */
   readonly userName?: string | undefined;
   readonly externalId?: string | undefined;
+  /** True for those that left instead. */
+  readonly hasLeft?: boolean;
 }
 
 /**
- * Returns up to `count` members of the scope's organization behind the first `offset`, by id, without those that left,
- * and the number of all that match.
+ * Returns up to `count` members of the scope's organization behind the first `offset`, by id, without those that left
+ * unless the filter is for them, and the number of all that match.
  */
 export async function findScimUserPage(
   db: Reader,
@@ -67,12 +69,16 @@ function toScimUser({ blockedAt, suspendedAt, externalId, ...row }: UserRow): Sc
   return { ...row, active: suspendedAt === null && blockedAt === null, externalId: externalId ?? "" };
 }
 
-function usersOf(db: Reader, { organizationId }: Scope, { userName, externalId }: ScimUserFilter) {
+function usersOf(
+  db: Reader,
+  { organizationId }: Scope,
+  { userName, externalId, hasLeft = false }: ScimUserFilter,
+) {
   let query = builderOf(db)
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .where("member.organization_id", "=", organizationId)
-    .where("member.left_at", "is", null);
+    .where("member.left_at", hasLeft ? "is not" : "is", null);
   // The text has the address on its last line; the whole of it is compared afterwards.
   if (userName !== undefined) query = query.where(contains("account.search_text", `\n${userName}`));
   if (externalId !== undefined) query = query.where("member.external_id", "=", externalId);

@@ -165,14 +165,19 @@ async function findOrCreateIdentity(
  * Returns the account with an address. Letter case tells local parts apart, except for those whom the organization's
  * SCIM client keeps: to that, user names are the same in any letter case (RFC 7643, 4.1.1).
  *
- * @throws SignInRefused where the address is of several
+ * @throws SignInRefused where the address is of several, or of one who left
  */
 async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<StoredAccount | undefined> {
   const account = await findAccountByEmail(db, email);
   if (account) return account;
-  const { users } = await findScimUserPage(db, scope, { userName: fold(email) }, 0, 10);
-  const same = users.filter((user) => isAddressOf(user, email));
+  const find = async (hasLeft: boolean) => {
+    const { users } = await findScimUserPage(db, scope, { userName: fold(email), hasLeft }, 0, 10);
+    return users.filter((user) => isAddressOf(user, email));
+  };
+  const same = await find(false);
   if (same.length > 1) throw new SignInRefused("address_taken");
+  // A new account would bring back whoever left or was removed.
+  if (same.length === 0 && (await find(true)).length > 0) throw new SignInRefused("not_member");
   const member = same[0] && (await findMember(db, scope, same[0].id));
   return member && findAccount(db, member.account_id);
 }
