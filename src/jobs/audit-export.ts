@@ -8,7 +8,7 @@ import {
   setConfirmed,
 } from "../store/record/audit-export.ts";
 import type { Store } from "../store/store.ts";
-import type { Job, JobFactory } from "./job.ts";
+import type { Job, JobContext } from "./job.ts";
 import { writeThenPause } from "./job-writes.ts";
 
 const EVERY_MS = 1_000;
@@ -75,28 +75,34 @@ async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<
   return batch;
 }
 
-/** Exports the audit trail as it grows. */
-export const auditExportJob: JobFactory = ({ store, auditSinks, log, draining }): Job => {
-  const waits = new Map<AuditSink, { readonly until: number; readonly ms: number }>();
-  const repaired = new Set<AuditSink>();
-  const run = async (sink: AuditSink): Promise<void> => {
-    const wait = waits.get(sink);
-    if (wait && performance.now() < wait.until) return;
-    try {
-      // Now, and not with the next row: until then no check would read the file.
-      if (!repaired.has(sink)) await sink.repair?.();
-      repaired.add(sink);
-      await exportAudit(store, sink, draining);
-      waits.delete(sink);
-    } catch (err) {
-      if (draining.aborted) return;
-      const ms = Math.min(LAST_WAIT_MS, wait ? 2 * wait.ms : FIRST_WAIT_MS);
-      waits.set(sink, { until: performance.now() + ms, ms });
-      log.error(
-        { err, target: sink.target, retryMs: ms },
-        "the audit trail could not be exported; nothing is lost",
-      );
-    }
-  };
-  return { name: "audit-export", everyMs: EVERY_MS, run: () => Promise.all(auditSinks.map(run)) };
-};
+/** Creates the jobs that export the audit trail as it grows: one for each target, so that none waits for another. */
+export function auditExportJobs({
+  store,
+  auditSinks,
+  log,
+  draining,
+}: Pick<JobContext, "store" | "auditSinks" | "log" | "draining">): Job[] {
+  return auditSinks.map((sink) => {
+    let isRepaired = false;
+    let wait: { readonly until: number; readonly ms: number } | undefined;
+    const run = async (): Promise<void> => {
+      if (wait && performance.now() < wait.until) return;
+      try {
+        // Now, and not with the next row: until then no check would read the file.
+        if (!isRepaired) await sink.repair?.();
+        isRepaired = true;
+        await exportAudit(store, sink, draining);
+        wait = undefined;
+      } catch (err) {
+        if (draining.aborted) return;
+        const ms = Math.min(LAST_WAIT_MS, wait ? 2 * wait.ms : FIRST_WAIT_MS);
+        wait = { until: performance.now() + ms, ms };
+        log.error(
+          { err, target: sink.target, retryMs: ms },
+          "the audit trail could not be exported; nothing is lost",
+        );
+      }
+    };
+    return { name: `audit-export to ${sink.target}`, everyMs: EVERY_MS, run };
+  });
+}

@@ -1,6 +1,6 @@
 import { actionTimeoutJob } from "./action-timeout.ts";
 import { agentSlotsJob, agentTimersJob, approvalExpiryJob } from "./agent-timers.ts";
-import { auditExportJob } from "./audit-export.ts";
+import { auditExportJobs } from "./audit-export.ts";
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
@@ -29,7 +29,6 @@ const JOBS: readonly JobFactory[] = [
   agentSlotsJob,
   agentTimersJob,
   approvalExpiryJob,
-  auditExportJob,
   callExchangeJob,
   responseExpiryJob,
   retentionJob,
@@ -61,5 +60,5 @@ const JOBS: readonly JobFactory[] = [
 
 /** Creates all jobs of a server. */
 export function createJobs(context: JobContext): Job[] {
-  return JOBS.map((make) => make(context));
+  return [...JOBS.map((make) => make(context)), ...auditExportJobs(context)];
 }

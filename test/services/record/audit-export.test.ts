@@ -15,8 +15,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { AuditSink, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
-import { auditExportJob, exportAudit } from "../../../src/jobs/audit-export.ts";
-import type { JobContext } from "../../../src/jobs/job.ts";
+import { auditExportJobs, exportAudit } from "../../../src/jobs/audit-export.ts";
 import { createLog } from "../../../src/log.ts";
 import { AuditCollector } from "../../../src/sinks/audit-collector.ts";
 import { AuditFile } from "../../../src/sinks/audit-file.ts";
@@ -52,6 +51,13 @@ function fileOf(name: string, { bytes = MIB, count = 0, isShared = false } = {})
 
 const change = (name: string) => servicesOf(made, caller).project(name);
 const exportTo = (sink: AuditSink) => exportAudit(made.store, sink);
+const jobsOf = (...auditSinks: AuditSink[]) =>
+  auditExportJobs({
+    store: made.store,
+    auditSinks,
+    log: createLog("silent"),
+    draining: new AbortController().signal,
+  });
 
 /** The lines of files of the folder; first the full ones, in the order of their names, unless some are named. */
 function linesOf(name: string): ExportLine[] {
@@ -139,14 +145,7 @@ describe("the export to a file", () => {
   test("loses a part of a line with the first run after a start, also where no row follows", async () => {
     await exportTo(fileOf("audit.jsonl"));
     appendFileSync(join(folder, "audit.jsonl"), '{"row":{"chain":"0');
-    const context: Pick<JobContext, "store" | "auditSinks" | "log" | "draining"> = {
-      store: made.store,
-      auditSinks: [fileOf("audit.jsonl"), fileOf("other.jsonl")],
-      log: createLog("silent"),
-      draining: new AbortController().signal,
-    };
-    const { run } = auditExportJob(context as JobContext);
-    await run();
+    for (const { run } of jobsOf(fileOf("audit.jsonl"), fileOf("other.jsonl"))) await run();
     expect(check(linesOf("audit.jsonl"))).toEqual([]);
     // Nor is an empty file made, which would be no export.
     expect(readdirSync(folder)).toEqual(["audit.jsonl"]);
@@ -180,6 +179,18 @@ describe("the export to a file", () => {
     expect(check([...before, ...between, ...after])).toEqual([]);
     expect(check([...before, ...after])).not.toEqual([]);
   });
+});
+
+test("a target that does not answer keeps no other waiting", async () => {
+  const answer = Promise.withResolvers<void>();
+  const silent: AuditSink = { target: "otlp", take: () => answer.promise };
+  const jobs = jobsOf(silent, fileOf("audit.jsonl"));
+  const [held, done] = jobs.map(({ run }) => run());
+  await done;
+  expect(idsOf(linesOf("audit.jsonl"))).toEqual(expect.arrayContaining(await allIds()));
+  expect(await findConfirmed(made.store.reader, "otlp")).toEqual([]);
+  answer.resolve();
+  await held;
 });
 
 describe("the export to a collector", () => {
