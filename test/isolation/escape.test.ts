@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
@@ -277,7 +277,10 @@ test("work has its own /tmp, which stays for the next command, and what it is to
   const told = temporaryFolder();
   chmodSync(told, 0o755);
   writeFileSync(join(told, "program"), "#!/bin/sh\necho runs\n", { mode: 0o755 });
-  const place = await enter(await bubblewrap({ readable: [told] }));
+  const link = join(temporaryFolder(), "link");
+  symlinkSync(told, link);
+  const place = await enter(await bubblewrap({ readable: [told, link] }));
+  expect((await place.sh(`${link}/program`)).text).toBe("runs\n");
   expect(await place.sh(`echo kept > /tmp/file; ${told}/program; touch ${told}/x`)).toMatchObject({
     exit: 1,
   });

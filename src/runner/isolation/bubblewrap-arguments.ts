@@ -2,7 +2,7 @@ import type { Command } from "../process/command.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import type { CoveredPath } from "./covered-paths.ts";
 import { HOME_LINK } from "./etc-folder.ts";
-import type { SystemView } from "./system-view.ts";
+import { realPathOf, type SystemView } from "./system-view.ts";
 
 /** Descriptors of bubblewrap: its arguments, the filter of system calls, and what it tells. */
 export const ARGUMENTS_DESCRIPTOR = 3;
@@ -43,7 +43,6 @@ export function sandboxArguments(
   sourceOf: (path: string) => string,
 ): string[] {
   const { tree, home } = workspace;
-  const shown = [...view.readable, ...readable];
   return [
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup"],
     hasNetwork ? [] : ["--unshare-net"],
@@ -59,7 +58,9 @@ export function sandboxArguments(
     ["--proc", "/proc", "--dev", "/dev"],
     ["--perms", "1777", "--size", String(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ["--bind", sourceOf(tmp), "/tmp", "--bind", sourceOf(tmp), "/var/tmp"],
-    ...shown.map((path) => ["--ro-bind", sourceOf(path), path]),
+    // Those that the operator names may be links.
+    ...view.readable.map((path) => ["--ro-bind", sourceOf(realPathOf(path)), path]),
+    ...readable.map((path) => ["--ro-bind", sourceOf(path), path]),
     ["--bind", sourceOf(tree), tree, "--bind", sourceOf(home), home, "--symlink", home, HOME_LINK],
     ...writable.map((path) => ["--bind", sourceOf(path), path]),
     ...covers.map(({ path, by }) => {
@@ -77,5 +78,6 @@ export function sourcesOf(parts: SandboxParts): readonly string[] {
   const { view, workspace, tmp, readable, writable = [], etc, covers = [], deniedFile } = parts;
   const { tree, home } = workspace;
   const covering = covers.map(({ by }) => (typeof by === "string" ? deniedFile : by.source));
-  return [...new Set([tree, home, tmp, etc, ...view.readable, ...readable, ...writable, ...covering])];
+  const named = view.readable.map(realPathOf);
+  return [...new Set([tree, home, tmp, etc, ...named, ...readable, ...writable, ...covering])];
 }
