@@ -49,7 +49,14 @@ async function take(page: Page, address: string, to: string): Promise<number> {
   mkdirSync(to, { recursive: true });
   await page.goto(address);
   await page.locator("h1").waitFor();
-  await page.waitForFunction(() => document.querySelector(".skeleton") === null);
+  // Names that are asked for one by one are dots until they come.
+  await page.waitForFunction(
+    () =>
+      document.querySelector(".skeleton") === null &&
+      [...document.querySelectorAll("td")].every(
+        ({ textContent }) => !/^(…|\.\.\.)$/.test(textContent ?? ""),
+      ),
+  );
   let wide = 0;
   for (const { name, colorScheme, width } of VIEWS) {
     await page.emulateMedia({ colorScheme });

@@ -1,5 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useRouterState } from "@tanstack/react-router";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { Icon, type IconName } from "../parts/Icon.tsx";
@@ -26,10 +26,18 @@ export function Sidebar() {
     filter: { states: [ApprovalState.PENDING] },
   });
   const waiting = data?.approvals.length ?? 0;
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  // Executions have addresses of their own, and are reached from workflows.
+  const isOf = (to: string) => to === "/workflows" && path.startsWith("/executions");
   return (
     <nav className="sidebar" aria-label="Pages">
       {PLACES.map(([to, label, icon]) => (
-        <Link key={to} to={to} className="place" activeOptions={{ exact: to === "/" }}>
+        <Link
+          key={to}
+          to={to}
+          className={isOf(to) ? "place active" : "place"}
+          activeOptions={{ exact: to === "/" }}
+        >
           <Icon name={icon} />
           <span>{label}</span>
           {label === "Approvals" && waiting > 0 && (

@@ -121,7 +121,7 @@ function Share({
   const choices = groups.data?.groups ?? [];
   return (
     <form
-      className="stack"
+      className="stack share"
       onSubmit={(event: FormEvent) => {
         event.preventDefault();
         share.mutate({ groupId, resourceType, resourceId, role });
