@@ -184,6 +184,8 @@ describe("the console", () => {
     await page.getByRole("button", { name: "Sign out everywhere" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
     await page.waitForURL(`${origin}/sign-in`);
+    // By the stream's end, and not by the reading of each minute.
+    await other.page.getByText("Your session has ended.").waitFor({ timeout: 30_000 });
     await other.page.reload();
     await other.page.waitForURL(`${origin}/sign-in?*`);
   });

@@ -9,7 +9,8 @@ import { signInAgain } from "./session.ts";
 const watchSession: Interceptor = (next) => async (req) => {
   try {
     const res = await next(req);
-    signInAgain.set(false);
+    // The header of a stream comes before the server says whether it knows the session.
+    if (!res.stream) signInAgain.set(false);
     return res;
   } catch (error) {
     if (ConnectError.from(error).code === Code.Unauthenticated) signInAgain.set(true);

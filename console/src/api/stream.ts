@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useEffect, useState } from "react";
 import { queries } from "./server.tsx";
+import { signInAgain } from "./session.ts";
 
 /**
  * The places for streams that all tabs of the browser share. Over HTTP/1.1 a browser has six connections to a server:
@@ -105,6 +106,8 @@ async function readAgainAndAgain<M>(
     } catch (thrown) {
       if (signal.aborted) return;
       const { code } = ConnectError.from(thrown);
+      // Comes behind the header of a stream, which the transport takes for a good answer.
+      if (code === Code.Unauthenticated) signInAgain.set(true);
       if (code === Code.NotFound || code === Code.PermissionDenied) return tell("ended");
     }
     tell("behind");
