@@ -1,5 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import type { Config, DataConfig } from "../config/config.ts";
+import type { DataConfig } from "../config/config.ts";
 import { joinOrganization, removeMembership, setMemberRole } from "../services/access/membership.ts";
 import { createSignInLinkAsOperator, findOrCreateAccount } from "../services/access/organization-creation.ts";
 import { createPersonalToken } from "../services/identity/personal-token.ts";
@@ -10,6 +10,7 @@ import { OPERATOR, type Reader, type Scope, type WriteTransaction, within } from
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
 import { checkPerson } from "./person.ts";
+import { serverUrlOf, type UrlConfig } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
 /** The identification of one membership. */
@@ -28,9 +29,6 @@ export interface MemberOptions extends RoleOptions {
   readonly name: string;
 }
 
-/** The settings of {@link printSignInLink}. */
-type LinkConfig = DataConfig & Pick<Config, "baseUrl" | "host" | "port" | "tlsCert">;
-
 /**
  * Creates a link with which a person signs in once, within 15 minutes. It works while a server runs.
  *
@@ -40,7 +38,7 @@ type LinkConfig = DataConfig & Pick<Config, "baseUrl" | "host" | "port" | "tlsCe
  * @throws StartError when no member or more than one matches
  */
 export async function printSignInLink(
-  config: LinkConfig,
+  config: DataConfig & UrlConfig,
   named: string,
   organization: string | undefined,
 ): Promise<string> {
@@ -63,10 +61,7 @@ export async function printSignInLink(
     const link = await createSignInLinkAsOperator(store, keys, user.userId, "chartroom member sign-in").catch(
       rethrowDomainError,
     );
-    const { baseUrl, host, port, tlsCert } = config;
-    const base =
-      baseUrl || `${tlsCert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-    return `${base}/sign-in#${link}\n`;
+    return `${serverUrlOf(config)}/sign-in#${link}\n`;
   } finally {
     await store.close();
   }

@@ -25,6 +25,7 @@ import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
 import { lockData, openData, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
+import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
 /**
@@ -89,6 +90,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
+    keepServerUrl(config.dataDir, url);
     const sources = [...server.metrics, spans.metrics];
     const telemetry = await serveTelemetry(config, sources, { log, terminal });
     log.info({ url, dataDir: config.dataDir }, "listening");

@@ -156,6 +156,9 @@ describe("a link", () => {
       const { stdout } = await print(who, "--base-url", "https://chartroom.example.org");
       expect(stdout).toMatch(/^https:\/\/chartroom\.example\.org\/sign-in#cr_lnk_\w+\n$/);
     }
+    // The server's port is none that the command would take for its own; named, another one counts.
+    const origin = async (...args: string[]) => new URL((await print(email, ...args)).stdout).origin;
+    expect([await origin(), await origin("--port", "8081")]).toEqual([server.url, "http://127.0.0.1:8081"]);
     const nobody = await print("nobody");
     expect([nobody.code, nobody.stderr]).toEqual([
       1,
