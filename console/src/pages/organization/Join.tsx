@@ -32,8 +32,9 @@ export function Join() {
               <Problem error={join.error} />
               {join.isSuccess ? (
                 <p role="status">
-                  You have joined. This session goes on in its own organization: sign in again to choose the
-                  other.
+                  You have joined. This session goes on in its own organization. To work in {organizationName}
+                  , sign in to it: with its sign-in provider, or with a link that whoever runs this server
+                  makes for you.
                 </p>
               ) : (
                 <div className="row">

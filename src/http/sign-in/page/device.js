@@ -67,6 +67,11 @@ async function nameMachine() {
   const answer = await post("device/request", { code: input.value });
   if (!answer.ok) return refused(answer);
   const { machine, address, askedAt } = answer.body;
+  // As the machine shows it, however it was typed.
+  input.value = input.value
+    .toUpperCase()
+    .replace(/[^A-Z]/g, "")
+    .replace(/^.{4}/, "$&-");
   // Another tab may have signed in somebody else since this page was opened.
   person = nameOf(answer.body.person);
   userId = answer.body.person.userId;
