@@ -80,8 +80,14 @@ export class AuditFile implements AuditSink {
 
   /** Returns whether lines go on where this process has ended; otherwise another server may have written in between. */
   #hasWrittenBefore(lines: readonly ExportLine[]): boolean {
-    const goesOn = (line: ExportLine) =>
-      !("row" in line) || line.row.sequence <= (this.#written.get(line.row.chain) ?? line.row.sequence) + 1;
+    const reached = new Map(this.#written);
+    const goesOn = (line: ExportLine) => {
+      if (!("row" in line)) return true;
+      const { chain, sequence } = line.row;
+      const last = reached.get(chain) ?? sequence;
+      reached.set(chain, sequence);
+      return sequence <= last + 1;
+    };
     return this.#written.size > 0 && lines.every(goesOn);
   }
 
