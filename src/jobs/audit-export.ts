@@ -91,7 +91,8 @@ export function auditExportJobs({
         // Now, and not with the next row: until then no check would read the file.
         if (!isRepaired) await sink.repair?.();
         isRepaired = true;
-        await exportAudit(store, sink, draining);
+        // Nothing stays open between two runs: a server that stops has nothing to close.
+        await exportAudit(store, sink, draining).finally(() => sink.close?.());
         wait = undefined;
       } catch (err) {
         if (draining.aborted) return;

@@ -53,6 +53,8 @@ export interface AuditSink {
    * @throws when it cannot confirm that it has all of them
    */
   take(lines: readonly ExportLine[], confirmed: () => Promise<readonly NamedHead[]>): Promise<void>;
+  /** Gives back what it holds open until it takes lines again. */
+  close?(): Promise<void>;
 }
 
 const hex = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("hex"));
