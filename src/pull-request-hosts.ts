@@ -1,4 +1,4 @@
-import { pushRefused } from "./domain/environment/environment-push.ts";
+import { pullRequestNotKnown, pushRefused } from "./domain/environment/environment-push.ts";
 import { ScmFailure } from "./scm/failure.ts";
 import type { SourceControl } from "./scm/source-control.ts";
 import type { PullRequestHosts } from "./services/access/push/push-pull-request.ts";
@@ -9,17 +9,17 @@ export function createPullRequestHosts(
 ): PullRequestHosts {
   return {
     opensPullRequests: (host, signal) =>
-      asDomainError(async () => (await scm.hostKind(host, signal)) !== "plain"),
+      asDomainError(pushRefused, async () => (await scm.hostKind(host, signal)) !== "plain"),
     open: (access, { body: description, ...request }) =>
-      asDomainError(() => scm.openPullRequest({ ...access, ...request, description })),
+      asDomainError(pullRequestNotKnown, () => scm.openPullRequest({ ...access, ...request, description })),
   };
 }
 
-async function asDomainError<T>(ask: () => Promise<T>): Promise<T> {
+async function asDomainError<T>(refused: typeof pushRefused, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof ScmFailure) throw pushRefused(`scm_${error.kind}`, error.message);
+    if (error instanceof ScmFailure) throw refused(`scm_${error.kind}`, error.message);
     throw error;
   }
 }

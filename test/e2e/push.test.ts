@@ -8,7 +8,7 @@ import { type BareRepository, bareRepository } from "../harness/git-repository.t
 import { addMember, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type RunnerProcess, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
+import { type ReceivedRequest, type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -137,6 +137,11 @@ describe.each(["github", "gitea"] as const)("at a host with the API of %s", (kin
       outcome: "OUTCOME_UNCHANGED",
     });
     const wanted = { environmentId, title: "Add b", body: "It was missing.", draft: true };
+    const isOpening = ({ method, target }: ReceivedRequest) => method === "POST" && target.endsWith("/pulls");
+    host.fail({ status: 502 }, { when: isOpening });
+    const failed = await opened(wanted);
+    expect(causeOf(failed)).toBe("scm_unavailable");
+    expect(failed.body.message).toMatch(/^the branch is pushed, and no pull request is known to be open/);
     const one = await succeeded(opened(wanted));
     const two = await succeeded(opened(wanted));
     expect(two.pullRequest.id).toBe(one.pullRequest.id);

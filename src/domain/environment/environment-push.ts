@@ -92,6 +92,15 @@ export function pushRefused(cause: PushCause | (string & {}), message: string): 
   return new DomainError(ErrorReason.PUSH_REFUSED, `nothing was done: ${message}`, { cause });
 }
 
+/** Returns the error for a pull request that may not be open, though its branch is at the remote. */
+export function pullRequestNotKnown(cause: PushCause | (string & {}), message: string): DomainError {
+  return new DomainError(
+    ErrorReason.PUSH_REFUSED,
+    `the branch is pushed, and no pull request is known to be open for it: ${message}`,
+    { cause },
+  );
+}
+
 /**
  * Requires that no pull request from a fork began an environment: what is in it may be anybody's.
  * @throws DomainError PUSH_REFUSED

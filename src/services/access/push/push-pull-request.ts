@@ -2,7 +2,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { AnswerRequestRequest_BranchPushed as BranchPushed } from "#gen/runner/v1/environment_question_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
-import { ownCredentialMissing, pushRefused } from "../../../domain/environment/environment-push.ts";
+import {
+  ownCredentialMissing,
+  pullRequestNotKnown,
+  pushRefused,
+} from "../../../domain/environment/environment-push.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { repositoryIdentity } from "../../../domain/source/repository-identity.ts";
 import {
@@ -98,7 +102,10 @@ export async function openAtHost(
   const { url, number } = await hosts.open({ host, token, signal: ctx.signal }, request);
   const place = placeAtRemote(remote, url);
   if (!place)
-    throw pushRefused("pull_requests_unsupported", `${host} has opened ${url}, which names no number`);
+    throw pullRequestNotKnown(
+      "pull_requests_unsupported",
+      `${host} has opened ${url}, which names no number`,
+    );
   return writePartAsCaller(store, ctx, async (tx: WriteTransaction) => {
     const known = await findPullRequestAt(tx.db, caller, environment.id, { ...place, number });
     if (known) return known;
