@@ -63,7 +63,7 @@ const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.SENDING]: "sending it",
   [Stage.TAKING]: "waiting for the remote",
 };
-/** The last result of the checks of a pull request, where it has any. */
+/** Says how the checks of a pull request ended last; nothing where there are none. */
 const CHECKS: Readonly<Record<Checks, string>> = {
   [Checks.UNSPECIFIED]: "",
   [Checks.NONE]: "",
