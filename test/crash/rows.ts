@@ -3,9 +3,19 @@ import { canonical } from "../harness/project-pages.ts";
 import { countOf, type RawData, withRawData } from "../harness/raw-data.ts";
 import { storageProblems } from "../harness/stored-bytes.ts";
 
-/** Returns the inconsistencies in the rows of a data folder, in words; empty when there are none. */
+/**
+ * Returns the inconsistencies in the rows of a data folder, in words; empty when there are none. Jobs of a server may
+ * write meanwhile, so that all of it is read as it was at one moment.
+ */
 export function rowProblems(dataDir: string): Promise<string[]> {
-  return withRawData(dataDir, async (raw) => [
+  return withRawData(dataDir, async (raw) => {
+    await raw.beginSnapshot();
+    return problemsOf(raw);
+  });
+}
+
+async function problemsOf(raw: RawData): Promise<string[]> {
+  return [
     ...(raw.isPostgres ? [] : await fileProblems(raw)),
     ...(await raw.rows(GAPS)).map((row) => `numbers of the record: ${canonical(row)}`),
     ...(await raw.rows(UNPAIRED)).map((row) => `event and audit row differ: ${canonical(row)}`),
@@ -13,7 +23,7 @@ export function rowProblems(dataDir: string): Promise<string[]> {
     ...(await staleIndexes(raw)).map((id) => `index and body differ: ${id}`),
     ...(await storageProblems(raw)),
     ...(await unsearchable(raw)).map((id) => `not in the index of texts: ${id}`),
-  ]);
+  ];
 }
 
 /** Technical descriptions by project. */

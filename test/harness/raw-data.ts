@@ -13,6 +13,8 @@ export interface RawData {
   rows<T = Record<string, unknown>>(statement: string, ...values: readonly unknown[]): Promise<T[]>;
   /** Runs statements without values. */
   run(statements: string): Promise<void>;
+  /** Begins a transaction whose statements all see the rows of one moment; it ends with the connection. */
+  beginSnapshot(): Promise<void>;
   /** Begins a transaction, and takes the lock for which every write waits. */
   beginLocked(): Promise<void>;
 }
@@ -130,6 +132,7 @@ export async function withRawFile<T>(file: string, work: (raw: RawData) => Promi
         return [];
       },
       run: async (statements) => void db.exec(statements),
+      beginSnapshot: async () => void db.exec("begin"),
       beginLocked: async () => void db.exec("begin immediate"),
     });
   } finally {
@@ -160,6 +163,8 @@ async function inDatabase<T>(url: string, work: (raw: RawData) => Promise<T>): P
         return (await client.query(text, [...values])).rows as R[];
       },
       run: async (statements) => void (await client.query(statements)),
+      beginSnapshot: async () =>
+        void (await client.query("begin isolation level repeatable read, read only")),
       async beginLocked() {
         await client.query("begin");
         await lockForWrite(client as pg.PoolClient, "installation");
