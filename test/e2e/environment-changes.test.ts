@@ -108,6 +108,15 @@ test("the changes of a run grow with each turn, past the loss of its runner, and
   await call("AgentService/StopAgentExecution", { agentExecutionId });
   await call("EnvironmentService/DeleteEnvironment", { environmentId, force: true });
   expect(await diffOf(environmentId)).toMatchObject([{ path: "hello/notes.txt", addedLines: "2" }]);
+  // Where the runner cannot look, what it reported last is shown, with the reason.
+  for (const looks of [["--refresh"], ["--commit", commit.slice(0, 12).toUpperCase()]]) {
+    const { code, stdout, stderr } = await chartroom("diff", agentExecutionId, ...looks);
+    expect([looks, code, stdout]).toEqual([looks, 1, ofBase.stdout]);
+    expect(stderr).toMatch(
+      /^chartroom: this is the diff as it was reported at .* UTC: .*the environment is not there/,
+    );
+  }
+  expect(await chartroom("diff", agentExecutionId, "--commit", "0".repeat(40))).toMatchObject({ stdout: "" });
   const { agentExecution } = await call("AgentService/GetAgentExecution", { agentExecutionId });
   expect(agentExecution.status.outputs).toMatchObject({
     added_files: { intValue: "1" },

@@ -16,7 +16,7 @@ const TOKEN = "token-of-the-caller";
 
 let server: TestServer;
 let runner: RunnerProcess & { readonly runnerId: string };
-let hosts: Readonly<Record<"github" | "gitea" | "plain", ScmHost>>;
+let hosts: Readonly<Record<"github" | "gitlab" | "gitea" | "plain", ScmHost>>;
 let organizationId: string;
 /** A second administrator, without a credential. */
 let other: TestMember;
@@ -24,12 +24,13 @@ let other: TestMember;
 let member: TestMember;
 
 beforeAll(async () => {
-  const [github, gitea, plain] = await Promise.all([
+  const [github, gitlab, gitea, plain] = await Promise.all([
     startScmHost({ kind: "github", token: TOKEN }),
+    startScmHost({ kind: "gitlab", token: TOKEN }),
     startScmHost({ kind: "gitea", token: TOKEN }),
     startScmHost({ kind: "plain", token: TOKEN }),
   ]);
-  hosts = { github, gitea, plain };
+  hosts = { github, gitlab, gitea, plain };
   const names = Object.values(hosts).map(({ host }) => host);
   const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
   server = await startServer({ args });
@@ -114,7 +115,7 @@ async function runAt(host: ScmHost, { token = server.token, name = "Add b" } = {
 const COMMIT =
   "echo two > b.txt && git add . && git -c user.name=a -c user.email=a@example.org commit -qm 'Add b'";
 
-describe.each(["github", "gitea"] as const)("at a host with the API of %s", (kind) => {
+describe.each(["github", "gitlab", "gitea"] as const)("at a host with the API of %s", (kind) => {
   test("a run is pushed, a pull request is opened and followed, and each is done once", async () => {
     const host = hosts[kind];
     const run = await runAt(host);
@@ -137,7 +138,8 @@ describe.each(["github", "gitea"] as const)("at a host with the API of %s", (kin
       outcome: "OUTCOME_UNCHANGED",
     });
     const wanted = { environmentId, title: "Add b", body: "It was missing.", draft: true };
-    const isOpening = ({ method, target }: ReceivedRequest) => method === "POST" && target.endsWith("/pulls");
+    const isOpening = ({ method, target }: ReceivedRequest) =>
+      method === "POST" && /\/(pulls|merge_requests)$/.test(target);
     host.fail({ status: 502 }, { when: isOpening });
     const failed = await opened(wanted);
     expect(causeOf(failed)).toBe("scm_unavailable");
@@ -255,7 +257,12 @@ describe("the rules of the organization", () => {
     await setRules([
       { branches: ["main"], effect: "EFFECT_ALLOW" },
       { branches: ["t*"], effect: "EFFECT_ALLOW", force: true },
+      { branches: ["kept/**"], effect: "EFFECT_DENY" },
     ]);
+    const kept = await pushed({ environmentId, branch: "kept/a/b" });
+    expect([kept.status, reasonOf(kept)]).toEqual([400, "POLICY_DENIED"]);
+    expect(JSON.stringify(kept.body)).toContain("agentPolicy.pushRules.rules[2]");
+    expect(run.origin.find("kept/a/b")).toBeUndefined();
     expect((await succeeded(pushed({ environmentId, branch: "main" }))).push.outcome).toBe(
       "OUTCOME_ADVANCED",
     );

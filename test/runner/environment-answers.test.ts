@@ -96,6 +96,18 @@ describe("an answer", () => {
     },
   );
 
+  test("and a report of a turn are masked by the secrets of other work there, too", async () => {
+    const { work, watch } = program();
+    work()();
+    const checkouts = [{ location: "ship", remoteUri: "https://git.example.org/ship.git", commit }];
+    const watched = { environmentId: ID, workspace, checkouts, secrets: new Secrets() };
+    watch.enter(watched);
+    watch.turnEnds(watched);
+    await watch.settled(ID);
+    const files = reports[0]?.diffs?.[0]?.files;
+    expect(files).toMatchObject([{ path: "ship/b-***", patch: expect.stringContaining("+x *** y\n") }]);
+  });
+
   test("is refused by a program that does not know the secrets of the one before, until there is work", async () => {
     program().work()();
     const next = program();

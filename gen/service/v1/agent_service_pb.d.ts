@@ -1228,8 +1228,9 @@ export declare const AgentService: GenService<{
     output: typeof UpdateAgentResponseSchema;
   },
   /**
-   * Deletes an agent that was defined by CreateAgent. Runs that have begun go on;
-   * those that have not will fail. Callable by administrators of the organization.
+   * Deletes an agent that was defined by CreateAgent. Programs that run go on. A run
+   * whose program has not started will fail, and so will one whose program has to
+   * start again: after its runner was lost, or the run gave its slot back. Callable by administrators of the organization.
    * Errors: permission_denied for its other members; not_found, also on a
    * repetition; failed_precondition for an agent that the operator registered.
    *

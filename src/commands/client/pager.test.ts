@@ -47,6 +47,15 @@ describe("a text", () => {
       expect(await shown("text\n", { CHARTROOM_PAGER: none })).toEqual(printed);
   });
 
+  test("is waited for, also where an interrupt ends what the pager does", async () => {
+    const listening = () => process.listenerCount("SIGINT");
+    const before = listening();
+    const paged = shown("text\n", { PAGER: pager() });
+    expect(listening()).toBe(before + 1);
+    await paged;
+    expect(listening()).toBe(before);
+  });
+
   test("may be longer than a pager reads", async () => {
     expect((await shown("line\n".repeat(1_000_000), { PAGER: "head -c 1 > /dev/null" })).printed).toBe("");
   });

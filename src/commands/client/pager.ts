@@ -27,8 +27,11 @@ export async function showPaged(text: string, { env, isTerminal, print }: PagedO
   // The pager may be left before it has read everything.
   child.stdin.on("error", () => undefined);
   const ended = once(child, "close");
+  // Pagers take it to stop a search; whoever waits for one must not leave it alone with the terminal.
+  const stay = () => undefined;
+  process.on("SIGINT", stay);
   child.stdin.end(text);
-  const [code] = await ended;
+  const [code] = await ended.finally(() => process.off("SIGINT", stay));
   // The shell has found no such program.
   if (code === 127) print(text);
 }

@@ -1,8 +1,9 @@
 import { toJson } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { ConnectError, createClient } from "@connectrpc/connect";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import {
   DiffBase,
+  type EnvironmentChanges,
   type EnvironmentFile,
   type EnvironmentFileDiff,
   EnvironmentFileDiffSchema,
@@ -12,9 +13,10 @@ import {
   EnvironmentFile_Kind as What,
 } from "#gen/service/v1/environment_changes_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
-import { call, readPages } from "./call.ts";
+import { call, isNotFound, readPages } from "./call.ts";
 import { jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
@@ -33,9 +35,14 @@ export interface RunDiff {
   readonly files: readonly EnvironmentFileDiff[];
   /** Number of files that differ and are not among them. */
   readonly leftOut: number;
+  /** Why the runner could not look, where the diff is the one that it reported last. */
+  readonly problem?: StartError;
 }
 
-/** Reads what a run has changed. @throws StartError */
+/**
+ * Reads what a run has changed. Where its runner cannot look now, that is what it reported last.
+ * @throws StartError
+ */
 export async function readRunDiff(
   access: ServerAccess,
   { run, commit = "", lastTurn, refresh }: DiffChoice,
@@ -43,21 +50,67 @@ export async function readRunDiff(
   if (lastTurn && commit !== "") throw new StartError("give --commit or --last-turn, not both");
   const environments = environmentsOf(access);
   const environmentId = await environmentOf(access, run);
-  if (refresh) {
-    await call(access, (options) =>
-      environments.getEnvironmentChanges({ environmentId, refresh: true }, options),
-    );
-  }
   const base = lastTurn ? DiffBase.LAST_TURN : DiffBase.UNSPECIFIED;
+  try {
+    if (refresh) {
+      await call(access, (options) =>
+        environments.getEnvironmentChanges({ environmentId, refresh: true }, options),
+      );
+    }
+    return await readDiff(access, { environmentId, base, commit });
+  } catch (error) {
+    const changes = isUnreachable(error) ? await findChanges(access, environmentId) : undefined;
+    // Another commit is compared with by the runner alone.
+    if (!changes || !isBase(changes, commit)) throw error;
+    const { message, exitCode } = error as StartError;
+    const problem = `this is the diff as it was reported at ${timeOf(changes.refreshedAt)} UTC: ${message}`;
+    const diff = await readDiff(access, { environmentId, base, commit: "" });
+    return { ...diff, problem: new StartError(problem, { exitCode, cause: error }) };
+  }
+}
+
+async function readDiff(
+  access: ServerAccess,
+  request: { readonly environmentId: string; readonly base: DiffBase; readonly commit: string },
+): Promise<RunDiff> {
   let leftOut = 0;
   const files = await readPages(Number.POSITIVE_INFINITY, async (pagination) => {
     const page = await call(access, (options) =>
-      environments.getEnvironmentDiff({ environmentId, base, commit, pagination }, options),
+      environmentsOf(access).getEnvironmentDiff({ ...request, pagination }, options),
     );
     leftOut = page.filesLeftOut;
     return { elements: page.files, pagination: page.pagination };
   });
   return { files, leftOut };
+}
+
+/** Returns what was reported of an environment last; undefined when nothing was. */
+async function findChanges(
+  access: ServerAccess,
+  environmentId: string,
+): Promise<EnvironmentChanges | undefined> {
+  const read = call(access, (options) =>
+    environmentsOf(access).getEnvironmentChanges({ environmentId }, options),
+  );
+  const found = await read.catch((error) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  return found?.changes;
+}
+
+/** Returns whether the reported diff is the one to a commit; empty for that to what was checked out. */
+function isBase({ repositories }: EnvironmentChanges, commit: string): boolean {
+  if (commit === "") return true;
+  return repositories.length === 1 && repositories[0]?.baseCommit.startsWith(commit.toLowerCase()) === true;
+}
+
+/** Returns whether the runner of an environment could not look at it. */
+function isUnreachable(error: unknown): boolean {
+  if (!(error instanceof StartError)) return false;
+  return ConnectError.from(error.cause)
+    .findDetails(ErrorDetailSchema)
+    .some(({ reason }) => reason === ErrorReason.ENVIRONMENT_UNREACHABLE);
 }
 
 /** Returns a diff as a JSON list of service.v1.EnvironmentFileDiff. */

@@ -37,9 +37,10 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
           const access = accessOf(flags, terminal.env);
           const { diffJson, diffText, readRunDiff } = await loadChanges();
           const diff = await readRunDiff(access, { run: id, commit, lastTurn, refresh });
-          if (json) return terminal.print(diffJson(diff));
           const { hasColours, showPaged } = await import("../client/pager.ts");
-          await showPaged(diffText(diff, hasColours(output)), output);
+          if (json) terminal.print(diffJson(diff));
+          else await showPaged(diffText(diff, hasColours(output)), output);
+          if (diff.problem) throw diff.problem;
         },
       ),
     CLIENT_SETTINGS,

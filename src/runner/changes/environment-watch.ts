@@ -106,7 +106,8 @@ export class EnvironmentWatch {
     const task = this.#add(watched, async () => {
       const own = this.#tasksOf(watched);
       own.waitingLook = false;
-      await this.#send(await reportChanges(this.#git, watched, { isEnd: true }), own.abandoned.signal);
+      const report = await reportChanges(this.#git, this.#masked(watched), { isEnd: true });
+      await this.#send(report, own.abandoned.signal);
     });
     this.#tasksOf(watched).waitingLook = true;
     void task;
@@ -143,6 +144,13 @@ export class EnvironmentWatch {
     const tasks = this.#tasks.get(environmentId);
     tasks?.abandoned.abort();
     await tasks?.last;
+  }
+
+  /** Returns a workspace whose reports mask the secrets of other work in it, too: of people who have secrets of their own. */
+  #masked(watched: WatchedWorkspace): WatchedWorkspace {
+    const secrets = this.secretsOf(watched.environmentId);
+    secrets.addAll(watched.secrets);
+    return { ...watched, secrets };
   }
 
   #watches({ checkouts }: WatchedWorkspace): boolean {

@@ -67,7 +67,8 @@ export async function rulePush(
     denied.decision.fieldPath = fieldPath;
     throw denied;
   }
-  const allowed = { isAllowed: true, mayBeDefault: rule !== undefined } as const;
+  // One that becomes the default branch meanwhile was not decided on.
+  const allowed = { isAllowed: true, mayBeDefault: branch === defaultBranch } as const;
   if (decision === "allow") return allowed;
   const asked = askedText({ case: "push", value: create(ApprovalPushSchema, content) });
   const { pending, same } = await findAsked(tx, caller, environment, digestOf(asked.requestJson));
