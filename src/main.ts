@@ -42,6 +42,11 @@ const terminal: Terminal = {
   isRoot: process.getuid?.() === 0,
   figures: process,
   signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
+  ignoreInterrupts: () => {
+    const stay = () => undefined;
+    process.on("SIGINT", stay);
+    return () => void process.off("SIGINT", stay);
+  },
   setExitCode: (code) => {
     process.exitCode = code;
   },

@@ -47,13 +47,15 @@ describe("a text", () => {
       expect(await shown("text\n", { CHARTROOM_PAGER: none })).toEqual(printed);
   });
 
-  test("is waited for, also where an interrupt ends what the pager does", async () => {
-    const listening = () => process.listenerCount("SIGINT");
-    const before = listening();
-    const paged = shown("text\n", { PAGER: pager() });
-    expect(listening()).toBe(before + 1);
-    await paged;
-    expect(listening()).toBe(before);
+  test("is shown until the pager ends: interrupts are the pager's", async () => {
+    const calls: string[] = [];
+    const ignoreInterrupts = () => {
+      calls.push("ignored");
+      return () => void calls.push(`heeded, read ${readFileSync(join(folder, "paged"), "utf8")}`);
+    };
+    const env = { PATH: process.env.PATH, PAGER: pager() };
+    await showPaged("text\n", { env, isTerminal: true, print: () => undefined, ignoreInterrupts });
+    expect(calls).toEqual(["ignored", "heeded, read text\n"]);
   });
 
   test("may be longer than a pager reads", async () => {

@@ -7,6 +7,8 @@ export interface PagedOutput {
   readonly env: Environment;
   readonly isTerminal: boolean;
   print(text: string): void;
+  /** Has interrupts end nothing. @returns the function that ends that */
+  readonly ignoreInterrupts?: (() => () => void) | undefined;
 }
 
 /** The options of the usual pager unless LESS says otherwise, as git has it: it ends where one screen is enough, and shows colours. */
@@ -16,7 +18,10 @@ const LESS = "FRX";
  * Shows a text by a pager on a terminal, as git does: that of CHARTROOM_PAGER, GIT_PAGER or PAGER, or less. An empty
  * one, or cat, shows it as it is, and so does what is no terminal.
  */
-export async function showPaged(text: string, { env, isTerminal, print }: PagedOutput): Promise<void> {
+export async function showPaged(
+  text: string,
+  { env, isTerminal, print, ignoreInterrupts }: PagedOutput,
+): Promise<void> {
   const pager = env.CHARTROOM_PAGER ?? env.GIT_PAGER ?? env.PAGER ?? "less";
   if (!isTerminal || text === "" || pager === "" || pager === "cat") return print(text);
   // By a shell, since the variable may hold arguments.
@@ -28,10 +33,9 @@ export async function showPaged(text: string, { env, isTerminal, print }: PagedO
   child.stdin.on("error", () => undefined);
   const ended = once(child, "close");
   // Pagers take it to stop a search; whoever waits for one must not leave it alone with the terminal.
-  const stay = () => undefined;
-  process.on("SIGINT", stay);
+  const heed = ignoreInterrupts?.();
   child.stdin.end(text);
-  const [code] = await ended.finally(() => process.off("SIGINT", stay));
+  const [code] = await ended.finally(heed);
   // The shell has found no such program.
   if (code === 127) print(text);
 }

@@ -27,6 +27,8 @@ export interface Terminal {
   readonly writeLog?: WriteLines;
   /** The figures of the process, for its metrics. */
   readonly figures: ProcessFigures;
+  /** Has interrupts end nothing, until what is returned is called; absent where nobody sends any. */
+  readonly ignoreInterrupts?: () => () => void;
   /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;
 }

@@ -22,7 +22,8 @@ type ReviewFlags = ClientFlags & {
 /** Declares `chartroom run diff` and `chartroom run files`. */
 export function declareRunChanges(run: Command, terminal: Terminal): void {
   const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
-  const output = { env: terminal.env, isTerminal, print: terminal.print };
+  const { env, print, ignoreInterrupts } = terminal;
+  const output = { env, isTerminal, print, ignoreInterrupts };
   withSettings(
     run
       .command("diff")
