@@ -133,6 +133,13 @@ describe("a run", () => {
     await page.getByRole("button", { name: "Add comment" }).click();
     await page.getByLabel("Summary").fill("Nearly there.");
     await look(visit.page);
+    // The server keeps it: another page, and one that is loaded again, go on with it.
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByText("Review with 1 comment").waitFor();
+    await page.reload();
+    await page.getByText("echo in German").waitFor();
+    expect(await page.getByLabel("Summary").inputValue()).toBe("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review" }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Conversation" }).click();
@@ -141,7 +148,12 @@ describe("a run", () => {
     const words = receivedInputs(runId, received)
       .map((input) => input.words)
       .join("\n");
+    expect(words).toContain("Nearly there.");
     expect(words).toContain("echo in German");
+    const { body } = await post(server, "AgentReviewService/ListAgentReviewDrafts", {
+      agentExecutionId: runId,
+    });
+    expect(body.drafts).toEqual([]);
   });
 
   test("gets an image with a message, and a goal", async () => {

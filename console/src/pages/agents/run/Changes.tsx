@@ -1,8 +1,7 @@
-import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { Button, NativeSelect, Textarea } from "@mantine/core";
 import { Link, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { Loaded } from "../../../parts/Loaded.tsx";
@@ -11,9 +10,9 @@ import { Problem } from "../../../parts/Problem.tsx";
 import { Ago } from "../../../parts/Time.tsx";
 import { FileDiff } from "./FileDiff.tsx";
 import { PushBranch } from "./PushBranch.tsx";
-import { type Comment, sentComment } from "./review.ts";
+import type { Comment } from "./review.ts";
 import { SentReviews } from "./SentReviews.tsx";
-import { refreshInputs } from "./use-run.ts";
+import { useReviewDraft } from "./use-review-draft.ts";
 
 const PAGE = 100;
 
@@ -29,7 +28,8 @@ export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
   const [base, setBase] = useState(DiffBase.ENVIRONMENT);
   const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
   const isSplit = shownAs === "split";
-  const [comments, setComments] = useState<readonly Comment[]>([]);
+  const review = useReviewDraft(runId);
+  const { comments } = review;
   const diff = useInfiniteQuery(
     EnvironmentService.method.getEnvironmentDiff,
     { environmentId, base, pagination: { pageSize: PAGE } },
@@ -46,8 +46,7 @@ export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
         const [first] = pages;
         const digest = first?.digest ?? "";
         const leftOut = first?.filesLeftOut ?? 0;
-        const add = (comment: Omit<Comment, "base" | "digest">) =>
-          setComments((before) => [...before, { ...comment, base, digest }]);
+        const add = (comment: Omit<Comment, "base" | "digest">) => review.add({ ...comment, base, digest });
         return (
           <div className="stack">
             <div className="row">
@@ -123,7 +122,7 @@ export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
                     isSplit={isSplit}
                     comments={comments}
                     onAdd={add}
-                    onRemove={(comment) => setComments((before) => before.filter((each) => each !== comment))}
+                    onRemove={review.remove}
                   />
                 ))}
                 {leftOut > 0 && (
@@ -143,9 +142,7 @@ export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
             </div>
             {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
             <SentReviews runId={runId} />
-            {comments.length > 0 && (
-              <SendReview runId={runId} comments={comments} onSent={() => setComments([])} />
-            )}
+            {(comments.length > 0 || review.summary !== "") && <SendReview review={review} />}
           </div>
         );
       }}
@@ -154,52 +151,28 @@ export function Changes({ runId, environmentId, isWorking }: ChangesProps) {
 }
 
 /** Sends the comments as one message, with a summary before them. */
-function SendReview({
-  runId,
-  comments,
-  onSent,
-}: {
-  readonly runId: string;
-  readonly comments: readonly Comment[];
-  readonly onSent: () => void;
-}) {
-  const [summary, setSummary] = useState("");
-  const send = useMutation(AgentService.method.sendToAgentExecution, {
-    onSuccess: onSent,
-    onSettled: () => refreshInputs(runId),
-  });
+function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDraft> }) {
+  const { comments, summary, problem, isSending } = review;
   return (
     <section className="card review" aria-label="Review">
       <h2>
         Review with {comments.length} {comments.length === 1 ? "comment" : "comments"}
       </h2>
-      <Problem error={send.error} />
+      <Problem error={problem} />
       <Textarea
         label="Summary"
         autosize
         minRows={2}
         maxLength={8192}
         value={summary}
-        onChange={(event) => setSummary(event.currentTarget.value)}
+        onChange={(event) => review.setSummary(event.currentTarget.value)}
       />
       <div className="row">
-        <Button
-          loading={send.isPending}
-          onClick={() =>
-            send.mutate({
-              agentExecutionId: runId,
-              input: {
-                case: "userInput",
-                value: {
-                  inputs: [
-                    { input: { case: "review", value: { summary, comments: comments.map(sentComment) } } },
-                  ],
-                },
-              },
-            })
-          }
-        >
+        <Button loading={isSending} onClick={() => void review.send()}>
           Send to agent
+        </Button>
+        <Button variant="subtle" onClick={review.discard}>
+          Discard review
         </Button>
       </div>
     </section>

@@ -1,9 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
+  type AgentReviewComment,
   type AgentReviewCommentSchema,
   AgentReviewComment_Side as Side,
 } from "#gen/service/v1/agent_review_pb.js";
-import type { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
+import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
 import type { PatchLine } from "./patch-lines.ts";
 
 /** A comment that has not been sent. */
@@ -11,8 +12,10 @@ export interface Comment {
   readonly path: string;
   readonly isOld: boolean;
   readonly line: number;
+  /** The last line, where a draft of another program has several. */
+  readonly lastLine?: number;
   readonly text: string;
-  /** The line as it was seen. */
+  /** The line as it was seen; several with line breaks between them. */
   readonly quote: string;
   readonly base: DiffBase;
   readonly digest: string;
@@ -30,9 +33,23 @@ export const sentComment = (comment: Comment): MessageInitShape<typeof AgentRevi
   path: comment.path,
   side: comment.isOld ? Side.OLD : Side.NEW,
   firstLine: comment.line,
-  lastLine: comment.line,
+  lastLine: comment.lastLine ?? comment.line,
   base: comment.base,
   digest: comment.digest,
   text: comment.text,
-  quote: { lines: [comment.quote.slice(0, QUOTE_LENGTH)] },
+  ...(comment.quote !== "" && {
+    quote: { lines: comment.quote.split("\n").map((line) => line.slice(0, QUOTE_LENGTH)) },
+  }),
+});
+
+/** Returns a comment of a draft. */
+export const commentOf = (kept: AgentReviewComment): Comment => ({
+  path: kept.path,
+  isOld: kept.side === Side.OLD,
+  line: kept.firstLine,
+  lastLine: kept.lastLine,
+  text: kept.text,
+  quote: kept.quote?.lines.join("\n") ?? "",
+  base: kept.base || DiffBase.ENVIRONMENT,
+  digest: kept.digest,
 });

@@ -1,0 +1,142 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { useEffect, useRef, useState } from "react";
+import type { AgentReviewDraft } from "#gen/service/v1/agent_review_pb.js";
+import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { type Comment, commentOf, sentComment } from "./review.ts";
+import { refreshInputs } from "./use-run.ts";
+
+/** Time without a key after which a summary is kept, in milliseconds. */
+const KEEP_MS = 400;
+
+/** A review that has not been sent. */
+interface Content {
+  readonly summary: string;
+  readonly comments: readonly Comment[];
+}
+
+const EMPTY: Content = { summary: "", comments: [] };
+/** What pages that were left are still keeping, by the run. */
+const leaving = new Map<string, Promise<void>>();
+const isEmpty = ({ summary, comments }: Content) => summary === "" && comments.length === 0;
+
+/** The review that somebody writes, which the server keeps as a draft: it outlives the page. */
+export function useReviewDraft(runId: string) {
+  const [content, setContent] = useState(EMPTY);
+  const [problem, setProblem] = useState<unknown>();
+  const [isSending, setSending] = useState(false);
+  const newest = useRef(EMPTY);
+  const kept = useRef<Pick<AgentReviewDraft, "id" | "revision">>(undefined);
+  const saves = useRef(Promise.resolve());
+  const timer = useRef<number>(undefined);
+  const [isSettled, setSettled] = useState(!leaving.has(runId));
+  useEffect(() => void leaving.get(runId)?.then(() => setSettled(true)), [runId]);
+  const create = useMutation(AgentReviewService.method.createAgentReviewDraft);
+  const update = useMutation(AgentReviewService.method.updateAgentReviewDraft);
+  const remove = useMutation(AgentReviewService.method.deleteAgentReviewDraft);
+  const send = useMutation(AgentService.method.sendToAgentExecution);
+  const { data, isFetchedAfterMount } = useQuery(
+    AgentReviewService.method.listAgentReviewDrafts,
+    { agentExecutionId: runId, pagination: { pageSize: 1 } },
+    // Of whoever may not send to the run there are none.
+    {
+      enabled: isSettled,
+      staleTime: 0,
+      gcTime: 0,
+      refetchOnWindowFocus: false,
+      refetchInterval: false,
+      retry: false,
+    },
+  );
+  const show = (next: Content) => {
+    newest.current = next;
+    setContent(next);
+  };
+  const found = isFetchedAfterMount ? data?.drafts[0] : undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is found once is where it goes on
+  useEffect(() => {
+    if (!found || kept.current || !isEmpty(newest.current)) return;
+    kept.current = found;
+    show({ summary: found.summary, comments: found.comments.map(commentOf) });
+  }, [found]);
+
+  /** Keeps what is newest, after what is being kept. */
+  const keep = (): Promise<void> => {
+    window.clearTimeout(timer.current);
+    timer.current = undefined;
+    const save = async () => {
+      const { summary, comments } = newest.current;
+      const before = kept.current;
+      if (isEmpty(newest.current)) {
+        if (before) await remove.mutateAsync({ draftId: before.id });
+        kept.current = undefined;
+        return;
+      }
+      const body = { summary, comments: comments.map(sentComment) };
+      const made = () => create.mutateAsync({ agentExecutionId: runId, ...body });
+      const { draft } = before
+        ? await update
+            .mutateAsync({ draftId: before.id, revision: before.revision, ...body })
+            // Sent or discarded on another page: here it is still being written.
+            .catch((error) => {
+              if (ConnectError.from(error).code === Code.NotFound) return made();
+              throw error;
+            })
+        : await made();
+      kept.current = draft;
+    };
+    saves.current = saves.current.then(save).then(() => setProblem(undefined), setProblem);
+    return saves.current;
+  };
+  const leave = useRef(keep);
+  leave.current = keep;
+  // The last words of whoever goes to another page are kept, too.
+  useEffect(
+    () => () => {
+      const last = timer.current === undefined ? saves.current : leave.current();
+      leaving.set(runId, last);
+      void last.then(() => leaving.get(runId) === last && leaving.delete(runId));
+    },
+    [runId],
+  );
+
+  const change = (next: Content) => {
+    show(next);
+    void keep();
+  };
+  return {
+    ...content,
+    problem,
+    isSending,
+    add: (comment: Comment) => change({ ...newest.current, comments: [...newest.current.comments, comment] }),
+    remove: (comment: Comment) =>
+      change({ ...newest.current, comments: newest.current.comments.filter((each) => each !== comment) }),
+    discard: () => change(EMPTY),
+    setSummary(summary: string) {
+      show({ ...newest.current, summary });
+      window.clearTimeout(timer.current);
+      timer.current = window.setTimeout(() => void keep(), KEEP_MS);
+    },
+    async send() {
+      setSending(true);
+      await keep();
+      const { summary, comments } = newest.current;
+      const draft = kept.current;
+      const value = draft
+        ? { draftId: draft.id, draftRevision: draft.revision }
+        : { summary, comments: comments.map(sentComment) };
+      try {
+        const inputs = [{ input: { case: "review" as const, value } }];
+        await send.mutateAsync({ agentExecutionId: runId, input: { case: "userInput", value: { inputs } } });
+        kept.current = undefined;
+        show(EMPTY);
+      } catch (error) {
+        setProblem(error);
+      } finally {
+        setSending(false);
+        await refreshInputs(runId);
+      }
+    },
+  };
+}
