@@ -6,7 +6,6 @@ import type { MachineIssuer } from "./config/machine-issuers.ts";
 import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
 import type { SignInProvider } from "./config/sign-in-providers.ts";
 import { createPageTokens } from "./domain/page.ts";
-import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
 import { createBodyReader } from "./http/body/body-reader.ts";
 import { createListener } from "./http/connection/listener.ts";
 import { TlsRenewal } from "./http/connection/tls-renewal.ts";
@@ -23,11 +22,12 @@ import { type SessionOrigin, sessionOriginOf } from "./http/sign-in/session-orig
 import { createSignInDispatch } from "./http/sign-in/sign-in.ts";
 import { implementations } from "./implementations.ts";
 import { createJobs } from "./jobs/jobs.ts";
+import { retentionOfSettings } from "./jobs/retention/retention.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
 import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { createMachineChecks } from "./machine-checks.ts";
-import { CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measures.ts";
+import { CallMeasures } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
 import { idMaker } from "./new-id.ts";
@@ -39,11 +39,12 @@ import { createAuthentication, createRevalidation } from "./rpc/access/authentic
 import { createCallLimits } from "./rpc/access/call-limits.ts";
 import { createCheck } from "./rpc/check.ts";
 import type { ReportFault } from "./rpc/error/error.ts";
-import { checksOf, createReadiness } from "./rpc/health.ts";
+import { createReadiness } from "./rpc/health.ts";
 import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
+import { countedSources, createServerHealth } from "./server-figures.ts";
 import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
@@ -65,6 +66,8 @@ export interface ServerDependencies {
   readonly machineIssuers: readonly MachineIssuer[];
   /** Takes the calls of a server that sends traces; absent for others. */
   readonly traces?: CallTraces | undefined;
+  /** Sources of figures that the process has of itself; for administrators, beside those of the server. */
+  readonly figures?: readonly MetricSource[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
 }
@@ -124,6 +127,8 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       baseUrl: () => baseUrl,
       now: deps.now,
       allowOrganizationCreation: config.allowOrganizationCreation,
+      retention: retentionOfSettings(config),
+      serverHealth: (scope) => health(scope),
       countLimit: config.countLimit,
       pageBytes: config.pageBytes,
       revocationMonitor,
@@ -262,20 +267,14 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       onRenewed: (validTo) => log.info({ validTo }, "the renewed certificate is in use"),
       onFailure: (err) => log.error({ err }, "the certificate was not renewed: the one before stays in use"),
     });
+  const counted = countedSources({ calls, streamSlots, readiness, limits, listener });
+  const { version } = packageJson;
+  const sources = [...counted, ...(deps.figures ?? [])];
+  const health = createServerHealth({ store, readiness, version, now: deps.now, sources });
   let running: RunningJobs | undefined;
   return {
     transport: createInMemoryTransport({ routes, admission, newId }),
-    metrics: [
-      calls.metrics,
-      () => serverMetrics(streamSlots.taken(), checksOf(readiness)),
-      () =>
-        limitMetrics([
-          ...CALL_SCOPES.map((scope) => [scope, limits.refused.get(scope) ?? 0] as const),
-          ["connections", listener.refused],
-        ]),
-      () => writeMetrics(store),
-      installationMetrics(store, deps.now),
-    ],
+    metrics: [...counted, () => writeMetrics(store), installationMetrics(store, deps.now)],
     async listen() {
       await machine.look();
       const { url } = await listener.listen();

@@ -1,16 +1,11 @@
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
-import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
-import { METRICS_ADDRESS } from "../config/telemetry-settings.ts";
 import { createLog, type Log, tellOnStandardError } from "../log.ts";
 import { type LogFile, openLogFile } from "../log-file.ts";
-import type { MetricSource } from "../metrics/metric.ts";
 import { SpanMeasures } from "../metrics/span-measures.ts";
-import type { Telemetry } from "../metrics/telemetry.ts";
 import { buildServer, type Server } from "../server.ts";
 import {
   findOrganization,
@@ -20,13 +15,13 @@ import {
 } from "../store/identity/organization.ts";
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
-import type { Tracing } from "../tracing/tracing.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
 import { lockData, openData, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
+import { healthFigures, seldom, serveTelemetry, traceCalls } from "./telemetry/telemetry.ts";
 
 /**
  * Starts the server and prints its URL; on the first start it creates an
@@ -85,8 +80,9 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     await requireOrganizations(store, providers);
     const spans = new SpanMeasures();
     const traces = await traceCalls(config, store, { log, spans });
+    const figures = healthFigures(config, terminal);
     const parts = { store, keys, log, providers, machineIssuers, traces, now: Date.now };
-    const server = buildServer(config, parts);
+    const server = buildServer(config, { ...parts, figures: figures.sources });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
@@ -131,6 +127,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
         await server.close();
         await traces?.close();
         await telemetry?.close();
+        figures.close();
         await stopStore();
         log.info({}, "stopped");
       },
@@ -189,73 +186,6 @@ async function requireOrganizations(store: Store, providers: readonly SignInProv
     );
   }
 }
-
-/**
- * Serves and exports the metrics as the settings say; undefined where they say neither.
- * @throws ConfigError when the address was chosen and cannot be used
- */
-async function serveTelemetry(
-  { metricsAddress: address, otlpEndpoint, backupFolder }: Config,
-  served: readonly MetricSource[],
-  { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
-): Promise<Telemetry | undefined> {
-  if (!address && otlpEndpoint === "") return undefined;
-  // Loaded on demand, with the packages that it brings.
-  const [{ startTelemetry }, { ProcessMeasures }, { backupMetrics }] = await Promise.all([
-    import("../metrics/telemetry.ts"),
-    import("../metrics/process-metrics.ts"),
-    import("../metrics/backup-metrics.ts"),
-  ]);
-  const figures = new ProcessMeasures(terminal.figures);
-  const copies = backupFolder ? [backupMetrics(() => readdir(backupFolder), Date.now)] : [];
-  const sources = [...served, figures.metrics, ...copies];
-  const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
-  const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
-  const start = (at: typeof address) =>
-    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined }, options);
-  const problemOf = (error: NodeJS.ErrnoException) =>
-    `--metrics-address ${address?.host}:${address?.port} cannot be used (${error.code}): choose another, or none`;
-  try {
-    const telemetry = await start(address);
-    if (telemetry.url) log.info({ url: telemetry.url }, "serving metrics");
-    return telemetry;
-  } catch (error) {
-    const isChosen = `${address?.host}:${address?.port}` !== METRICS_ADDRESS;
-    if (isChosen) throw new ConfigError([problemOf(error as NodeJS.ErrnoException)]);
-    // Of several servers on one machine, the first has the address that nobody chose.
-    log.warn({}, problemOf(error as NodeJS.ErrnoException));
-    return start(undefined);
-  }
-}
-
-/** Sends traces where the settings name a collector; undefined where they do not. */
-async function traceCalls(
-  { otlpTracesEndpoint: endpoint, traceRatio: ratio }: Config,
-  store: Store,
-  { log, spans: measures }: { readonly log: Log; readonly spans: SpanMeasures },
-): Promise<Tracing | undefined> {
-  if (endpoint === "") return undefined;
-  // Loaded on demand, with the packages that it brings.
-  const { startTracing } = await import("../tracing/tracing.ts");
-  // A collector that is away fails each export.
-  const onFailure = seldom((err) =>
-    log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
-  );
-  const { version } = packageJson;
-  return startTracing({ endpoint, ratio, version, store, measures, now: Date.now, onFailure });
-}
-
-/** Returns a function that tells of a failure once a minute at most. */
-function seldom(tell: (error: unknown) => void): (error: unknown) => void {
-  let toldAt = Number.NEGATIVE_INFINITY;
-  return (error) => {
-    if (performance.now() - toldAt < TELL_EVERY_MS) return;
-    toldAt = performance.now();
-    tell(error);
-  };
-}
-
-const TELL_EVERY_MS = 60_000;
 
 /** Tolerated difference between clock readings of one machine, when the clock is set back. */
 const CLOCK_TOLERANCE_MS = 5_000;

@@ -4,7 +4,7 @@ import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import type { StoreSize } from "../domain/measures.ts";
 import { countInstallation, type InstallationCounts } from "../store/access/installation-counts.ts";
-import type { Store } from "../store/store.ts";
+import type { Scope, Store } from "../store/store.ts";
 import type { Metric } from "./metric.ts";
 
 /** The parts of a store that metrics read. */
@@ -89,7 +89,7 @@ export function installationMetrics(
   const read = async () => {
     const at = now();
     const [counts, size] = await Promise.all([
-      countInstallation(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
+      countInstallation(store.searcher(SCOPE), undefined, { now: at, until: at + NEAR_END_MS }),
       store.measures.size(),
     ]);
     return [...metricsOf(counts, at), sizeMetric(size)];
@@ -105,6 +105,23 @@ export function installationMetrics(
     }
     return known.metrics;
   };
+}
+
+/** Returns the metrics of what one organization holds, as {@link installationMetrics} has them of all. */
+export async function organizationMetrics(
+  store: Pick<MeasuredStore, "searcher">,
+  scope: Scope,
+  now: number,
+): Promise<readonly Metric[]> {
+  return metricsOf(
+    await countInstallation(store.searcher(scope), scope, { now, until: now + NEAR_END_MS }),
+    now,
+  );
+}
+
+/** Returns the metric of the size of a store. */
+export async function sizeMetrics({ measures }: MeasuredStore): Promise<readonly Metric[]> {
+  return [sizeMetric(await measures.size())];
 }
 
 function metricsOf(counts: InstallationCounts, now: number): Metric[] {

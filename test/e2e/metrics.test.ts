@@ -3,8 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import packageJson from "../../package.json" with { type: "json" };
 import { post, repository } from "../harness/call.ts";
 import { bareRepository } from "../harness/git-repository.ts";
+import { addOrganization } from "../harness/organization.ts";
 import { ROOT } from "../harness/program.ts";
 import { type ParsedMetric, parsePrometheus } from "../harness/prometheus-text.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
@@ -116,6 +118,46 @@ describe("the metrics of a server", () => {
     expect(named.map(([name, type, help]) => [name, type, help?.replaceAll("`", "")]).toSorted()).toEqual(
       served.toSorted(),
     );
+  });
+
+  test("are shown to administrators with the checks, those of work of their organization alone", async () => {
+    const health = async (own: Pick<typeof other, "organizationId" | "token">) => {
+      const { body } = await post(
+        server,
+        "OrganizationService/GetServerHealth",
+        { organizationId: own.organizationId },
+        own.token,
+      );
+      return body;
+    };
+    const other = await addOrganization(server, "island");
+    const { user } = (await post(server, "UserService/GetAuthenticatedUser", {})).body;
+    const { organizationId } = user;
+    const [ours, theirs] = [await health({ organizationId, token: server.token }), await health(other)];
+    expect(ours).toMatchObject({
+      ...{ version: packageJson.version, ready: true, startedAt: expect.any(String) },
+      checks: ["draining", "database", "disk", "keys"].map((name) => ({ name, well: true, reason: "" })),
+    });
+    const page = readFileSync(join(ROOT, "docs/metrics.md"), "utf8").replaceAll("`", "");
+    for (const { name, description } of [...ours.server, ...ours.organization]) {
+      expect(page).toContain(`\n| ${name.replace(/(?<!eventloop_delay)_p\d\d$/, "")} |`);
+      expect(page).toContain(description);
+    }
+    const connected = ({ organization }: typeof ours) =>
+      organization.find(
+        ({ name, labels }: typeof ours) =>
+          name === "chartroom_runners" && labels.chartroom_runner_state === "connected",
+      ).value;
+    expect([connected(ours), connected(theirs)]).toEqual([1, 0]);
+    const names = new Set(ours.server.map(({ name }: typeof ours) => name));
+    for (const each of [
+      "chartroom_commit_duration_p99",
+      "nodejs_eventloop_delay_max",
+      "chartroom_backup_age",
+    ])
+      expect(names).toContain(each);
+    // They would tell of the other organizations of the server.
+    expect([...names].filter((each) => /ended|trigger|rpc_|_request_/.test(String(each)))).toEqual([]);
   });
 
   test("are served at one path, to GET", async () => {

@@ -303,6 +303,12 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ change: policies(world) }),
     within("change", POLICY_IDS),
   ),
+  "OrganizationService/PreviewRetention": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
+  "OrganizationService/GetServerHealth": built((world) => ({ organizationId: world.organization }), {
+    organizationId: "organization",
+  }),
   "OrganizationService/UpdateOrganizationPolicies": built(policies, POLICY_IDS),
 
   "ProjectService/CreateProject": built(newProject, PREBUILDS),

@@ -11,7 +11,9 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 /** Answers with a list that is no page, and what bounds them. */
 const BOUNDED: Readonly<Record<string, string>> = {
   "AccountService/BlockAccount": "names of tokens, each an id",
+  "OrganizationService/GetServerHealth": "figures by fixed sets of names and labels",
   "OrganizationService/PreviewOrganizationPolicies": "the fields of the policies, with ten resources each",
+  "OrganizationService/PreviewRetention": "four kinds",
   "ProjectService/CreateProjects": "what the request holds: 100 projects",
   "ProjectService/UpdateProjects": "what the request names: 100 projects",
   "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",

@@ -30,6 +30,9 @@ import { type Store, SYSTEM } from "../../src/store/store.ts";
 import { databaseUrlOf, dropData } from "./data-config.ts";
 import { copyTemplate } from "./sqlite-template.ts";
 
+/** Keeps a kind for good. */
+const FOREVER = { days: 0, count: 0 };
+
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 3600 * 1000;
 
@@ -65,6 +68,8 @@ export function openTestStore(
     now: () => clock.now,
     allowOrganizationCreation: false,
     machineIssuers: () => [],
+    retention: { executions: FOREVER, agentExecutions: FOREVER, triggerEntries: FOREVER, events: FOREVER },
+    serverHealth: async () => ({ version: "1", startedAt: 0, checks: [], server: [], organization: [] }),
     countLimit: 1_000,
     pageBytes: PAGE_BYTES,
     revocationMonitor: createRevocationMonitor(async () => undefined),

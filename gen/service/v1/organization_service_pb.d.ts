@@ -4,11 +4,11 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, EgressPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, RetentionPolicy, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
+import type { AgentApprovalPolicy, ConversationSharingPolicy, CustomSecurityAgent, EditorVersionPolicy, EgressPolicy, ExtAgentModelPolicy, InviteDomains, Organization, OrganizationInvite, OrganizationMember, OrganizationPolicies, OrganizationRole, PushRules, RetentionLimit, RetentionPolicy, VetoExecPolicy, VetoFilePolicy } from "./organization_pb.js";
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { UserStatus } from "./user_pb.js";
-import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
+import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AdmissionLevel } from "./environment_pb.js";
 import type { ExtAgentReasoningEffort, ExtAgentServiceTier } from "./agent_pb.js";
 
@@ -1231,9 +1231,9 @@ export declare const PreviewOrganizationPoliciesRequestSchema: GenMessage<Previe
  */
 export declare type PreviewOrganizationPoliciesResponse = Message<"service.v1.PreviewOrganizationPoliciesResponse"> & {
   /**
-   * What would be refused, archived or deleted, one entry for each field, operation
-   * and kind of resource; at most 100. Empty where the change does nothing to what
-   * is there.
+   * What would be refused, archived, deleted or removed, one entry for each field,
+   * operation and kind of resource; at most 100. Empty where the change does nothing to
+   * what is there.
    *
    * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Effect effects = 1;
    */
@@ -1242,7 +1242,8 @@ export declare type PreviewOrganizationPoliciesResponse = Message<"service.v1.Pr
   /**
    * Whether everything was looked at. False where the organization has more than
    * 1,000 workflows, environments, open agent runs, runners or projects, or more
-   * than 8 MiB of one kind: the first of each kind are looked at.
+   * than 8 MiB of one kind: the first of each kind are looked at. So it is where more
+   * than 20,000 of one kind are past what is kept: the oldest are looked at.
    *
    * @generated from field: bool complete = 2;
    */
@@ -1286,7 +1287,8 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
 
   /**
    * The kind of the resources: `workflow`, `environment`, `agent_execution`,
-   * `runner` or `project`.
+   * `runner` or `project`; of what would be removed `workflow_execution`,
+   * `agent_execution`, `trigger_event` or `event`.
    *
    * @generated from field: string resource_type = 4;
    */
@@ -1300,7 +1302,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
   count: number;
 
   /**
-   * The first 10 of them.
+   * The first 10 of them; none of entries of ledgers and of events.
    *
    * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Resource resources = 6;
    */
@@ -1313,6 +1315,13 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
    * @generated from field: string allowed = 7;
    */
   allowed: string;
+
+  /**
+   * Bytes of what would be removed, as the quota counts them. 0 for all else.
+   *
+   * @generated from field: int64 bytes = 8;
+   */
+  bytes: bigint;
 };
 
 /**
@@ -1381,12 +1390,277 @@ export enum PreviewOrganizationPoliciesResponse_Outcome {
    * @generated from enum value: OUTCOME_DELETED = 3;
    */
   DELETED = 3,
+
+  /**
+   * Retention would remove it for good, from its next look on, within an hour.
+   *
+   * @generated from enum value: OUTCOME_REMOVED = 4;
+   */
+  REMOVED = 4,
 }
 
 /**
  * Describes the enum service.v1.PreviewOrganizationPoliciesResponse.Outcome.
  */
 export declare const PreviewOrganizationPoliciesResponse_OutcomeSchema: GenEnum<PreviewOrganizationPoliciesResponse_Outcome>;
+
+/**
+ * Names the organization whose retention is shown.
+ *
+ * @generated from message service.v1.PreviewRetentionRequest
+ */
+export declare type PreviewRetentionRequest = Message<"service.v1.PreviewRetentionRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+};
+
+/**
+ * Describes the message service.v1.PreviewRetentionRequest.
+ * Use `create(PreviewRetentionRequestSchema)` to create a new message.
+ */
+export declare const PreviewRetentionRequestSchema: GenMessage<PreviewRetentionRequest>;
+
+/**
+ * Carries what is kept, and what would be removed.
+ *
+ * @generated from message service.v1.PreviewRetentionResponse
+ */
+export declare type PreviewRetentionResponse = Message<"service.v1.PreviewRetentionResponse"> & {
+  /**
+   * One entry for each kind, in the order of the fields of RetentionPolicy.
+   *
+   * @generated from field: repeated service.v1.PreviewRetentionResponse.Kind kinds = 1;
+   */
+  kinds: PreviewRetentionResponse_Kind[];
+
+  /**
+   * Whether everything was looked at. False where more than 20,000 of a kind are past
+   * what is kept: the oldest are looked at, and its count and bytes are too small.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message service.v1.PreviewRetentionResponse.
+ * Use `create(PreviewRetentionResponseSchema)` to create a new message.
+ */
+export declare const PreviewRetentionResponseSchema: GenMessage<PreviewRetentionResponse>;
+
+/**
+ * What is kept and removed of one kind.
+ *
+ * @generated from message service.v1.PreviewRetentionResponse.Kind
+ */
+export declare type PreviewRetentionResponse_Kind = Message<"service.v1.PreviewRetentionResponse.Kind"> & {
+  /**
+   * The kind: `workflow_execution`, `agent_execution`, `trigger_event` or `event`.
+   *
+   * @generated from field: string resource_type = 1;
+   */
+  resourceType: string;
+
+  /**
+   * What is kept; without days and a count, all of it.
+   *
+   * @generated from field: service.v1.RetentionLimit kept = 2;
+   */
+  kept?: RetentionLimit | undefined;
+
+  /**
+   * Whether the organization's policy says it. Otherwise the settings of the
+   * installation do.
+   *
+   * @generated from field: bool set_by_policy = 3;
+   */
+  setByPolicy: boolean;
+
+  /**
+   * How many would be removed now.
+   *
+   * @generated from field: int32 count = 4;
+   */
+  count: number;
+
+  /**
+   * Their bytes, as the quota counts them.
+   *
+   * @generated from field: int64 bytes = 5;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message service.v1.PreviewRetentionResponse.Kind.
+ * Use `create(PreviewRetentionResponse_KindSchema)` to create a new message.
+ */
+export declare const PreviewRetentionResponse_KindSchema: GenMessage<PreviewRetentionResponse_Kind>;
+
+/**
+ * Names the organization whose figures are shown beside those of the server.
+ *
+ * @generated from message service.v1.GetServerHealthRequest
+ */
+export declare type GetServerHealthRequest = Message<"service.v1.GetServerHealthRequest"> & {
+  /**
+   * The caller's organization.
+   *
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+};
+
+/**
+ * Describes the message service.v1.GetServerHealthRequest.
+ * Use `create(GetServerHealthRequestSchema)` to create a new message.
+ */
+export declare const GetServerHealthRequestSchema: GenMessage<GetServerHealthRequest>;
+
+/**
+ * Carries how the server is.
+ *
+ * @generated from message service.v1.GetServerHealthResponse
+ */
+export declare type GetServerHealthResponse = Message<"service.v1.GetServerHealthResponse"> & {
+  /**
+   * The release, as /version says it.
+   *
+   * @generated from field: string version = 1;
+   */
+  version: string;
+
+  /**
+   * Since when the server runs.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 2;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * Whether the server can do its work: whether every check is well.
+   *
+   * @generated from field: bool ready = 3;
+   */
+  ready: boolean;
+
+  /**
+   * The checks of /readyz, in its order.
+   *
+   * @generated from field: repeated service.v1.GetServerHealthResponse.Check checks = 4;
+   */
+  checks: GetServerHealthResponse_Check[];
+
+  /**
+   * Figures of the server and its database, by the names of its metrics, as
+   * docs/metrics.md lists them. A histogram has its median and the time or number that
+   * 99 of 100 stay within, with `_p50` and `_p99` at the end of its name, both rounded
+   * up to the bound of a bucket.
+   *
+   * @generated from field: repeated service.v1.GetServerHealthResponse.Figure server = 5;
+   */
+  server: GetServerHealthResponse_Figure[];
+
+  /**
+   * What waits and goes on in the organization, by the names of the metrics, which
+   * count it for the whole installation.
+   *
+   * @generated from field: repeated service.v1.GetServerHealthResponse.Figure organization = 6;
+   */
+  organization: GetServerHealthResponse_Figure[];
+};
+
+/**
+ * Describes the message service.v1.GetServerHealthResponse.
+ * Use `create(GetServerHealthResponseSchema)` to create a new message.
+ */
+export declare const GetServerHealthResponseSchema: GenMessage<GetServerHealthResponse>;
+
+/**
+ * One check of readiness.
+ *
+ * @generated from message service.v1.GetServerHealthResponse.Check
+ */
+export declare type GetServerHealthResponse_Check = Message<"service.v1.GetServerHealthResponse.Check"> & {
+  /**
+   * Its name, such as `database`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether it is well.
+   *
+   * @generated from field: bool well = 2;
+   */
+  well: boolean;
+
+  /**
+   * What is wrong, in a sentence. Empty while it is well.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message service.v1.GetServerHealthResponse.Check.
+ * Use `create(GetServerHealthResponse_CheckSchema)` to create a new message.
+ */
+export declare const GetServerHealthResponse_CheckSchema: GenMessage<GetServerHealthResponse_Check>;
+
+/**
+ * One figure.
+ *
+ * @generated from message service.v1.GetServerHealthResponse.Figure
+ */
+export declare type GetServerHealthResponse_Figure = Message<"service.v1.GetServerHealthResponse.Figure"> & {
+  /**
+   * Its name, such as `chartroom_work_oldest_age`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is, in a sentence.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Its unit by UCUM: `s`, `By`, `1`, or a name in braces such as `{item}`.
+   *
+   * @generated from field: string unit = 3;
+   */
+  unit: string;
+
+  /**
+   * What it is of, by names from fixed sets, such as `chartroom_phase`.
+   *
+   * @generated from field: map<string, string> labels = 4;
+   */
+  labels: { [key: string]: string };
+
+  /**
+   * The value now.
+   *
+   * @generated from field: double value = 5;
+   */
+  value: number;
+};
+
+/**
+ * Describes the message service.v1.GetServerHealthResponse.Figure.
+ * Use `create(GetServerHealthResponse_FigureSchema)` to create a new message.
+ */
+export declare const GetServerHealthResponse_FigureSchema: GenMessage<GetServerHealthResponse_Figure>;
 
 /**
  * Manages organizations, their members and their policies. Every operation also
@@ -1608,8 +1882,8 @@ export declare const OrganizationService: GenService<{
   },
   /**
    * Shows what a change of policies would do to what is there now, and makes no
-   * change: what would be archived or deleted in the background, and what of the
-   * organization's workflows, environments, agent runs, runners and projects would
+   * change: what would be archived, deleted or removed in the background, and what of
+   * the organization's workflows, environments, agent runs, runners and projects would
    * be refused that is not refused now. It is looked at by the functions that
    * enforce the policies.
    *
@@ -1622,6 +1896,37 @@ export declare const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof PreviewOrganizationPoliciesRequestSchema;
     output: typeof PreviewOrganizationPoliciesResponseSchema;
+  },
+  /**
+   * Shows what is kept of the organization, and what of it the next look of retention
+   * removes, without removing it.
+   *
+   * Only administrators of the organization may call it. Errors: permission_denied for
+   * its other members; not_found when the organization is absent or another one than
+   * the caller's.
+   *
+   * @generated from rpc service.v1.OrganizationService.PreviewRetention
+   */
+  previewRetention: {
+    methodKind: "unary";
+    input: typeof PreviewRetentionRequestSchema;
+    output: typeof PreviewRetentionResponseSchema;
+  },
+  /**
+   * Shows how the server is that answers: the checks of its readiness, its main
+   * figures, and those of the caller's organization. Of several servers each answers
+   * for itself.
+   *
+   * Only administrators of the organization may call it. Errors: permission_denied for
+   * its other members; not_found when the organization is absent or another one than
+   * the caller's.
+   *
+   * @generated from rpc service.v1.OrganizationService.GetServerHealth
+   */
+  getServerHealth: {
+    methodKind: "unary";
+    input: typeof GetServerHealthRequestSchema;
+    output: typeof GetServerHealthResponseSchema;
   },
 }>;
 

@@ -47,6 +47,11 @@ export const ORGANIZATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
     permission: "update_organization_policies",
     grants: ADMINISTRATORS,
   },
+  "OrganizationService/PreviewRetention": {
+    permission: "update_organization_policies",
+    grants: ADMINISTRATORS,
+  },
+  "OrganizationService/GetServerHealth": { permission: "get_server_health", grants: ADMINISTRATORS },
   "OrganizationService/UpdateOrganizationPolicies": {
     permission: "update_organization_policies",
     grants: ADMINISTRATORS,

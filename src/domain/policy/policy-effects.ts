@@ -17,6 +17,7 @@ export interface PolicyEffect {
   count: number;
   readonly resources: ConcernedResource[];
   readonly allowed: string;
+  readonly bytes: bigint;
 }
 
 /** Number of resources that an effect names; the others are only counted. */
@@ -61,14 +62,31 @@ export class PolicyEffects {
     this.#add(resource, { ...what, operation: "", allowed: "" });
   }
 
-  #add(resource: ConcernedResource, what: Omit<PolicyEffect, "count" | "resources">): void {
-    const key = [what.fieldPath, what.outcome, what.operation, what.resourceType].join(" ");
-    const effect = this.#effects.get(key) ?? { ...what, count: 0, resources: [] };
+  /** Adds what a job would remove for good: a number of bytes, and the ids of those that can be named. */
+  addRemoval(
+    what: Pick<PolicyEffect, "fieldPath" | "outcome" | "resourceType">,
+    {
+      count,
+      bytes,
+      ids,
+    }: { readonly count: number; readonly bytes: number; readonly ids: readonly string[] },
+  ): void {
+    const resources = ids.slice(0, MAX_NAMED).map((id) => ({ id, name: "" }));
+    const effect = { ...what, operation: "", allowed: "", count, resources, bytes: BigInt(bytes) };
+    this.#effects.set(keyOf(effect), effect);
+  }
+
+  #add(resource: ConcernedResource, what: Omit<PolicyEffect, "count" | "resources" | "bytes">): void {
+    const key = keyOf(what);
+    const effect = this.#effects.get(key) ?? { ...what, count: 0, resources: [], bytes: 0n };
     this.#effects.set(key, effect);
     effect.count += 1;
     if (effect.resources.length < MAX_NAMED) effect.resources.push(resource);
   }
 }
+
+const keyOf = (effect: Pick<PolicyEffect, "fieldPath" | "outcome" | "operation" | "resourceType">): string =>
+  [effect.fieldPath, effect.outcome, effect.operation, effect.resourceType].join(" ");
 
 function denialOf(policies: Policies, enforce: (policies: Policies) => void): PolicyDenied | undefined {
   try {

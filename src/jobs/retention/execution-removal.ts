@@ -1,13 +1,13 @@
-import { type Keep, pastDays, pastGrace } from "../../domain/policy/retention.ts";
-import { deleteMadeEnvironment } from "../../services/agent/agent-stop.ts";
+import type { Keep } from "../../domain/policy/retention.ts";
 import {
-  type Ended,
-  type EndedQuery,
-  type EndedTable,
-  findEnded,
-  findPastCount,
-  findWorkflowIds,
-} from "../../store/access/retention/ended.ts";
+  type ExecutionKind,
+  LOOKED_AT,
+  type Past,
+  pastExecutions,
+  tableOf,
+} from "../../services/access/retention/past.ts";
+import { deleteMadeEnvironment } from "../../services/agent/agent-stop.ts";
+import type { EndedTable } from "../../store/access/retention/ended.ts";
 import { removeParts } from "../../store/access/retention/parts.ts";
 import {
   findHolders,
@@ -31,9 +31,6 @@ import { BatchSize } from "./batch-size.ts";
 
 const OPERATION = "job/retention";
 
-/** Number of executions that are looked at together. */
-const LOOKED_AT = 200;
-
 /** Number of executions that are taken away per transaction, and of their actions, each of which is looked at. */
 const TAKEN_PER_BATCH = 20;
 const ACTIONS_PER_BATCH = 500;
@@ -47,52 +44,6 @@ const BYTES_PER_BATCH = 512 * 1024;
 
 /** Number of approvals removed per transaction, each with its own audit record. */
 const APPROVALS_PER_BATCH = 10;
-
-/** Executions that are past their retention, for one reason. */
-export interface Past {
-  readonly ids: readonly string[];
-  readonly reason: string;
-}
-
-/** The kinds of executions, and the tables of their rows. */
-const TABLES = { executions: "workflow_execution", agentExecutions: "agent_execution" } as const;
-
-export type ExecutionKind = keyof typeof TABLES;
-
-export const tableOf = (kind: ExecutionKind): EndedTable => TABLES[kind];
-
-/** Yields the executions that are past what an organization keeps, whether they are needed or not; some twice. */
-export async function* pastExecutions(
-  store: Store,
-  scope: Scope,
-  kind: ExecutionKind,
-  keep: Keep,
-  now: number,
-): AsyncGenerator<Past> {
-  const table = TABLES[kind];
-  const before = pastDays(keep, now);
-  if (before !== undefined) {
-    const reason = `kept for ${keep.days} ${keep.days === 1 ? "day" : "days"}`;
-    yield* pages(store, scope, { table, before }, reason);
-  }
-  if (keep.count === 0) return;
-  const reason = keep.count === 1 ? "only the newest is kept" : `the newest ${keep.count} are kept`;
-  const parts = kind === "executions" ? await findWorkflowIds(store.reader, scope) : [undefined];
-  for (const workflowId of parts) {
-    const id = await findPastCount(store.lister(scope), scope, table, workflowId, keep.count);
-    const query = { table, before: pastGrace(kind, now) };
-    if (id) yield* pages(store, scope, { ...query, upTo: { id, workflowId } }, reason);
-  }
-}
-
-async function* pages(store: Store, scope: Scope, query: EndedQuery, reason: string): AsyncGenerator<Past> {
-  for (let after: Ended | undefined; ; ) {
-    const page = await findEnded(store.lister(scope), scope, query, after, LOOKED_AT);
-    if (page.length > 0) yield { ids: page.map(({ id }) => id), reason };
-    after = page.at(-1);
-    if (page.length < LOOKED_AT) return;
-  }
-}
 
 /**
  * Removes the executions that an organization keeps no longer and that nothing needs. First they are taken away from
@@ -232,7 +183,7 @@ async function removeTaken(
   kind: ExecutionKind,
   draining: AbortSignal | undefined,
 ): Promise<void> {
-  const table = TABLES[kind];
+  const table = tableOf(kind);
   const repeat = async (size: BatchSize, remove: (tx: WriteTransaction) => Promise<number>) => {
     const measured = (tx: WriteTransaction) => size.measure(() => remove(tx));
     while (!draining?.aborted && (await writeThenPause(store, OPERATION, measured, within(scope))) > 0);

@@ -1,27 +1,16 @@
 import { type RetainedKind, type Retention, retentionOf } from "../../domain/policy/retention.ts";
-import { findBytes } from "../../store/access/retention/parts.ts";
-import {
-  findHolders,
-  findRemovableExecutions,
-  findRemovableRuns,
-  findRetries,
-  type Holder,
-} from "../../store/access/retention/removable.ts";
+import { countRemovable, type RemovableAmount } from "../../services/access/retention/removable-amounts.ts";
 import { findRetainingOrganizations } from "../../store/policy/organization-policies.ts";
-import type { Scope, Store } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
-import type { Amount } from "./amount.ts";
-import { countPrunableEvents, pruneEvents } from "./event-pruning.ts";
-import { type ExecutionKind, pastExecutions, removePastExecutions, tableOf } from "./execution-removal.ts";
-import { countPrunableTriggerEntries, pruneTriggerEntries } from "./trigger-pruning.ts";
+import { pruneEvents } from "./event-pruning.ts";
+import { removePastExecutions } from "./execution-removal.ts";
+import { pruneTriggerEntries } from "./trigger-pruning.ts";
 
 const EVERY_MS = 3_600_000;
 
-/** Number of executions whose bytes are summed up at a time. */
-const SUMMED_AT_ONCE = 200;
-
 /** The removals of one kind in one organization. */
-export interface Removal extends Amount {
+export interface Removal extends Pick<RemovableAmount, "rows" | "bytes"> {
   readonly organizationId: string;
   /** Name of the organization. */
   readonly name: string;
@@ -74,56 +63,14 @@ export async function applyRetention(
 export async function previewRetention(store: Store, defaults: Retention, now: number): Promise<Removal[]> {
   const removals: Removal[] = [];
   for (const { organizationId, name, policies } of await findRetainingOrganizations(store.reader)) {
-    const keep = retentionOf(policies.retention, defaults);
-    const scope = { organizationId };
-    const amounts: readonly [RetainedKind, Amount][] = [
-      ["executions", await countPastExecutions(store, scope, "executions", keep, now)],
-      ["agentExecutions", await countPastExecutions(store, scope, "agentExecutions", keep, now)],
-      ["triggerEntries", await countPrunableTriggerEntries(store, scope, keep.triggerEntries, now)],
-      ["events", await countPrunableEvents(store, scope, keep.events, now)],
-    ];
-    for (const [kind, amount] of amounts)
-      if (amount.rows > 0) removals.push({ organizationId, name, kind, ...amount });
-  }
-  return removals;
-}
-
-async function countPastExecutions(
-  store: Store,
-  scope: Scope,
-  kind: ExecutionKind,
-  keep: Retention,
-  now: number,
-): Promise<Amount> {
-  const going = new Set<string>();
-  const holders: Holder[] = [];
-  for await (const { ids } of pastExecutions(store, scope, kind, keep[kind], now)) {
-    if (kind === "executions") {
-      const free = (await findRemovableExecutions(store.reader, scope, ids)).map(({ id }) => id);
-      for (const id of free) going.add(id);
-      holders.push(...(await findRetries(store.reader, scope, free)));
-    } else {
-      const free = await findRemovableRuns(store.reader, scope, ids);
-      for (const id of free) going.add(id);
-      holders.push(...(await findHolders(store.reader, scope, free)));
+    const retention = retentionOf(policies.retention, defaults);
+    for (const kind of ["executions", "agentExecutions", "triggerEntries", "events"] as const) {
+      const query = { keep: retention[kind], now, most: Number.POSITIVE_INFINITY };
+      const { rows, bytes } = await countRemovable(store, { organizationId }, kind, query);
+      if (rows > 0) removals.push({ organizationId, name, kind, rows, bytes });
     }
   }
-  keepHeld(going, holders);
-  const ids = [...going];
-  let bytes = 0;
-  for (let first = 0; first < ids.length; first += SUMMED_AT_ONCE) {
-    const some = ids.slice(first, first + SUMMED_AT_ONCE);
-    bytes += await findBytes(store.reader, scope, tableOf(kind), some);
-  }
-  return { rows: ids.length, bytes };
-}
-
-/** Takes out what is held by something that stays, and so on. */
-function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
-  for (let before = -1; before !== going.size; ) {
-    before = going.size;
-    for (const { id, holderId } of holders) if (!going.has(holderId)) going.delete(id);
-  }
+  return removals;
 }
 
 /** Returns how much is kept where no policy says it, by the settings. */

@@ -1,3 +1,4 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   OrganizationService as Contract,
@@ -7,10 +8,12 @@ import type {
   GetOrganizationInviteSummaryRequest,
   GetOrganizationPoliciesRequest,
   GetOrganizationRequest,
+  GetServerHealthRequest,
   JoinOrganizationRequest,
   LeaveOrganizationRequest,
   ListMembersRequest,
   PreviewOrganizationPoliciesRequest,
+  PreviewRetentionRequest,
   RemoveMemberRequest,
   SetRoleRequest,
   UpdateOrganizationPoliciesRequest,
@@ -37,6 +40,7 @@ import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
 import { createInvite, getInvite, getInviteSummary, joinOrganizationAs } from "./organization-invite.ts";
 import { previewPolicies } from "./policy-preview.ts";
+import { previewRetention } from "./retention/retention-preview.ts";
 
 /** The service of organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
@@ -140,6 +144,26 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
     if (!change) throw new Error("a request without a change passed its constraints");
     requireOwnOrganization(caller, change.organizationId);
     return previewPolicies(this.#deps, caller, change);
+  }
+
+  previewRetention({ organizationId }: PreviewRetentionRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    requireOwnOrganization(caller, organizationId);
+    return previewRetention(this.#deps, caller);
+  }
+
+  async getServerHealth({ organizationId }: GetServerHealthRequest, ctx: HandlerContext) {
+    const caller = callerOf(ctx);
+    requireOwnOrganization(caller, organizationId);
+    const { version, startedAt, checks, server, organization } = await this.#deps.serverHealth(caller);
+    return {
+      version,
+      startedAt: timestampFromMs(startedAt),
+      ready: checks.every(({ reason }) => reason === ""),
+      checks: checks.map(({ name, reason }) => ({ name, well: reason === "", reason })),
+      server: [...server],
+      organization: [...organization],
+    };
   }
 
   updateOrganizationPolicies(req: UpdateOrganizationPoliciesRequest, ctx: HandlerContext) {

@@ -34,6 +34,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { yieldToEventLoop } from "../call/yield-to-event-loop.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
 import { changedPolicies } from "../policy/organization-policies.ts";
+import { lookAtRetention } from "./retention/retention-preview.ts";
 
 /** Number of resources of each kind that are looked at (contract, PreviewOrganizationPoliciesResponse.complete). */
 const MAX_RESOURCES = 1_000;
@@ -53,7 +54,7 @@ const EVERY_PROJECT = {
 
 /** A change that is looked at. */
 interface Preview extends Snapshot {
-  readonly store: Pick<Store, "reader" | "projectSearch">;
+  readonly store: Pick<Store, "reader" | "lister" | "projectSearch">;
   readonly caller: Caller;
   readonly before: Policies;
   readonly after: Policies;
@@ -62,7 +63,7 @@ interface Preview extends Snapshot {
 
 /** Shows what a change of policies would do, by the functions that enforce it. @throws DomainError as changedPolicies */
 export async function previewPolicies(
-  { store, now }: Pick<ServiceDependencies, "store" | "now">,
+  { store, now, retention }: Pick<ServiceDependencies, "store" | "now" | "retention">,
   caller: Caller,
   change: UpdateOrganizationPoliciesRequest,
 ) {
@@ -76,6 +77,7 @@ export async function previewPolicies(
   let complete = true;
   for (const look of [
     lookAtAges,
+    (each: Preview) => lookAtRetention(each, retention),
     lookAtEnvironments,
     lookAtWorkflows,
     lookAtRuns,

@@ -1,8 +1,10 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { TrustableIssuer } from "../../domain/identity/machine/service-account-trust.ts";
 import type { PageTokens } from "../../domain/page.ts";
+import type { Retention } from "../../domain/policy/retention.ts";
+import type { ServerHealth } from "../../domain/server-health.ts";
 import type { Keys } from "../../keys.ts";
-import type { Store } from "../../store/store.ts";
+import type { Scope, Store } from "../../store/store.ts";
 import type { RevocationMonitor } from "./revocation-monitor.ts";
 
 /** The dependencies of the service classes. */
@@ -24,6 +26,10 @@ export interface ServiceDependencies {
   readonly allowOrganizationCreation: boolean;
   /** Returns the issuers of the settings that service accounts may trust, as the file of them was last read. */
   readonly machineIssuers: () => readonly TrustableIssuer[];
+  /** How much is kept where no policy says it. */
+  readonly retention: Retention;
+  /** Returns how the server is, with the figures of an organization. */
+  readonly serverHealth: (scope: Scope) => Promise<ServerHealth>;
   /** Maximum size of a page of a list in bytes; a page always has at least one element. */
   readonly pageBytes: number;
   /** Maximum of counts; larger ones are returned as GREATER_THAN_OR_EQUAL. */

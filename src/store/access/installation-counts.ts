@@ -1,6 +1,6 @@
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { builderOf } from "../query-builder.ts";
-import type { Reader } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** Rows of the same kind. */
 interface Counted {
@@ -9,7 +9,7 @@ interface Counted {
   readonly count: number;
 }
 
-/** The numbers of what waits and goes on in an installation at one moment. */
+/** The numbers of what waits and goes on in an installation, or in an organization, at one moment. */
 export interface InstallationCounts {
   /** The work of runners by WorkKind. */
   readonly work: readonly (Counted & {
@@ -35,52 +35,62 @@ export interface InstallationCounts {
 }
 
 /**
- * Counts what waits and goes on in all organizations. Each query reads an index of what is open, or all of a covering one.
+ * Counts what waits and goes on in one organization, or in all. Each query reads an index of what is open, or all of a covering one.
  *
  * @param db with queries that may take long
+ * @param scope undefined for all organizations
  * @param now milliseconds since 1970 UTC
  * @param until end of the time in which a token that ends is near its end
  */
 export async function countInstallation(
   db: Reader,
+  scope: Scope | undefined,
   { now, until }: { readonly now: number; readonly until: number },
 ): Promise<InstallationCounts> {
   const builder = builderOf(db);
+  const organizationId = scope?.organizationId ?? "";
   const work = builder
     .selectFrom("work")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select((eb) => ["kind as of", eb("leased_by", "is not", null).as("isLeased")])
     .select(({ fn }) => [fn.countAll<number>().as("count"), fn.min("id").as("oldestId")])
     .groupBy((eb) => ["kind", eb("leased_by", "is not", null)])
     .execute();
   const workflowExecutions = builder
     .selectFrom("workflow_execution")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
     .where("finished_at", "is", null)
     .groupBy("phase")
     .execute();
   const agentExecutions = builder
     .selectFrom("agent_execution")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
     .where("stopped_at", "is", null)
     .groupBy("phase")
     .execute();
   const environments = builder
     .selectFrom("environment")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => ["phase as of", fn.countAll<number>().as("count")])
     .groupBy("phase")
     .execute();
   const approvals = builder
     .selectFrom("approval")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => fn.countAll<number>().as("count"))
     .where("phase", "=", ApprovalState.PENDING)
     .execute();
   const runners = builder
     .selectFrom("runner")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => [fn.countAll<number>().as("all"), fn.count<number>("seen_at").as("connected")])
     .select(({ fn }) => fn.min("seen_at").as("oldestSign"))
     .executeTakeFirst();
   const tokens = builder
     .selectFrom("token")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => fn.countAll<number>().as("count"))
     .where("kind", "in", ["personal", "service_account"])
     .where("expires_at", ">", now)

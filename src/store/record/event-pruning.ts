@@ -12,8 +12,11 @@ export interface EventBound {
   readonly spared: number;
 }
 
-const isPast = ({ before, upTo, spared }: EventBound, { sequence, at }: { sequence: number; at: number }) =>
-  (before !== undefined && at < before) || (sequence <= upTo && at < spared);
+/** Returns whether an event is kept no longer. */
+export const isPastEvent = (
+  { before, upTo, spared }: EventBound,
+  { sequence, at }: { readonly sequence: number; readonly at: number },
+): boolean => (before !== undefined && at < before) || (sequence <= upTo && at < spared);
 
 /** Returns the number of the newest event that is not among the `count` newest; 0 when there is none. */
 export async function findPastEventCount(
@@ -33,14 +36,14 @@ export async function findPastEventCount(
   return row?.sequence ?? 0;
 }
 
-/** Returns the bytes and numbers of up to `limit` of the oldest events after a number that are kept no longer. */
+/** Returns the bytes, numbers and times of up to `limit` of the oldest events after a number that are kept no longer. */
 export async function findPrunableEvents(
   db: Reader,
   { organizationId }: Scope,
   bound: EventBound,
   after: number,
   limit: number,
-): Promise<{ readonly sequence: number; readonly bytes: number }[]> {
+): Promise<{ readonly sequence: number; readonly at: number; readonly bytes: number }[]> {
   const oldest = await builderOf(db)
     .selectFrom("event")
     .select(["sequence", "at"])
@@ -52,7 +55,7 @@ export async function findPrunableEvents(
     .orderBy("sequence")
     .limit(limit)
     .execute();
-  const kept = oldest.findIndex((event) => !isPast(bound, event));
+  const kept = oldest.findIndex((event) => !isPastEvent(bound, event));
   return kept === -1 ? oldest : oldest.slice(0, kept);
 }
 

@@ -5,13 +5,22 @@ import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  PreviewOrganizationPoliciesResponse_Outcome as Effect,
+  UpdateOrganizationPoliciesRequestSchema,
+} from "#gen/service/v1/organization_service_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import { StreamActionLogsRequestSchema, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import type { Keep, Retention } from "../../../src/domain/policy/retention.ts";
+import type { Keep, RetainedKind, Retention } from "../../../src/domain/policy/retention.ts";
 import { applyRetention, previewRetention } from "../../../src/jobs/retention/retention.ts";
+import { previewPolicies } from "../../../src/services/access/policy-preview.ts";
+import { countRemovable } from "../../../src/services/access/retention/removable-amounts.ts";
+import { previewRetention as previewAsAdministrator } from "../../../src/services/access/retention/retention-preview.ts";
 import { streamActionLogs } from "../../../src/services/workflow/action/action-logs.ts";
 import { takeExecutionsAway } from "../../../src/store/access/retention/removal.ts";
+import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organization-policies.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Schema } from "../../../src/store/schema.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
@@ -499,5 +508,99 @@ describe("agent executions", () => {
     expect(await apply(newest)).toEqual([["agentExecutions", 1]]);
     await expect(get(first.id)).rejects.toMatchObject(NOT_FOUND);
     for (const { id } of [second, third]) expect((await get(id)).agentExecution?.id).toBe(id);
+  });
+});
+
+describe("what would go", () => {
+  const OF_NOTHING = { count: 0, bytes: 0n, setByPolicy: false };
+  const defaults = retention({ executions: { days: 30, count: 0 }, events: { days: 365, count: 7 } });
+  const deps = () => ({ ...made.deps, retention: defaults });
+
+  test("is shown with what is kept, by the policy or the settings, and is what then goes", async () => {
+    const stranger = await made.createOrganization("island");
+    await ended(await workflowsOf(made, stranger).make(), [START_MS], stranger);
+    const id = await workflows.make();
+    const now = START_MS + 40 * DAY_MS;
+    await ended(id, [START_MS, START_MS + 1, now - 29 * DAY_MS]);
+    made.clock.now = now;
+    const { kinds, complete } = await previewAsAdministrator(deps(), caller);
+    expect(complete).toBe(true);
+    const { count: events } = kinds[3] ?? { count: 0 };
+    expect(kinds).toEqual([
+      {
+        ...{ resourceType: "workflow_execution", kept: { days: 30, count: 0 }, setByPolicy: false },
+        ...{ count: 2, bytes: expect.any(BigInt) },
+      },
+      { resourceType: "agent_execution", kept: FOREVER, ...OF_NOTHING },
+      { resourceType: "trigger_event", kept: FOREVER, ...OF_NOTHING },
+      {
+        ...{ resourceType: "event", kept: { days: 365, count: 7 }, setByPolicy: false },
+        ...{ count: events, bytes: expect.any(BigInt) },
+      },
+    ]);
+    expect(kinds[0]?.bytes).toBeGreaterThan(0n);
+    const told = await previewRetention(made.store, defaults, now);
+    const own = told.filter(({ organizationId }) => organizationId === caller.organizationId);
+    expect(own.map(({ rows, bytes }) => [rows, BigInt(bytes)])).toEqual(
+      kinds.filter(({ count }) => count > 0).map(({ count, bytes }) => [count, bytes]),
+    );
+    await change(async (tx) => {
+      const policies = create(OrganizationPoliciesSchema, { retention: { executions: { count: 1 } } });
+      const before = await findSetPolicies(tx.db, caller);
+      await updatePolicies(tx, caller, before, { policies, origins: {} });
+    });
+    expect((await previewAsAdministrator(deps(), caller)).kinds[0]).toMatchObject({
+      ...{ kept: { days: 0, count: 1 }, setByPolicy: true },
+      count: 2,
+    });
+  });
+
+  test("after a change of the policy is what does not go before it, with its bytes and the first ids", async () => {
+    const id = await workflows.make();
+    const now = START_MS + 100 * DAY_MS;
+    const old = await ended(id, [now - 31 * DAY_MS]);
+    const between = await ended(id, [now - 20 * DAY_MS, now - 19 * DAY_MS]);
+    await ended(id, [now - DAY_MS]);
+    made.clock.now = now;
+    const preview = async (executions: Keep) => {
+      const { organizationId } = caller;
+      const asked = create(UpdateOrganizationPoliciesRequestSchema, {
+        organizationId,
+        retention: { executions },
+      });
+      return (await previewPolicies(deps(), caller, asked)).effects;
+    };
+    const ofBetween = (await countRemovable(made.store, caller, "executions", {
+      ...{ keep: { days: 10, count: 0 }, besides: { days: 30, count: 0 }, now, most: 10 },
+    })) as { readonly bytes: number };
+    expect(await preview({ days: 10, count: 0 })).toEqual([
+      {
+        ...{ fieldPath: "retention.executions", outcome: Effect.REMOVED, resourceType: "workflow_execution" },
+        ...{ operation: "", allowed: "", count: 2, bytes: BigInt(ofBetween.bytes) },
+        resources: between.map((each) => ({ id: each, name: "" })),
+      },
+    ]);
+    expect(ofBetween.bytes).toBeGreaterThan(0);
+    // More is kept, or as much.
+    expect(await preview({ days: 31, count: 0 })).toEqual([]);
+    expect(await preview({ days: 0, count: 0 })).toEqual([]);
+    expect((await preview({ days: 0, count: 3 })).length).toBe(0);
+    expect(await preview({ days: 0, count: 2 })).toMatchObject([{ count: 1 }]);
+    expect((await idsOf()).length).toBe(old.length + 3);
+  });
+
+  test.each([
+    [2, 2, false],
+    [3, 3, true],
+    [4, 3, true],
+  ])("is looked at up to a number of rows: of three, %i", async (most, rows, isAll) => {
+    const id = await workflows.make();
+    await ended(id, [START_MS, START_MS + 1, START_MS + 2]);
+    const now = START_MS + 40 * DAY_MS;
+    const keep = { days: 30, count: 0 };
+    const looked = (kind: RetainedKind) => countRemovable(made.store, caller, kind, { keep, now, most });
+    expect(await looked("executions")).toMatchObject({ rows, isAll });
+    const events = await looked("events");
+    expect([events.rows, events.isAll]).toEqual([most, false]);
   });
 });

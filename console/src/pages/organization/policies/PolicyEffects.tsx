@@ -11,6 +11,9 @@ const KINDS: Readonly<Record<string, readonly [one: string, more: string]>> = {
   agent_execution: ["agent run", "agent runs"],
   runner: ["runner", "runners"],
   project: ["project", "projects"],
+  workflow_execution: ["workflow execution", "workflow executions"],
+  trigger_event: ["entry of a ledger", "entries of ledgers"],
+  event: ["event", "events"],
 };
 
 /** What a change of policies would do to what is there. */
@@ -18,7 +21,7 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
   return (
     <div className="stack" role="status">
       {preview.effects.length === 0 ? (
-        <State tone="done" word="Nothing that is there now would be refused, archived or deleted." />
+        <State tone="done" word="Nothing that is there now would be refused, archived, deleted or removed." />
       ) : (
         preview.effects.map((effect) => (
           <div key={[effect.fieldPath, effect.operation, effect.resourceType].join(" ")}>
@@ -27,9 +30,11 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
             </p>
             <p className="dim small">
               {effect.resources.map(({ id, name }) => name || id).join(", ")}
-              {effect.count > effect.resources.length &&
+              {effect.resources.length > 0 &&
+                effect.count > effect.resources.length &&
                 ` and ${effect.count - effect.resources.length} more`}
-              . {effect.allowed !== "" && <>The policy would allow {effect.allowed}. </>}
+              {effect.resources.length > 0 && ". "}
+              {effect.allowed !== "" && <>The policy would allow {effect.allowed}. </>}
               <code>{effect.fieldPath}</code>
             </p>
           </div>
@@ -42,10 +47,12 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
   );
 }
 
-function sentenceOf({ count, resourceType, outcome, operation }: Effect): string {
+function sentenceOf({ count, resourceType, outcome, operation, bytes }: Effect): string {
   const [one, more] = KINDS[resourceType] ?? [resourceType, resourceType];
   const what = `${count} ${count === 1 ? one : more}`;
   if (outcome === Outcome.ARCHIVED) return `Archives ${what} within a minute`;
   if (outcome === Outcome.DELETED) return `Deletes ${what} within a minute`;
+  if (outcome === Outcome.REMOVED)
+    return `Removes ${what} for good within an hour, ${bytes.toLocaleString("en")} bytes`;
   return `Refuses ${operation.split("/")[1] ?? ""} for ${what}`;
 }

@@ -1,0 +1,88 @@
+import { readdir } from "node:fs/promises";
+import packageJson from "../../../package.json" with { type: "json" };
+import { type Config, ConfigError } from "../../config/config.ts";
+import { METRICS_ADDRESS } from "../../config/telemetry-settings.ts";
+import type { Log } from "../../log.ts";
+import { backupMetrics } from "../../metrics/backup-metrics.ts";
+import type { MetricSource } from "../../metrics/metric.ts";
+import { ProcessMeasures } from "../../metrics/process-metrics.ts";
+import type { SpanMeasures } from "../../metrics/span-measures.ts";
+import type { Telemetry } from "../../metrics/telemetry.ts";
+import type { Store } from "../../store/store.ts";
+import type { Tracing } from "../../tracing/tracing.ts";
+import type { Terminal } from "../definitions/command-line.ts";
+
+const TELL_EVERY_MS = 60_000;
+
+/** Returns the figures that administrators see of the process, and of the copies in `--backup-folder`. */
+export function healthFigures(
+  { backupFolder }: Config,
+  terminal: Terminal,
+): { readonly sources: readonly MetricSource[]; close(): void } {
+  // Its own, since each look at the event loop begins the next: a scrape reads others.
+  const own = new ProcessMeasures(terminal.figures);
+  return { sources: [own.metrics, ...copyMetrics(backupFolder)], close: () => own.close() };
+}
+
+const copyMetrics = (folder: string): MetricSource[] =>
+  folder ? [backupMetrics(() => readdir(folder), Date.now)] : [];
+
+/**
+ * Serves and exports the metrics as the settings say; undefined where they say neither.
+ * @throws ConfigError when the address was chosen and cannot be used
+ */
+export async function serveTelemetry(
+  { metricsAddress: address, otlpEndpoint, backupFolder }: Config,
+  served: readonly MetricSource[],
+  { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
+): Promise<Telemetry | undefined> {
+  if (!address && otlpEndpoint === "") return undefined;
+  // Loaded on demand, with the packages that it brings.
+  const { startTelemetry } = await import("../../metrics/telemetry.ts");
+  const figures = new ProcessMeasures(terminal.figures);
+  const sources = [...served, figures.metrics, ...copyMetrics(backupFolder)];
+  const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
+  const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
+  const start = (at: typeof address) =>
+    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined }, options);
+  const problemOf = (error: NodeJS.ErrnoException) =>
+    `--metrics-address ${address?.host}:${address?.port} cannot be used (${error.code}): choose another, or none`;
+  try {
+    const telemetry = await start(address);
+    if (telemetry.url) log.info({ url: telemetry.url }, "serving metrics");
+    return telemetry;
+  } catch (error) {
+    const isChosen = `${address?.host}:${address?.port}` !== METRICS_ADDRESS;
+    if (isChosen) throw new ConfigError([problemOf(error as NodeJS.ErrnoException)]);
+    // Of several servers on one machine, the first has the address that nobody chose.
+    log.warn({}, problemOf(error as NodeJS.ErrnoException));
+    return start(undefined);
+  }
+}
+
+/** Sends traces where the settings name a collector; undefined where they do not. */
+export async function traceCalls(
+  { otlpTracesEndpoint: endpoint, traceRatio: ratio }: Config,
+  store: Store,
+  { log, spans: measures }: { readonly log: Log; readonly spans: SpanMeasures },
+): Promise<Tracing | undefined> {
+  if (endpoint === "") return undefined;
+  // Loaded on demand, with the packages that it brings.
+  const { startTracing } = await import("../../tracing/tracing.ts");
+  // A collector that is away fails each export.
+  const onFailure = seldom((err) =>
+    log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
+  );
+  const { version } = packageJson;
+  return startTracing({ endpoint, ratio, version, store, measures, now: Date.now, onFailure });
+}
+
+/** Returns a function that tells of a failure once a minute at most. */
+export function seldom(tell: (error: unknown) => void): (error: unknown) => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() - toldAt < TELL_EVERY_MS) return;
+    toldAt = performance.now();
+    tell(error);
+  };
+}

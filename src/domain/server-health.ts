@@ -1,0 +1,30 @@
+/** A check of a server's readiness. */
+export interface HealthCheck {
+  readonly name: string;
+  /** What is wrong, in a sentence; empty while it is well. */
+  readonly reason: string;
+}
+
+/** A figure of a server or an organization. */
+export interface Figure {
+  /** As metrics are named where they are served, such as `chartroom_work_oldest_age`. */
+  readonly name: string;
+  readonly description: string;
+  /** By UCUM. */
+  readonly unit: string;
+  /** From fixed sets. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** The state of a server, as administrators see it. */
+export interface ServerHealth {
+  readonly version: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly startedAt: number;
+  readonly checks: readonly HealthCheck[];
+  /** Of the server and its database. */
+  readonly server: readonly Figure[];
+  /** Of what waits and goes on in an organization. */
+  readonly organization: readonly Figure[];
+}

@@ -1,0 +1,93 @@
+import type { Figure, ServerHealth } from "./domain/server-health.ts";
+import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
+import { type CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measures.ts";
+import { figuresOf } from "./metrics/figures.ts";
+import type { MetricSource } from "./metrics/metric.ts";
+import {
+  type MeasuredStore,
+  organizationMetrics,
+  sizeMetrics,
+  writeMetrics,
+} from "./metrics/store-metrics.ts";
+import type { CallLimits } from "./rpc/access/call-limits.ts";
+import { checksOf, type Readiness } from "./rpc/health.ts";
+import type { StreamSlots } from "./services/call/stream-slots.ts";
+import type { Scope } from "./store/store.ts";
+
+/** The parts of a server that count what it does. */
+export interface CountingParts {
+  readonly calls: CallMeasures;
+  readonly streamSlots: Pick<StreamSlots, "taken">;
+  readonly readiness: Pick<Readiness, "problems">;
+  readonly limits: Pick<CallLimits, "refused">;
+  /** Counts connections that were refused. */
+  readonly listener: { readonly refused: number };
+}
+
+/** Returns the sources of the metrics of a server's calls, streams, checks and limits. */
+export const countedSources = ({
+  calls,
+  streamSlots,
+  readiness,
+  limits,
+  listener,
+}: CountingParts): readonly MetricSource[] => [
+  calls.metrics,
+  () => serverMetrics(streamSlots.taken(), checksOf(readiness)),
+  () =>
+    limitMetrics([
+      ...CALL_SCOPES.map((scope) => [scope, limits.refused.get(scope) ?? 0] as const),
+      ["connections", listener.refused],
+    ]),
+];
+
+/** The parts of a server that tell how it is. */
+export interface HealthSources {
+  readonly store: MeasuredStore;
+  readonly readiness: Pick<Readiness, "problems">;
+  readonly version: string;
+  /** Returns milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  /** Figures beside those of the store; one that fails takes only its own with it. */
+  readonly sources: readonly MetricSource[];
+}
+
+/** Returns how a server is that has just started, with the figures of an organization, whenever it is asked. */
+export function createServerHealth({
+  store,
+  readiness,
+  version,
+  now,
+  sources,
+}: HealthSources): (scope: Scope) => Promise<ServerHealth> {
+  const startedAt = now();
+  const all: readonly MetricSource[] = [...sources, () => writeMetrics(store), () => sizeMetrics(store)];
+  return async (scope) => {
+    const reasons = new Map(readiness.problems().map(({ check, reason }) => [check, reason]));
+    const [organization, ...server] = await Promise.all([
+      read(() => organizationMetrics(store, scope, now())),
+      ...all.map(read),
+    ]);
+    return {
+      version,
+      startedAt,
+      checks: checksOf(readiness).map(([name]) => ({ name, reason: reasons.get(name) ?? "" })),
+      server: server.flat().filter(isOfServer),
+      organization,
+    };
+  };
+}
+
+const read = async (source: MetricSource): Promise<Figure[]> => {
+  try {
+    return figuresOf(await source());
+  } catch {
+    return [];
+  }
+};
+
+/** Left out: what tells of calls and work of all organizations, and the checks, which stand by themselves. */
+const LEFT_OUT =
+  /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_trigger_events|^chartroom_(ready|check_well)$/;
+
+const isOfServer = ({ name }: Figure): boolean => !LEFT_OUT.test(name);

@@ -1,0 +1,112 @@
+import { type Keep, pastDays, pastGrace } from "../../../domain/policy/retention.ts";
+import {
+  type Ended,
+  type EndedQuery,
+  type EndedTable,
+  findEnded,
+  findPastCount,
+  findWorkflowIds,
+} from "../../../store/access/retention/ended.ts";
+import { type EventBound, findPastEventCount } from "../../../store/record/event-pruning.ts";
+import type { Scope, Store } from "../../../store/store.ts";
+import {
+  findOldestTriggerEvents,
+  findPastTriggerEventCount,
+  type LedgerPart,
+} from "../../../store/workflow/workflow-trigger-event.ts";
+
+/** The readers by which retention looks. */
+export type RetentionReaders = Pick<Store, "reader" | "lister">;
+
+/** Number of executions that are looked at together. */
+export const LOOKED_AT = 200;
+
+/** Number of entries that are looked at, and perhaps removed, at a time. */
+export const ENTRIES_PER_BATCH = 500;
+
+/** Executions that are past their retention, for one reason. */
+export interface Past {
+  readonly ids: readonly string[];
+  readonly reason: string;
+}
+
+/** The kinds of executions, and the tables of their rows. */
+const TABLES = { executions: "workflow_execution", agentExecutions: "agent_execution" } as const;
+
+export type ExecutionKind = keyof typeof TABLES;
+
+export const tableOf = (kind: ExecutionKind): EndedTable => TABLES[kind];
+
+/** Yields the executions that are past what an organization keeps, whether they are needed or not; some twice. */
+export async function* pastExecutions(
+  store: RetentionReaders,
+  scope: Scope,
+  kind: ExecutionKind,
+  keep: Keep,
+  now: number,
+): AsyncGenerator<Past> {
+  const table = TABLES[kind];
+  const before = pastDays(keep, now);
+  if (before !== undefined) {
+    const reason = `kept for ${keep.days} ${keep.days === 1 ? "day" : "days"}`;
+    yield* pages(store, scope, { table, before }, reason);
+  }
+  if (keep.count === 0) return;
+  const reason = keep.count === 1 ? "only the newest is kept" : `the newest ${keep.count} are kept`;
+  const parts = kind === "executions" ? await findWorkflowIds(store.reader, scope) : [undefined];
+  for (const workflowId of parts) {
+    const id = await findPastCount(store.lister(scope), scope, table, workflowId, keep.count);
+    const query = { table, before: pastGrace(kind, now) };
+    if (id) yield* pages(store, scope, { ...query, upTo: { id, workflowId } }, reason);
+  }
+}
+
+async function* pages(
+  store: RetentionReaders,
+  scope: Scope,
+  query: EndedQuery,
+  reason: string,
+): AsyncGenerator<Past> {
+  for (let after: Ended | undefined; ; ) {
+    const page = await findEnded(store.lister(scope), scope, query, after, LOOKED_AT);
+    if (page.length > 0) yield { ids: page.map(({ id }) => id), reason };
+    after = page.at(-1);
+    if (page.length < LOOKED_AT) return;
+  }
+}
+
+/** Yields the entries of ledgers that are kept no longer, the oldest first; some twice. */
+export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: Keep, now: number) {
+  const before = pastDays(keep, now);
+  if (before !== undefined) yield* oldEntries(store, scope, {}, before);
+  if (keep.count === 0) return;
+  for (const workflowId of await findWorkflowIds(store.reader, scope)) {
+    const id = await findPastTriggerEventCount(store.lister(scope), scope, workflowId, keep.count);
+    const upTo = id && { upTo: { workflowId, id } };
+    if (upTo) yield* oldEntries(store, scope, upTo, pastGrace("triggerEntries", now));
+  }
+}
+
+/** Yields the entries of a part from before a time; it ends where a whole batch is younger. */
+async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPart, before: number) {
+  for (let after = ""; ; ) {
+    const batch = await findOldestTriggerEvents(store.reader, scope, part, after, ENTRIES_PER_BATCH);
+    const old = batch.filter(({ at }) => at < before);
+    if (old.length > 0) yield old;
+    after = batch.at(-1)?.id ?? after;
+    if (old.length === 0 || batch.length < ENTRIES_PER_BATCH) return;
+  }
+}
+
+/** Returns which events an organization keeps no longer; undefined when it keeps all. */
+export async function pastEventsBound(
+  store: RetentionReaders,
+  scope: Scope,
+  keep: Keep,
+  now: number,
+): Promise<EventBound | undefined> {
+  const before = pastDays(keep, now);
+  if (before === undefined && keep.count === 0) return undefined;
+  const upTo = keep.count === 0 ? 0 : await findPastEventCount(store.lister(scope), scope, keep.count);
+  return { before, upTo, spared: pastGrace("events", now) };
+}

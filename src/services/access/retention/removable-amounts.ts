@@ -1,0 +1,159 @@
+import type { Keep, RetainedKind } from "../../../domain/policy/retention.ts";
+import { findBytes } from "../../../store/access/retention/parts.ts";
+import {
+  findHolders,
+  findRemovableExecutions,
+  findRemovableRuns,
+  findRetries,
+  type Holder,
+} from "../../../store/access/retention/removable.ts";
+import { findPrunableEvents, isPastEvent } from "../../../store/record/event-pruning.ts";
+import type { Scope } from "../../../store/store.ts";
+import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
+import {
+  type ExecutionKind,
+  LOOKED_AT,
+  pastEntries,
+  pastEventsBound,
+  pastExecutions,
+  type RetentionReaders,
+  tableOf,
+} from "./past.ts";
+
+/** Number of events that are looked at together. */
+const EVENTS_LOOKED_AT = 1_000;
+
+/** What retention would remove of one kind. */
+export interface RemovableAmount {
+  readonly rows: number;
+  /** As the quota counts them. */
+  readonly bytes: number;
+  /** The ids of the executions; none of the other kinds. */
+  readonly ids: readonly string[];
+  /** Whether all that is past its retention was looked at. */
+  readonly isAll: boolean;
+}
+
+/** A count of what retention would remove. */
+export interface AmountQuery {
+  readonly keep: Keep;
+  /** What this keeps no longer either is not counted. */
+  readonly besides?: Keep;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+  /** Number of rows past their retention that are looked at, the oldest first. */
+  readonly most: number;
+}
+
+const NOTHING: RemovableAmount = { rows: 0, bytes: 0, ids: [], isAll: true };
+
+/** Returns how much of a kind retention would remove now. Others run in between. */
+export async function countRemovable(
+  store: RetentionReaders,
+  scope: Scope,
+  kind: RetainedKind,
+  query: AmountQuery,
+): Promise<RemovableAmount> {
+  if (query.keep.days === 0 && query.keep.count === 0) return NOTHING;
+  if (kind === "events") return countEvents(store, scope, query);
+  if (kind === "triggerEntries") return countEntries(store, scope, query);
+  const { keep, besides } = query;
+  const going = await findGoing(store, scope, kind, keep, query);
+  const gone = besides && (await findGoing(store, scope, kind, besides, query));
+  const ids = [...going.ids].filter((id) => !gone?.ids.has(id));
+  let bytes = 0;
+  for (let first = 0; first < ids.length; first += LOOKED_AT) {
+    bytes += await findBytes(store.reader, scope, tableOf(kind), ids.slice(first, first + LOOKED_AT));
+    await yieldToEventLoop();
+  }
+  return { rows: ids.length, bytes, ids, isAll: going.isAll && (gone?.isAll ?? true) };
+}
+
+type Bounds = Pick<AmountQuery, "now" | "most">;
+
+async function findGoing(
+  store: RetentionReaders,
+  scope: Scope,
+  kind: ExecutionKind,
+  keep: Keep,
+  { now, most }: Bounds,
+): Promise<{ readonly ids: Set<string>; readonly isAll: boolean }> {
+  const going = new Set<string>();
+  const holders: Holder[] = [];
+  let left = most;
+  let isAll = true;
+  for await (const past of pastExecutions(store, scope, kind, keep, now)) {
+    isAll = past.ids.length <= left;
+    const ids = past.ids.slice(0, left);
+    left -= ids.length;
+    if (kind === "executions") {
+      const free = (await findRemovableExecutions(store.reader, scope, ids)).map(({ id }) => id);
+      for (const id of free) going.add(id);
+      holders.push(...(await findRetries(store.reader, scope, free)));
+    } else {
+      const free = await findRemovableRuns(store.reader, scope, ids);
+      for (const id of free) going.add(id);
+      holders.push(...(await findHolders(store.reader, scope, free)));
+    }
+    if (!isAll) break;
+    await yieldToEventLoop();
+  }
+  keepHeld(going, holders);
+  return { ids: going, isAll };
+}
+
+/** Takes out what is held by something that stays, and so on. */
+function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
+  for (let before = -1; before !== going.size; ) {
+    before = going.size;
+    for (const { id, holderId } of holders) if (!going.has(holderId)) going.delete(id);
+  }
+}
+
+async function countEntries(
+  store: RetentionReaders,
+  scope: Scope,
+  { keep, besides, ...bounds }: AmountQuery,
+): Promise<RemovableAmount> {
+  const going = await findOldEntries(store, scope, keep, bounds);
+  const gone = besides && (await findOldEntries(store, scope, besides, bounds));
+  for (const id of gone?.bytes.keys() ?? []) going.bytes.delete(id);
+  const bytes = [...going.bytes.values()].reduce((sum, each) => sum + each, 0);
+  return { rows: going.bytes.size, bytes, ids: [], isAll: going.isAll && (gone?.isAll ?? true) };
+}
+
+async function findOldEntries(store: RetentionReaders, scope: Scope, keep: Keep, { now, most }: Bounds) {
+  // An entry may be past both bounds.
+  const bytes = new Map<string, number>();
+  let left = most;
+  for await (const old of pastEntries(store, scope, keep, now)) {
+    for (const entry of old.slice(0, left)) bytes.set(entry.id, entry.bytes);
+    if (old.length > left) return { bytes, isAll: false };
+    left -= old.length;
+    await yieldToEventLoop();
+  }
+  return { bytes, isAll: true };
+}
+
+async function countEvents(
+  store: RetentionReaders,
+  scope: Scope,
+  { keep, besides, now, most }: AmountQuery,
+): Promise<RemovableAmount> {
+  const bound = await pastEventsBound(store, scope, keep, now);
+  const gone = besides && (await pastEventsBound(store, scope, besides, now));
+  let [rows, bytes, left] = [0, 0, most];
+  for (let after: number | undefined = 0; bound && after !== undefined; ) {
+    const batch = await findPrunableEvents(store.reader, scope, bound, after, EVENTS_LOOKED_AT);
+    for (const event of batch.slice(0, left)) {
+      if (gone && isPastEvent(gone, event)) continue;
+      rows += 1;
+      bytes += event.bytes;
+    }
+    if (batch.length > left) return { rows, bytes, ids: [], isAll: false };
+    left -= batch.length;
+    after = batch.at(-1)?.sequence;
+    await yieldToEventLoop();
+  }
+  return { rows, bytes, ids: [], isAll: true };
+}
