@@ -47,6 +47,7 @@ describe("PreviewOrganizationPolicies", () => {
         count: 1,
         resources: [{ id: ofMember, name: "Nightly" }],
         allowed: "members to run over projects and repositories only",
+        bytes: "0",
       },
     ]);
     expect((await own.policies()).disableFromScratch).toBe(false);
