@@ -3,7 +3,11 @@ import { AgentExecution_Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import type { StoreSize } from "../domain/measures.ts";
-import { countInstallation, type InstallationCounts } from "../store/access/installation-counts.ts";
+import {
+  countInstallation,
+  countOrganization,
+  type InstallationCounts,
+} from "../store/access/installation-counts.ts";
 import type { Scope, Store } from "../store/store.ts";
 import type { Metric } from "./metric.ts";
 
@@ -89,7 +93,7 @@ export function installationMetrics(
   const read = async () => {
     const at = now();
     const [counts, size] = await Promise.all([
-      countInstallation(store.searcher(SCOPE), undefined, { now: at, until: at + NEAR_END_MS }),
+      countInstallation(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
       store.measures.size(),
     ]);
     return [...metricsOf(counts, at), sizeMetric(size)];
@@ -114,7 +118,7 @@ export async function organizationMetrics(
   now: number,
 ): Promise<readonly Metric[]> {
   return metricsOf(
-    await countInstallation(store.searcher(scope), scope, { now, until: now + NEAR_END_MS }),
+    await countOrganization(store.searcher(scope), scope, { now, until: now + NEAR_END_MS }),
     now,
   );
 }

@@ -125,7 +125,7 @@ async function lookAtClock({ reader }: ReadOnlyStore, { now }: DataLook): Promis
 }
 
 async function lookAtRunners({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
-  const { runners, work } = await countInstallation(reader, undefined, { now: now(), until: now() });
+  const { runners, work } = await countInstallation(reader, { now: now(), until: now() });
   const { connected, disconnected, oldestSign } = runners;
   const waiting = work.filter(({ isLeased }) => !isLeased).reduce((sum, { count }) => sum + count, 0);
   const silentMs = now() - (oldestSign ?? now());

@@ -1,18 +1,8 @@
 import type { RetentionPolicy } from "#gen/service/v1/organization_pb.js";
 import { phaseUnsuitable } from "../error.ts";
+import type { Keep, RetainedKind, Retention } from "../retention-bounds.ts";
 
-/** The bounds of a kind; 0 in a field for no bound. */
-export interface Keep {
-  readonly days: number;
-  /** Number of the newest. */
-  readonly count: number;
-}
-
-/** The kinds that age out. */
-export type RetainedKind = "executions" | "agentExecutions" | "triggerEntries" | "events";
-
-/** The bounds of each kind. */
-export type Retention = Readonly<Record<RetainedKind, Keep>>;
+export type { Keep, RetainedKind, Retention } from "../retention-bounds.ts";
 
 /** Returns how much an organization keeps: of each kind what its policy says, else what the settings say. */
 export function retentionOf(policy: RetentionPolicy | undefined, defaults: Retention): Retention {

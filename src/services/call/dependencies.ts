@@ -1,7 +1,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { TrustableIssuer } from "../../domain/identity/machine/service-account-trust.ts";
 import type { PageTokens } from "../../domain/page.ts";
-import type { Retention } from "../../domain/policy/retention.ts";
+import type { Retention } from "../../domain/retention-bounds.ts";
 import type { ServerHealth } from "../../domain/server-health.ts";
 import type { Keys } from "../../keys.ts";
 import type { Scope, Store } from "../../store/store.ts";

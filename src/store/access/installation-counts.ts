@@ -34,18 +34,31 @@ export interface InstallationCounts {
   readonly endingTokens: number;
 }
 
+/** The times by which a count looks, in milliseconds since 1970 UTC. */
+interface CountTimes {
+  readonly now: number;
+  /** End of the time in which a token that ends is near its end. */
+  readonly until: number;
+}
+
 /**
- * Counts what waits and goes on in one organization, or in all. Each query reads an index of what is open, or all of a covering one.
+ * Counts what waits and goes on in all organizations. Each query reads an index of what is open, or all of a covering one.
  *
  * @param db with queries that may take long
- * @param scope undefined for all organizations
- * @param now milliseconds since 1970 UTC
- * @param until end of the time in which a token that ends is near its end
  */
-export async function countInstallation(
+export function countInstallation(db: Reader, times: CountTimes): Promise<InstallationCounts> {
+  return countWithin(db, undefined, times);
+}
+
+/** Counts what waits and goes on in one organization, as {@link countInstallation} does in all. */
+export function countOrganization(db: Reader, scope: Scope, times: CountTimes): Promise<InstallationCounts> {
+  return countWithin(db, scope, times);
+}
+
+async function countWithin(
   db: Reader,
   scope: Scope | undefined,
-  { now, until }: { readonly now: number; readonly until: number },
+  { now, until }: CountTimes,
 ): Promise<InstallationCounts> {
   const builder = builderOf(db);
   const organizationId = scope?.organizationId ?? "";
