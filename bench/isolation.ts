@@ -16,11 +16,19 @@ for (const each of [workspace.tree, workspace.home]) mkdirSync(each, { recursive
 
 const chosen = await chooseIsolation({
   isolation: "bubblewrap",
+  cgroup: "none",
   readable: [],
   hidden: [],
   user: 64_913,
   isRoot: process.getuid?.() === 0,
-  limits: { processes: 4_096, memoryBytes: 2 ** 40, diskBytes: 2 ** 50, tmpBytes: 2 ** 50, freeDiskBytes: 0 },
+  limits: {
+    processes: 4_096,
+    memoryBytes: 2 ** 40,
+    diskBytes: 2 ** 50,
+    tmpBytes: 2 ** 50,
+    processors: 0,
+    freeDiskBytes: 0,
+  },
   path,
   signalGroup,
   log: { info() {}, warn() {}, error() {} },

@@ -26,11 +26,12 @@ export async function chooseIsolationOnMachine(
   { env, isRoot, signalGroup }: Terminal,
   log: Log,
 ): Promise<ChosenIsolation> {
-  const { isolation, isolationRead: readable, isolationUser: user } = config;
+  const { isolation, isolationRead: readable, isolationUser: user, isolationCgroup: cgroup } = config;
   return chooseIsolation({
     isolation,
     readable,
     user,
+    cgroup,
     isRoot,
     hidden: hidden.filter((path) => path !== ""),
     limits: workLimitsOf(config),

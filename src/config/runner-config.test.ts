@@ -20,6 +20,8 @@ describe("the settings of a runner", () => {
       egressPrivate: [],
       isolationProcesses: 4_096,
       isolationMemory: 0,
+      isolationCpus: 0,
+      isolationCgroup: "auto",
       isolationDisk: 51_200,
       isolationTmp: 10_240,
       isolationFreeDisk: 512,

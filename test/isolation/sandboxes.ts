@@ -23,6 +23,7 @@ export const WORK_USER = isRoot ? 64_913 : undefined;
 const LIMITS = {
   processes: 200,
   memoryBytes: 512 * MIB,
+  processors: 0,
   diskBytes: 64 * 1024 * MIB,
   tmpBytes: 64 * 1024 * MIB,
   freeDiskBytes: 0,
@@ -36,16 +37,18 @@ export interface SandboxOptions {
   readonly readable?: readonly string[];
   readonly hidden?: readonly string[];
   readonly isFiltered?: boolean;
+  readonly groups?: BubblewrapOptions["groups"];
 }
 
 /** Returns the class as a runner has it. */
 export async function bubblewrap(options: SandboxOptions = {}): Promise<Isolation> {
-  const { limits, readable = [], hidden = [], isFiltered = true } = options;
+  const { limits, readable = [], hidden = [], isFiltered = true, groups } = options;
   const folder = temporaryFolder();
   const { path } = realPrograms;
   const tried = await tryBubblewrap({
     view: readSystemView({ readable, hidden }),
     limits: { ...LIMITS, ...limits },
+    groups,
     user: WORK_USER,
     signalGroup,
     path,

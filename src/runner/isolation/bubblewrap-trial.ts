@@ -9,7 +9,7 @@ import { workspaceAt } from "../steps/workspace.ts";
 import { type BubblewrapOptions, createBubblewrap, type SandboxPrograms } from "./bubblewrap.ts";
 
 type Parts = Omit<BubblewrapOptions, "folder" | "programs" | "record">;
-type TrialOptions = Pick<Parts, "view" | "limits" | "user" | "signalGroup"> & {
+type TrialOptions = Pick<Parts, "view" | "limits" | "groups" | "user" | "signalGroup"> & {
   readonly path: string;
   /** The folders of the programs that sandboxes are made with; those of the system when absent. */
   readonly programFolders?: readonly string[];

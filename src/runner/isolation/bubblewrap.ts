@@ -30,6 +30,7 @@ import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
+import type { WorkGroups } from "./work-groups.ts";
 
 /** The programs of the machine that a sandbox is made with, by their paths. */
 export interface SandboxPrograms {
@@ -49,6 +50,8 @@ export interface BubblewrapOptions {
   readonly filterFile: string;
   readonly view: SystemView;
   readonly limits: WorkLimits;
+  /** The control groups of the work; undefined where the machine delegates none. */
+  readonly groups?: WorkGroups | undefined;
   /** The id of the user and group of the work, where the runner is root; undefined for the runner's own. */
   readonly user: number | undefined;
   /** The folder for files that all sandboxes share; it is created. */
@@ -152,7 +155,7 @@ function encloseIn(
   options: BubblewrapOptions,
   namespace: EnterNamespace | undefined,
 ): Enclose {
-  const { sandboxPrograms, limits } = options;
+  const { sandboxPrograms, limits, groups } = options;
   return async (command) => {
     const program = await findProgram(command, parts);
     const confined = [
@@ -160,14 +163,23 @@ function encloseIn(
       ...[sandboxPrograms.choom, "-n", String(OUT_OF_MEMORY_SCORE), "--", program, ...command.args],
     ];
     const sandbox = [sandboxPrograms.bwrap, "--args", String(ARGUMENTS_DESCRIPTOR), "--", ...confined];
-    const [first = "", ...args] = [...entry.prefix, ...((await namespace?.()) ?? []), ...sandbox];
-    return sandboxedCommand({
+    const network = (await namespace?.()) ?? [];
+    const group = groups?.use(parts.workspace.folder);
+    const [first = "", ...args] = [...(group?.prefix ?? []), ...entry.prefix, ...network, ...sandbox];
+    const enclosure = sandboxedCommand({
       ...options,
       program: first,
       args,
       hiddenArgs: sandboxArguments(parts, command, entry.sourceOf),
       hasChannel: command.channel !== undefined,
     });
+    return {
+      ...enclosure,
+      close() {
+        enclosure.close();
+        group?.close();
+      },
+    };
   };
 }
 

@@ -8,6 +8,7 @@ import { tryBubblewrap } from "./bubblewrap-trial.ts";
 import { type Isolation, type IsolationName, noIsolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
 import { readSystemView } from "./system-view.ts";
+import { openWorkGroups } from "./work-groups.ts";
 
 export interface IsolationChoice {
   readonly isolation: "auto" | IsolationName;
@@ -19,6 +20,8 @@ export interface IsolationChoice {
   readonly user: number;
   readonly isRoot: boolean;
   readonly limits: WorkLimits;
+  /** The control group that the operator names for work; "auto" or "none". */
+  readonly cgroup: string;
   /** The PATH of all programs and commands. */
   readonly path: string;
   readonly signalGroup: SignalGroup;
@@ -56,10 +59,14 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   }
   const view = readSystemView(choice);
   const user = isRoot ? choice.user : undefined;
-  const tried = await tryBubblewrap({ ...choice, view, user });
+  const opened = openWorkGroups(choice);
+  const groups = "groups" in opened ? opened.groups : undefined;
+  const tried = await tryBubblewrap({ ...choice, view, user, groups });
   if ("parts" in tried) {
+    requireGroups(choice, opened);
+    const limits = "groups" in opened ? { cgroup: opened.groups.folder } : { noCgroup: opened.problem };
     log.info(
-      { isolation: "bubblewrap", ...(user !== undefined && { user }) },
+      { isolation: "bubblewrap", ...(user !== undefined && { user }), ...limits },
       "work is isolated by bubblewrap",
     );
     return { name: "bubblewrap", create: (context) => createBubblewrap({ ...tried.parts, ...context }) };
@@ -73,6 +80,14 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   }
   log.warn({ isolation: "none", why, readable: choice.hidden }, NOTHING);
   return NONE;
+}
+
+/** @throws RunnerError where the operator demands limits that only a control group keeps, and there is none */
+function requireGroups({ cgroup, limits }: IsolationChoice, opened: ReturnType<typeof openWorkGroups>): void {
+  if ("groups" in opened) return;
+  const demanded = cgroup !== "auto" && cgroup !== "none" ? "--isolation-cgroup" : "--isolation-cpus";
+  if (demanded === "--isolation-cpus" && limits.processors === 0) return;
+  throw new RunnerError(`${demanded}: no control group limits the work here: ${opened.problem}`);
 }
 
 const NONE: ChosenIsolation = { name: "none", create: async ({ programs }) => noIsolation(programs.run) };

@@ -2,10 +2,12 @@ import { totalmem } from "node:os";
 
 /** The limits of isolated work on the machine. */
 export interface WorkLimits {
-  /** Processes and threads of one command. */
+  /** Processes and threads of one command, and of one piece of work where it has a control group. */
   readonly processes: number;
-  /** Memory of one process that can be written, in bytes. */
+  /** Memory of one process that can be written, and of one piece of work where it has a control group, in bytes. */
   readonly memoryBytes: number;
+  /** Processors whose time one piece of work may take; 0 for all. */
+  readonly processors: number;
   /** All files of one environment, without its /tmp, in bytes. */
   readonly diskBytes: number;
   /** The /tmp of one environment, in bytes. */
@@ -19,6 +21,7 @@ export interface LimitSettings {
   readonly isolationProcesses: number;
   /** 0 for three quarters of the machine's. */
   readonly isolationMemory: number;
+  readonly isolationCpus: number;
   readonly isolationDisk: number;
   readonly isolationTmp: number;
   readonly isolationFreeDisk: number;
@@ -28,10 +31,18 @@ const MIB = 2 ** 20;
 
 /** Returns the limits that an operator has set. */
 export function workLimitsOf(settings: LimitSettings): WorkLimits {
-  const { isolationProcesses, isolationMemory, isolationDisk, isolationTmp, isolationFreeDisk } = settings;
+  const {
+    isolationProcesses,
+    isolationMemory,
+    isolationCpus,
+    isolationDisk,
+    isolationTmp,
+    isolationFreeDisk,
+  } = settings;
   return {
     processes: isolationProcesses,
     memoryBytes: isolationMemory === 0 ? Math.floor(totalmem() * 0.75) : isolationMemory * MIB,
+    processors: isolationCpus,
     diskBytes: isolationDisk * MIB,
     tmpBytes: isolationTmp * MIB,
     freeDiskBytes: isolationFreeDisk * MIB,
