@@ -45,6 +45,7 @@ import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
 import { countedSources, createServerHealth } from "./server-figures.ts";
+import { createOrganizationSwitch } from "./services/access/sign-in/organization-switch.ts";
 import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
 import { createStreamSlots } from "./services/call/stream-slots.ts";
@@ -200,6 +201,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       log.warn({ reason, ...problemIn(err) }, "no token was given to a machine"),
     deviceLogin: createDeviceLogin({ store, keys, now: deps.now }),
     providerSignIn: createProviderSignIn({ store, keys, now: deps.now }),
+    organizationSwitch: createOrganizationSwitch({ store, keys, now: deps.now }),
     keys,
     onProviderFailure: (provider, problem, err) =>
       log.warn({ provider, problem, ...problemIn(err) }, "nobody was signed in"),

@@ -211,6 +211,58 @@ describe("an address that an account has already", () => {
     expect((await whoIn(browser)).body.subject.id === userId).toBe(isLinked);
   });
 
+  test("that the SCIM of another organization has set is that organization's word alone", async () => {
+    const elsewhere = await addOrganization(server, "provisioned");
+    const provision = async (as: string) => {
+      const request = { name: "Provider", provisioning: true, validUntil: "2999-12-31T00:00:00Z" };
+      const made = await post(server, "ServiceAccountService/CreateServiceAccount", request, as);
+      const serviceAccountId = made.body.serviceAccount.id;
+      const service = "ServiceAccountService/CreateServiceAccountToken";
+      const { token: provisioner } = (await post(server, service, { serviceAccountId }, as)).body;
+      return async (method: string, path: string, body: object) => {
+        const res = await fetch(`${server.url}/scim/v2/Users${path}`, {
+          method,
+          headers: { authorization: `Bearer ${provisioner}`, "content-type": "application/scim+json" },
+          body: JSON.stringify(body),
+        });
+        expect(res.ok).toBe(true);
+        return (await res.json()) as { id: string };
+      };
+    };
+    const [theirs, ours] = [await provision(elsewhere.token), await provision(token)];
+    const renamed = (userName: string) => ({ Operations: [{ op: "replace", value: { userName } }] });
+    const [made, moved, own, ownMoved, plain] = await Promise.all(
+      [1, 2, 3, 4, 5].map(() => person(other, staff)),
+    );
+    // Made, or renamed from another address, by the other organization.
+    await theirs("POST", "", { userName: made?.email });
+    const { userId } = await addMember(server, {
+      organizationId: elsewhere.organizationId,
+      email: `was-${moved?.email}`,
+    });
+    await theirs("PATCH", `/${userId}`, renamed(moved?.email ?? ""));
+    for (const foreign of [made, moved]) {
+      const browser = new Browser();
+      expect(await browser.signIn(server, "other", foreign?.id ?? "")).toBe(failed("address_taken"));
+      expect(await isSignedIn(browser)).toBe(false);
+    }
+    // By the organization itself, and by the operator in another one.
+    const first = await ours("POST", "", { userName: own?.email });
+    const second = await ours("POST", "", { userName: `was-${ownMoved?.email}` });
+    await ours("PATCH", `/${second.id}`, renamed(ownMoved?.email ?? ""));
+    await addMember(server, { organizationId: elsewhere.organizationId, email: plain?.email ?? "" });
+    for (const [linked, id] of [
+      [own, first.id],
+      [ownMoved, second.id],
+      [plain, undefined],
+    ] as const) {
+      const browser = new Browser();
+      expect(await browser.signIn(server, "other", linked?.id ?? "")).toBe(home());
+      const { subject } = (await whoIn(browser)).body;
+      if (id !== undefined) expect(subject.id).toBe(id);
+    }
+  });
+
   test("that one had who was removed brings back nobody, in whichever letter case", async () => {
     const { id } = await person(other, staff);
     await other.set(id, { email: `BOB${id}@Example.org`, email_verified: true, ...staff });
@@ -552,6 +604,28 @@ describe("back-channel logout", () => {
     await corp.logout(person2.id);
     expect(await isSignedIn(elsewhere)).toBe(false);
     expect((await post(server, WHOAMI, {}, "", { cookie, origin: originOf(server) })).status).toBe(200);
+  });
+
+  test("ends what became of a session in another organization, which leads back by the provider alone", async () => {
+    const { id, email } = await person(corp);
+    const browser = new Browser();
+    await browser.signIn(server, "corp", id);
+    const { organizationId: elsewhere } = await addOrganization(server, "switched");
+    await addMember(server, { organizationId: elsewhere, email });
+    const send = (path: "organizations" | "organization", body: object) =>
+      page(server, path, body, { cookie: browser.cookiesOf(server.url) });
+    const changed = await send("organization", { organizationId: elsewhere });
+    const [name = "", value = ""] = changed.header.get("set-cookie")?.split(";")[0]?.split("=") ?? [];
+    browser.setCookie(server.url, name, value);
+    expect((await whoIn(browser)).body.organizationId).toBe(elsewhere);
+    const { organizations } = (await send("organizations", {})).body;
+    const own = organizations.find((each: { id: string }) => each.id === organizationId);
+    expect(own).toMatchObject({ current: false, providers: [{ id: "corp", name: "Corporate" }] });
+    // The provider decides each time whether the person may come in.
+    const back = await send("organization", { organizationId });
+    expect([back.status, back.body.details[0].debug.metadata.phase]).toEqual([400, "provider_signs_in"]);
+    await corp.logout(id);
+    expect(await isSignedIn(browser)).toBe(false);
   });
 
   test("takes a logout token of that provider alone", async () => {

@@ -12,6 +12,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
+import { addOrganization } from "../harness/organization.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import {
   type HostedServer,
@@ -368,6 +369,116 @@ describe("a session", () => {
       const answer = await page(server, "session", { secret });
       expect([answer.status, answer.header.get("set-cookie")]).toEqual([401, null]);
     }
+  });
+});
+
+describe("a session of a member of several organizations", () => {
+  /** A person who is signed in by a link, and a member of another organization, too. */
+  async function inTwo() {
+    const person = await signedIn();
+    people += 1;
+    const elsewhere = await addOrganization(server, `elsewhere${people}`);
+    const { email } = person;
+    const member = await addMember(server, { organizationId: elsewhere.organizationId, email });
+    return { ...person, elsewhere, member };
+  }
+  const listed = async (cookie: string) => (await page(server, "organizations", {}, { cookie })).body;
+  const change = (cookie: string, id: string, headers: Record<string, string> = {}) =>
+    page(server, "organization", { organizationId: id }, { cookie, ...headers });
+  const cookieIn = (answer: Awaited<ReturnType<typeof page>>) =>
+    answer.header.get("set-cookie")?.split(";")[0] ?? "";
+
+  test("is exchanged for a new one in another of them, which ends no later and is in the record", async () => {
+    const { cookie, elsewhere, member } = await inTwo();
+    const { organizationId: id } = elsewhere;
+    expect((await listed(cookie)).organizations).toEqual([
+      { id, name: `elsewhere${people}`, current: false, providers: [] },
+      { id: organizationId, name: "My organization", current: true, providers: [] },
+    ]);
+    const before = (await callAs(cookie, "UserService/ListSessions")).body.sessions[0];
+    // Of two at the same time one is answered: the session is used up with it.
+    const answers = await Promise.all([change(cookie, id.toUpperCase()), change(cookie, id)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401]);
+    const begun = answers.find(({ status }) => status === 200);
+    const next = begun ? cookieIn(begun) : "";
+    expect(begun?.header.get("set-cookie")).toMatch(/HttpOnly; Secure; SameSite=Lax$/);
+    await ended(cookie);
+    expect((await callAs(next)).body).toMatchObject({ organizationId: id, subject: { id: member.userId } });
+    expect((await callAs(next, "UserService/ListSessions")).body.sessions).toEqual([
+      expect.objectContaining({ current: true, expiresAt: before.expiresAt, userId: member.userId }),
+    ]);
+    // Nothing of the first organization is within reach of the second session.
+    const foreign = await callAs(next, "OrganizationService/GetOrganization", { organizationId });
+    expect([foreign.status, reasonOf(foreign)]).toEqual([404, "NOT_FOUND"]);
+    const rows = await withRawData(server.dataDir, (data) =>
+      data.rows<{ operation: string; subject_type: string }>(
+        "select operation, subject_type from audit_log where organization_id = ? and actor_id = ?",
+        ...[id, member.userId],
+      ),
+    );
+    expect(rows).toContainEqual({ operation: "sign-in/organization", subject_type: "token" });
+  });
+
+  test("leads into none whose active member the person is not", async () => {
+    const { cookie, elsewhere, member, accountId } = await inTwo();
+    const { organizationId: id, token } = elsewhere;
+    const stranger = await addOrganization(server, `stranger${people}`);
+    const refused = async (to: string) => {
+      const answer = await change(cookie, to);
+      expect([answer.status, answer.header.get("set-cookie")]).toEqual([404, null]);
+      return answer.body.message;
+    };
+    const unknown = await refused("01890a5d-ac96-774b-bcce-b302099a8057");
+    expect(await refused(stranger.organizationId)).toBe(unknown);
+    expect(await refused("")).toBe(unknown);
+    const { userId } = member;
+    await post(server, "UserService/SetSuspended", { userId, suspended: true }, token);
+    expect(await refused(id)).toBe(unknown);
+    expect((await listed(cookie)).organizations).toHaveLength(1);
+    await post(server, "UserService/SetSuspended", { userId, suspended: false }, token);
+    expect((await listed(cookie)).organizations).toHaveLength(2);
+    await post(server, "OrganizationService/RemoveMember", { organizationId: id, userId }, token);
+    expect(await refused(id)).toBe(unknown);
+    expect((await callAs(cookie)).status).toBe(200);
+    await withRawData(server.dataDir, (data) =>
+      data.run(`update account set blocked_at = 1 where id = '${accountId}'`),
+    );
+    expect((await change(cookie, id)).status).toBe(401);
+  });
+
+  test.each([[false], [true]])(
+    "stays in its own where it began with a token (read-only: %p)",
+    async (readOnly) => {
+      const { token, elsewhere } = await inTwo();
+      const made = await post(server, "UserService/CreatePersonalAccessToken", { readOnly }, token);
+      const { cookie } = await signIn(server, made.body.token);
+      expect((await listed(cookie)).organizations).toEqual([expect.objectContaining({ id: organizationId })]);
+      const answer = await change(cookie, elsewhere.organizationId);
+      expect([answer.status, answer.header.get("set-cookie")]).toEqual([403, null]);
+      expect((await callAs(cookie)).status).toBe(200);
+    },
+  );
+
+  test("is exchanged by the server's own page alone", async () => {
+    const { cookie, token, elsewhere } = await inTwo();
+    const { organizationId: id } = elsewhere;
+    const statuses: number[] = [];
+    for (const headers of [
+      { origin: "" },
+      { origin: "null" },
+      { origin: "https://other.example.org" },
+      { origin: server.url },
+      { authorization: `Bearer ${token}` },
+      { "content-type": "application/x-www-form-urlencoded" },
+      { "content-type": "text/plain" },
+      { cookie: "" },
+    ] as Record<string, string>[]) {
+      const answer = await change(cookie, id, headers);
+      expect(answer.header.get("set-cookie")).toBeNull();
+      statuses.push(answer.status);
+    }
+    expect(statuses).toEqual([403, 403, 403, 403, 403, 501, 501, 401]);
+    expect((await callAs(cookie)).body.organizationId).toBe(organizationId);
   });
 });
 

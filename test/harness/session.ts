@@ -15,7 +15,14 @@ export const originOf = ({ url }: Pick<ReachableServer, "url">): string =>
 /** Sends what the sign-in page sends. */
 export async function page(
   server: Pick<ReachableServer, "url">,
-  path: "person" | "session" | "device/request" | "device/decide",
+  path:
+    | "person"
+    | "session"
+    | "device/request"
+    | "device/decide"
+    | "organizations"
+    | "organization"
+    | "invite",
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ) {

@@ -4,7 +4,7 @@ CREATE TABLE account (
   email text not null unique,
   created_at integer not null,
   updated_at integer not null
-, blocked_at integer, name_folded text not null default '', search_text text not null default '') strict;
+, blocked_at integer, name_folded text not null default '', search_text text not null default '', scim_organization_id text) strict;
 
 CREATE TABLE agent (
   id text primary key,

@@ -10,6 +10,7 @@ import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispa
 import { writeWhole } from "../output/node-response.ts";
 import { type DeviceOptions, deviceRoutes } from "./device.ts";
 import { type MachineOptions, machineRoutes } from "./machine.ts";
+import { type OrganizationOptions, organizationRoutes } from "./organization.ts";
 import {
   pageHeader,
   presentCaller,
@@ -37,7 +38,7 @@ const FILES: Readonly<Record<string, readonly [name: string, type: string]>> = {
   "/sign-in/sign-in.css": ["sign-in.css", "text/css; charset=utf-8"],
 };
 
-export interface SignInOptions extends ProviderOptions, DeviceOptions, MachineOptions {
+export interface SignInOptions extends ProviderOptions, DeviceOptions, MachineOptions, OrganizationOptions {
   readonly signIn: SignIn;
   readonly admission: Admission;
   readonly sessionOrigin: () => SessionOrigin;
@@ -60,7 +61,8 @@ export function isSignIn(req: HttpRequest): boolean {
 
 /**
  * Creates the dispatch of the sign-in page: its files, `POST /sign-in/person`, which names whom a secret would sign in,
- * `POST /sign-in/session`, which does it, the paths of sign-in providers, and those of devices and machines. Failures have the form of Connect's JSON
+ * `POST /sign-in/session`, which does it, the paths of sign-in providers, and those of devices, machines, and
+ * organizations. Failures have the form of Connect's JSON
  * errors, but where a protocol has a form of its own.
  */
 export function createSignInDispatch(options: SignInOptions): Dispatch {
@@ -70,6 +72,7 @@ export function createSignInDispatch(options: SignInOptions): Dispatch {
     "/sign-in/session": own((req, res, record) => beginSession(options, req, res, record)),
     ...deviceRoutes(options),
     ...machineRoutes(options),
+    ...organizationRoutes(options),
   };
   const routeOf = (path: string) =>
     Object.hasOwn(routes, path) ? routes[path] : providerRoute(options, path);

@@ -105,11 +105,13 @@ export async function createSignInLink(
   return value;
 }
 
-/** The beginning of a session: with a personal access token, at a sign-in provider, or with a link. */
+/** The beginning of a session: with a personal access token, at a sign-in provider, with a link, or with another session. */
 export interface SessionBeginning {
   readonly token?: FoundToken;
   readonly identityId?: string;
   readonly providerSessionId?: string | undefined;
+  /** The end of the session that this one takes over from, in milliseconds since 1970 UTC. */
+  readonly endsAt?: number;
 }
 
 /** Inserts a session of a member. @returns the value of its cookie, which is stored nowhere, and its end */
@@ -117,7 +119,7 @@ export async function insertSession(
   tx: WriteTransaction,
   caller: Pick<Caller, "organizationId" | "subject" | "readOnly">,
   keys: Keys,
-  { token, identityId, providerSessionId }: SessionBeginning,
+  { token, identityId, providerSessionId, endsAt }: SessionBeginning,
 ) {
   const { value, hash } = keys.mintToken("session");
   const row = newRow(tx, caller, caller.subject.id, hash);
@@ -125,7 +127,7 @@ export async function insertSession(
     {
       userId: caller.subject.id,
       readOnly: caller.readOnly,
-      endsAt: token?.expires_at,
+      endsAt: endsAt ?? token?.expires_at,
     },
     row.id,
     tx.now,

@@ -71,15 +71,19 @@ export async function findMemberships(db: Reader, accountId: string): Promise<Fo
 /**
  * Creates an account. It belongs to no organization, so the installation's chain records it; the
  * organization's chain records its membership.
+ *
+ * @param scimOrganizationId the organization whose SCIM names the address; default none
  */
 export async function insertAccount(
   tx: WriteTransaction,
   { id, name, email }: Pick<AccountTable, "id" | "name" | "email">,
+  scimOrganizationId: string | null = null,
 ): Promise<void> {
   await builderOf(tx.db)
     .insertInto("account")
     .values({
       ...{ id, name, email, created_at: tx.now, updated_at: tx.now, blocked_at: null },
+      scim_organization_id: scimOrganizationId,
       name_folded: fold(name),
       search_text: fold(`${name}\n${email}`),
     })
@@ -93,13 +97,19 @@ export async function insertAccount(
   });
 }
 
-/** Changes name and address of an account, which no other account may have. */
+/**
+ * Changes name and address of an account, which no other account may have.
+ *
+ * @param scimOrganizationId the organization whose SCIM names them
+ */
 export async function updateAccount(
   tx: WriteTransaction,
   before: AccountTable,
   { name, email }: Pick<AccountTable, "name" | "email">,
+  scimOrganizationId: string,
 ): Promise<void> {
   if (name === before.name && email === before.email) return;
+  const isSameAddress = email === before.email;
   await builderOf(tx.db)
     .updateTable("account")
     .set({
@@ -108,6 +118,7 @@ export async function updateAccount(
       updated_at: tx.now,
       name_folded: fold(name),
       search_text: fold(`${name}\n${email}`),
+      scim_organization_id: isSameAddress ? before.scim_organization_id : scimOrganizationId,
     })
     .where("id", "=", before.id)
     .execute();

@@ -62,6 +62,8 @@ export interface AccountTable {
   name_folded: string;
   /** Folded, one line each: name and email. */
   search_text: string;
+  /** The organization whose SCIM set the address; null for one that the operator or a sign-in provider gave. */
+  scim_organization_id: string | null;
 }
 
 /** An account's membership in one organization: the `user` of the contract. */

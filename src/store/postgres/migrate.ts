@@ -42,6 +42,7 @@ import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySecond from "./migrations/0071-0080/0072-held-work-index.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
+import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -137,6 +138,7 @@ export function migrations(): readonly Migration[] {
     seventySecond,
     seventySeventh,
     seventyEighth,
+    eightyFirst,
   ];
 }
 

@@ -53,6 +53,7 @@ import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
+import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -132,6 +133,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixtyEighth,
   seventyFirst,
   seventySeventh,
+  eightyFirst,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

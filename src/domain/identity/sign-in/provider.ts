@@ -125,13 +125,26 @@ export function requireAllowedDomain({ allowedDomains }: SignInRules, claims: Pr
   if (!allowedDomains.includes(domainOf(claims.email))) throw new SignInRefused("domain_not_allowed");
 }
 
-/** Requires that an identity can be of an account that is there already. @throws SignInRefused */
+/** The facts of an account that decide whether a verified address links an identity to it. */
+export interface LinkedAccount {
+  readonly isAdministrator: boolean;
+  readonly hasIdentity: boolean;
+  /** The organization whose SCIM has set its address; null for none. */
+  readonly scimOrganizationId: string | null;
+}
+
+/**
+ * Requires that an identity can be of an account that is there already. What the SCIM of another organization calls an
+ * address is that organization's word alone: it could give the address to somebody else.
+ *
+ * @throws SignInRefused
+ */
 export function requireLinkable(
-  { linksByEmail }: SignInRules,
-  account: { readonly isAdministrator: boolean; readonly hasIdentity: boolean },
+  { linksByEmail, organizationId }: SignInRules,
+  { isAdministrator, hasIdentity, scimOrganizationId }: LinkedAccount,
 ): void {
-  if (!linksByEmail || account.isAdministrator || account.hasIdentity)
-    throw new SignInRefused("address_taken");
+  const isForeign = scimOrganizationId !== null && scimOrganizationId !== organizationId;
+  if (!linksByEmail || isAdministrator || hasIdentity || isForeign) throw new SignInRefused("address_taken");
 }
 
 /** Requires that a provider may bring in a person who is not there yet. @throws SignInRefused */

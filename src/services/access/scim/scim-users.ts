@@ -69,7 +69,8 @@ export function createScimUser(deps: ScimDependencies, caller: Caller, body: unk
     requireAddressFree(former?.left_at == null ? account : undefined);
     requireAddressFree(await findUserByAddress(tx.db, caller, userName));
     const accountId = account?.id ?? tx.newId();
-    if (!account) await insertAccount(tx, { id: accountId, name: values.name, email: userName });
+    const made = { id: accountId, name: values.name, email: userName };
+    if (!account) await insertAccount(tx, made, caller.organizationId);
     const member = await joinOrganization(tx, caller, accountId, OrganizationRole.MEMBER);
     if (!member) throw notFound("user");
     return setValues(tx, caller, member.id, { ...values, userName: account?.email ?? userName });
@@ -146,7 +147,7 @@ async function setAccountValues(
     requireAddressFree(await findUserByAddress(tx.db, scope, email));
   }
   // Another organization's name of the person is not this provider's to change.
-  if (isOwn) await updateAccount(tx, account, { name: values.name, email });
+  if (isOwn) await updateAccount(tx, account, { name: values.name, email }, scope.organizationId);
 }
 
 /** Returns the user of the organization that a filter with the address finds: in any letter case, unlike an account. */

@@ -152,6 +152,7 @@ async function findOrCreateIdentity(
     requireLinkable(rules, {
       isAdministrator: memberships.some(({ role }) => role === OrganizationRole.ADMIN),
       hasIdentity: (await findIdentities(tx.db, existing.id)).length > 0,
+      scimOrganizationId: existing.scim_organization_id,
     });
     return insert(existing.id);
   }

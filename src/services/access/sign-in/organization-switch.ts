@@ -1,0 +1,113 @@
+import { create } from "@bufbuild/protobuf";
+import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { notFound } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
+import { MAX_SESSIONS } from "../../../domain/identity/session.ts";
+import type { SignInRules } from "../../../domain/identity/sign-in/provider.ts";
+import {
+  providersInto,
+  requireMayEnter,
+  requireNoProvider,
+  requireSwitchable,
+} from "../../../domain/identity/sign-in/switching.ts";
+import { findAccount, findMemberships } from "../../../store/identity/account.ts";
+import { findMemberOfAccount } from "../../../store/identity/member.ts";
+import { findIdentities } from "../../../store/identity/provider-identity.ts";
+import { findOwnSession, removeOldestSessions, removeSignIn } from "../../../store/identity/session.ts";
+import type { Reader, WriteTransaction } from "../../../store/store.ts";
+import { revalidate } from "../../call/authenticated-caller.ts";
+import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
+
+/** A provider of the settings: its rules, and who it is. */
+export interface SigningProvider {
+  readonly issuer: string;
+  readonly rules: SignInRules;
+}
+
+/** An organization that a session can be exchanged for. */
+export interface OwnOrganization {
+  readonly id: string;
+  readonly name: string;
+  readonly isCurrent: boolean;
+  /** Ids of the providers that sign the person in to it; where there are any, one of them does, and no switch. */
+  readonly providerIds: readonly string[];
+}
+
+/** Moves a signed-in person from one organization to another whose member the account is. */
+export interface OrganizationSwitch {
+  /**
+   * Lists the organizations in which the person of a session is an active member, by their names. A session that began
+   * with an access token is shown its own alone.
+   */
+  list(present: Caller, providers: readonly SigningProvider[]): Promise<readonly OwnOrganization[]>;
+  /**
+   * Begins a session in another organization and ends the present one, whose provider, provider's session and end go
+   * over to it.
+   *
+   * @returns the value of the session's cookie, which is stored nowhere, and its end
+   * @throws DomainError UNAUTHENTICATED; ACCOUNT_BLOCKED; PERMISSION_DENIED for a session that began with an access
+   *   token; NOT_FOUND for an organization in which the person is no active member; PHASE_UNSUITABLE for one that a
+   *   provider signs the person in to
+   */
+  begin(
+    present: Caller,
+    organizationId: string,
+    providers: readonly SigningProvider[],
+  ): Promise<{ readonly value: string; readonly endsAt: number }>;
+}
+
+export function createOrganizationSwitch({ store, keys }: SignInDependencies): OrganizationSwitch {
+  return {
+    async list(present, providers) {
+      const db = store.reader;
+      const session = await sessionOf(db, present);
+      const isTokens = session === undefined || session.parent_id !== null;
+      const issuers = await issuersOf(db, present.accountId);
+      return (await findMemberships(db, present.accountId))
+        .map(({ organizationId: id, organizationName: name, suspendedAt }) => ({
+          ...{ id, name, isCurrent: id === present.organizationId, isActive: suspendedAt === null },
+          providerIds: providersInto(id, issuers, providers),
+        }))
+        .filter(({ isCurrent, isActive }) => isCurrent || (isActive && !isTokens))
+        .map(({ isActive: _, ...organization }) => organization)
+        .toSorted((one, other) => one.name.localeCompare(other.name) || one.id.localeCompare(other.id));
+    },
+    async begin(present, organizationId, providers) {
+      const scope = { organizationId };
+      const { accountId } = present;
+      // Only so that the record names the member: it is looked up again in the transaction.
+      const named = await findMemberOfAccount(store.reader, scope, accountId);
+      if (!named) throw notFound("organization");
+      const begin = async (tx: WriteTransaction) => {
+        await revalidate(tx.db, present, tx.now);
+        const session = requireSwitchable(await sessionOf(tx.db, present));
+        const member = requireMayEnter(
+          await findAccount(tx.db, accountId),
+          await findMemberOfAccount(tx.db, scope, accountId),
+        );
+        requireNoProvider(providersInto(organizationId, await issuersOf(tx.db, accountId), providers));
+        await removeSignIn(tx, present, present.tokenId);
+        await removeOldestSessions(tx, scope, member.id, MAX_SESSIONS - 1);
+        const subject = create(SubjectSchema, { id: member.id, principal: Principal.USER });
+        return insertSession(tx, { organizationId, subject, readOnly: false }, keys, {
+          ...(session.identity_id !== null && { identityId: session.identity_id }),
+          providerSessionId: session.provider_session_id ?? undefined,
+          endsAt: session.expires_at,
+        });
+      };
+      // The account must not be blocked meanwhile.
+      const locks = [null, organizationId, present.organizationId];
+      return store.write({ id: named.id, principal: Principal.USER }, "sign-in/organization", begin, {
+        locks,
+      });
+    },
+  };
+}
+
+function sessionOf(db: Reader, present: Caller) {
+  return findOwnSession(db, present, present.subject.id, present.tokenId);
+}
+
+async function issuersOf(db: Reader, accountId: string): Promise<ReadonlySet<string>> {
+  return new Set((await findIdentities(db, accountId)).map(({ issuer }) => issuer));
+}
