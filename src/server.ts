@@ -202,13 +202,10 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     deviceLogin: createDeviceLogin({ store, keys, now: deps.now }),
     providerSignIn: createProviderSignIn({ store, keys, now: deps.now }),
     organizationSwitch: createOrganizationSwitch({ store, keys, now: deps.now }),
-    keys,
     onProviderFailure: (provider, problem, err) =>
       log.warn({ provider, problem, ...problemIn(err) }, "nobody was signed in"),
-    admission,
-    sessionOrigin,
+    ...{ keys, admission, sessionOrigin, report },
     now: deps.now,
-    report,
   });
   const scim = createScimDispatch({
     store,

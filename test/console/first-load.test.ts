@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { post } from "../harness/call.ts";
+import { addMember } from "../harness/member.ts";
+import { addOrganization } from "../harness/organization.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { signInLink } from "../harness/session.ts";
 import { barriers } from "./axe.ts";
 import { closeAll, open, openAs, type Visit } from "./browser.ts";
 
@@ -188,6 +191,51 @@ describe("the console", () => {
     await other.page.getByText("Your session has ended.").waitFor({ timeout: 30_000 });
     await other.page.reload();
     await other.page.waitForURL(`${origin}/sign-in?*`);
+  });
+
+  test("takes an invited person in from the sign-in page to the new organization, in every tab", async () => {
+    const { organizationId, token } = await addOrganization(server, "Inviting");
+    const made = await post(
+      server,
+      "OrganizationService/CreateOrganizationInvite",
+      { organizationId },
+      token,
+    );
+    const { body } = await post(server, "UserService/GetAuthenticatedUser", {});
+    const email = "invited@example.org";
+    await addMember(server, { organizationId: body.user.organizationId, email });
+    const { page, context, origin, faults } = await open(server);
+    const invite = `${origin}/organization/join#${made.body.invite.inviteId}`;
+    await page.goto(invite);
+    await page.waitForURL(`${origin}/sign-in`);
+    await page.getByText(/^You are invited to join Inviting\./).waitFor();
+    expect(await barriers(page)).toEqual([]);
+    // Whoever comes by a link opens the invite again.
+    await page.goto("about:blank");
+    await page.goto(`${origin}/sign-in#${await signInLink(server, email)}`);
+    await page.getByRole("button", { name: /^Sign in as/ }).click();
+    await page.getByRole("button", { name: "My organization" }).waitFor();
+    const second = await context.newPage();
+    await second.goto(`${origin}/projects`);
+    await second.getByRole("button", { name: "My organization" }).waitFor();
+    await page.goto(invite);
+    await page.getByRole("button", { name: "Join organization" }).click();
+    await page.getByRole("button", { name: "Switch to Inviting" }).click();
+    for (const each of [page, second]) {
+      await each.waitForURL(`${origin}/`);
+      await each.getByRole("button", { name: "Inviting" }).waitFor();
+    }
+    await page.getByRole("button", { name: "Inviting" }).click();
+    await page.getByText("You are here").waitFor();
+    expect(await barriers(page)).toEqual([]);
+    await page.getByRole("button", { name: "Switch to My organization" }).click();
+    for (const each of [page, second]) await each.getByRole("button", { name: "My organization" }).waitFor();
+    // The other tab learns of it by a message, before the reading of each minute.
+    await second.getByRole("heading", { name: "Home", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "The person of" }).click();
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await second.getByText("Your session has ended.").waitFor({ timeout: 30_000 });
+    expect(faults).toEqual([]);
   });
 
   test("shows a new access token once, and deletes it", async () => {

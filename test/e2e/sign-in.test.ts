@@ -482,6 +482,19 @@ describe("a session of a member of several organizations", () => {
   });
 });
 
+test("the sign-in page names the organization of an invite to whoever has its id, and of no other", async () => {
+  const { body } = await post(server, "OrganizationService/CreateOrganizationInvite", { organizationId });
+  const { inviteId } = body.invite;
+  const named = await page(server, "invite", { inviteId });
+  expect([named.status, named.body]).toEqual([200, { organization: "My organization", providerIds: [] }]);
+  for (const other of ["01890a5d-ac96-474b-8cce-b302099a8057", "", organizationId]) {
+    const { status, body } = await page(server, "invite", { inviteId: other });
+    expect([status, body.code]).toEqual([404, "not_found"]);
+  }
+  const foreign = await page(server, "invite", { inviteId }, { origin: "https://other.example.org" });
+  expect(foreign.status).toBe(403);
+});
+
 describe("the sign-in page", () => {
   const { host } = { host: () => originOf(server).replace("http://", "") };
 

@@ -2,6 +2,7 @@ import { createClient } from "@connectrpc/connect";
 import { useMutation } from "@tanstack/react-query";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { transport } from "./server.tsx";
+import { tellTabs } from "./tabs.ts";
 
 const users = createClient(UserService, transport);
 
@@ -16,6 +17,9 @@ export function useSignOut() {
         await users.revokeSession({ sessionId: id });
       }
     },
-    onSuccess: () => location.assign("/sign-in"),
+    onSuccess() {
+      tellTabs();
+      location.assign("/sign-in");
+    },
   });
 }

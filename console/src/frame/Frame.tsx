@@ -1,9 +1,10 @@
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Outlet, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { useEvents } from "../api/events.ts";
 import { usePerson } from "../api/person.tsx";
 import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session.ts";
+import { useOtherTabs } from "../api/tabs.ts";
 import { Problem } from "../parts/Problem.tsx";
 import { moveBetweenRows } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
@@ -12,6 +13,7 @@ import { TopBar } from "./TopBar.tsx";
 // What opens over the page is loaded when it is first opened.
 const Drawer = lazy(() => import("./SideDrawer.tsx"));
 const Help = lazy(() => import("./Help.tsx"));
+const Organizations = lazy(() => import("./Organizations.tsx"));
 const Palette = lazy(() => import("./Palette.tsx"));
 
 /** The frame of every page. Whoever is not signed in goes to the sign-in page first, and comes back. */
@@ -19,9 +21,15 @@ export function Frame() {
   const { reading, user } = usePerson();
   const isRefused = useValue(signInAgain);
   const isOut = isRefused && user === undefined;
+  useOtherTabs();
+  const first = useRef<string>(undefined);
   useEffect(() => {
     if (isOut) goToSignIn();
-  }, [isOut]);
+    if (user === undefined) return;
+    first.current ??= user.id;
+    // Somebody else, or another organization, has this browser's session by now: nothing here is theirs.
+    if (first.current !== user.id) location.replace("/");
+  }, [isOut, user]);
   if (isOut) return null;
   if (user === undefined) {
     return (
@@ -37,6 +45,7 @@ function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
   const [isDrawerOpen, drawer] = useDisclosure();
   const [isPaletteOpen, palette] = useDisclosure();
   const [isHelpOpen, help] = useDisclosure();
+  const [isChoosing, choice] = useDisclosure();
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const events = useEvents();
   useHotkeys([
@@ -55,7 +64,12 @@ function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
       <div className="side">
         <Sidebar />
       </div>
-      <TopBar onMenu={drawer.open} onPalette={palette.open} onHelp={help.open} />
+      <TopBar
+        onMenu={drawer.open}
+        onPalette={palette.open}
+        onHelp={help.open}
+        onOrganizations={choice.open}
+      />
       <main id="content" className="content" tabIndex={-1}>
         {isRefused && <SignedOut />}
         {events === "behind" && !isRefused && <Behind />}
@@ -65,6 +79,7 @@ function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
         {isDrawerOpen && <Drawer onClose={drawer.close} />}
         {isPaletteOpen && <Palette onClose={palette.close} />}
         {isHelpOpen && <Help onClose={help.close} />}
+        {isChoosing && <Organizations onClose={choice.close} />}
       </Suspense>
     </div>
   );

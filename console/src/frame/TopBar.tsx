@@ -7,10 +7,11 @@ interface TopBarProps {
   readonly onMenu: () => void;
   readonly onPalette: () => void;
   readonly onHelp: () => void;
+  readonly onOrganizations: () => void;
 }
 
 /** The bar over every page: organization, palette, help, theme and person. */
-export function TopBar({ onMenu, onPalette, onHelp }: TopBarProps) {
+export function TopBar({ onMenu, onPalette, onHelp, onOrganizations }: TopBarProps) {
   const { user, organization } = usePerson();
   const { setColorScheme } = useMantineColorScheme();
   const scheme = useComputedColorScheme("light");
@@ -22,7 +23,11 @@ export function TopBar({ onMenu, onPalette, onHelp }: TopBarProps) {
           <Icon name="menu" />
         </ActionIcon>
       </span>
-      <span className="top-organization">{organization?.name}</span>
+      <span className="top-organization">
+        <button type="button" title="Your organizations" onClick={onOrganizations}>
+          {organization?.name}
+        </button>
+      </span>
       <button type="button" className="top-search" onClick={onPalette}>
         <Icon name="search" size={14} />
         <span>Go to …</span>

@@ -1,4 +1,3 @@
-import { unauthenticated } from "../../domain/error.ts";
 import type { Admission } from "../../rpc/access/admission.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { OrganizationSwitch } from "../../services/access/sign-in/organization-switch.ts";
@@ -19,14 +18,16 @@ export interface OrganizationOptions {
 }
 
 /**
- * Returns what answers whoever is signed in: `POST /sign-in/organizations`, which lists the organizations whose member
- * the person is, and `POST /sign-in/organization`, which begins a session in one of them in place of the present one.
+ * Returns what answers whoever is signed in, `POST /sign-in/organizations`, which lists the organizations whose member
+ * the person is, and `POST /sign-in/organization`, which begins a session in one of them in place of the present one; and
+ * whoever has an invite, `POST /sign-in/invite`, which names its organization and the providers that bring people in.
  */
 export function organizationRoutes(options: OrganizationOptions): Readonly<Record<string, SignInRoute>> {
   const own = (act: SignInAct): SignInRoute => ({ method: "POST", ownPage: true, act });
   return {
     "/sign-in/organizations": own((req, res, record) => list(options, req, res, record)),
     "/sign-in/organization": own((req, res, record) => begin(options, req, res, record)),
+    "/sign-in/invite": own((req, res, record) => nameInvite(options, req, res, record)),
   };
 }
 
@@ -37,7 +38,7 @@ async function list(
   record: CallRecord,
 ): Promise<void> {
   await readPageRequest(req, {});
-  const present = await signedIn(admission, req);
+  const present = await presentCaller(admission, req);
   const served = providers();
   const organizations = await organizationSwitch.list(present, served);
   await writeJson(res, record, {
@@ -58,7 +59,7 @@ async function begin(
 ): Promise<void> {
   requireSafe(sessionOrigin());
   const { organizationId } = await readPageRequest(req, { organizationId: "" });
-  const present = await signedIn(admission, req);
+  const present = await presentCaller(admission, req);
   const { value, endsAt } = await organizationSwitch.begin(
     present,
     organizationId.toLowerCase(),
@@ -68,9 +69,16 @@ async function begin(
   await writeJson(res, record, {});
 }
 
-/** Returns who is signed in. @throws DomainError UNAUTHENTICATED */
-async function signedIn(admission: Admission, req: HttpRequest) {
-  const present = await presentCaller(admission, req);
-  if (!present) throw unauthenticated();
-  return present;
+async function nameInvite(
+  { organizationSwitch, providers }: OrganizationOptions,
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+): Promise<void> {
+  const { inviteId } = await readPageRequest(req, { inviteId: "" });
+  const { organizationId, organizationName: organization } = await organizationSwitch.findInvite(
+    inviteId.toLowerCase(),
+  );
+  const own = providers().filter(({ rules }) => rules.organizationId === organizationId);
+  await writeJson(res, record, { organization, providerIds: own.map(({ rules }) => rules.id) });
 }

@@ -62,17 +62,19 @@ export async function getInvite(tx: WriteTransaction, scope: Scope, keys: Keys) 
 
 /** Returns what an invite is for. @throws DomainError NOT_FOUND for one that nobody can join with */
 export async function getInviteSummary(
-  { store, keys, now }: Dependencies,
+  deps: Dependencies,
   { inviteId }: GetOrganizationInviteSummaryRequest,
 ) {
+  const named = await findInviteSummary(deps, inviteId);
+  return { ...named, organizationMemberCount: await countMembers(deps.store.reader, named) };
+}
+
+/** Returns the organization of an invite, for whoever has its id. @throws DomainError as getInviteSummary */
+export async function findInviteSummary({ store, keys, now }: Dependencies, inviteId: string) {
   const db = store.reader;
   const { organization_id: organizationId } = await findUsable(db, keys, inviteId, now());
   const organization = await findOrganization(db, { organizationId });
-  return {
-    organizationId,
-    organizationName: organization?.name ?? "",
-    organizationMemberCount: await countMembers(db, { organizationId }),
-  };
+  return { organizationId, organizationName: organization?.name ?? "" };
 }
 
 /**

@@ -2,6 +2,8 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { useSwitch } from "../../api/organizations.ts";
+import { usePerson } from "../../api/person.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
@@ -16,6 +18,8 @@ export function Join() {
     { enabled: inviteId !== "", refetchInterval: false, retry: false, gcTime: 0 },
   );
   const join = useMutation(OrganizationService.method.joinOrganization, { gcTime: 0 });
+  const change = useSwitch();
+  const { user } = usePerson();
   return (
     <Page title="Join an organization">
       {inviteId === "" ? (
@@ -24,18 +28,23 @@ export function Join() {
         </Empty>
       ) : (
         <Loaded reading={summary}>
-          {({ organizationName }) => (
+          {({ organizationId, organizationName }) => (
             <div className="card">
               <p>
                 You are invited to <strong>{organizationName}</strong>.
               </p>
-              <Problem error={join.error} />
-              {join.isSuccess ? (
-                <p role="status">
-                  You have joined. This session goes on in its own organization. To work in {organizationName}
-                  , sign in to it: with its sign-in provider, or with a link that whoever runs this server
-                  makes for you.
-                </p>
+              <Problem error={join.error ?? change.error} />
+              {user?.organizationId === organizationId ? (
+                <p role="status">You are a member of {organizationName}, and this session acts in it.</p>
+              ) : join.isSuccess ? (
+                <>
+                  <p role="status">You have joined. This session goes on in its own organization.</p>
+                  <div className="row">
+                    <Button loading={change.isPending} onClick={() => change.mutate(organizationId)}>
+                      Switch to {organizationName}
+                    </Button>
+                  </div>
+                </>
               ) : (
                 <div className="row">
                   <Button

@@ -1,4 +1,4 @@
-import { accountBlocked, notFound, permissionDenied, phaseUnsuitable } from "../../error.ts";
+import { accountBlocked, notFound, permissionDenied, phaseUnsuitable, unauthenticated } from "../../error.ts";
 import type { SignInRules } from "./provider.ts";
 
 /**
@@ -18,6 +18,12 @@ export function providersInto(
   return providers
     .filter(({ issuer, rules }) => rules.organizationId === organizationId && issuers.has(issuer))
     .map(({ rules }) => rules.id);
+}
+
+/** Requires a session. @throws DomainError UNAUTHENTICATED */
+export function requireSignedIn<T>(present: T | undefined): T {
+  if (present === undefined) throw unauthenticated();
+  return present;
 }
 
 /** Requires that no provider signs a person in to an organization. @throws DomainError PHASE_UNSUITABLE */
@@ -43,7 +49,8 @@ export function requireSwitchable<
   if (session && session.parent_id === null && session.read_only === 0) return session;
   throw permissionDenied(
     "switch_organization",
-    "this session began with an access token, which is of one organization: sign in with a link or a provider",
+    "this session began with an access token, which is of one organization: sign in with a provider, or with a link that " +
+      "whoever runs the server makes (chartroom member sign-in)",
   );
 }
 

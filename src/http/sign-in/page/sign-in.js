@@ -60,9 +60,35 @@ async function post(path, body) {
 
 const call = (operation, body = {}) => post(`api/service.v1.${operation}`, body);
 
+/** Tells the pages of the console in other tabs that the session may be another one by now. */
+const tabs = new BroadcastChannel("chartroom-session");
+
+/** The secret of the invite that led here; the page behind it joins by it. */
+const [, inviteId] = /^\/organization\/join#([0-9a-fA-F-]{36})$/.exec(next) ?? [];
+
+const INVITE_GONE =
+  "This invite has ended, was used up, or was withdrawn: ask whoever sent it to you for another one.";
+
+/** Says what an invite is for, and the ways in: those who have an account here, and those who have none. */
+function offerInvite(invite, providers) {
+  const own = providers.filter(({ id }) => invite.providerIds.includes(id));
+  const others = providers.filter(({ id }) => !invite.providerIds.includes(id));
+  offerProviders([...own, ...others], false);
+  const names = own.map(({ name }) => name).join(" or ");
+  const byProvider = names === "" ? "" : `Sign in with ${names}, which brings people in. `;
+  const withAccount =
+    "If you have an account on this server, sign in to it first, with an access token or a link. ";
+  const without =
+    "If you have none, ask whoever sent you the invite, or whoever runs this server, to make you one and send you " +
+    "a sign-in link; then open the invite again.";
+  show(`You are invited to join ${invite.organization}. ${byProvider}${withAccount}${without}`, problem);
+  problem = "";
+}
+
 /** Shows what can be done: with the secret of a link, or by pasting a token. */
 async function offer() {
   const { ok, body } = await post("sign-in/person", { secret });
+  tabs.postMessage("changed");
   form.hidden = false;
   label.hidden = secret !== "";
   other.hidden = true;
@@ -83,6 +109,11 @@ async function offer() {
     show(`${now}Sign in as ${nameOf(person)}?`);
     submit.textContent = signedIn ? `Sign in as ${person.name} instead` : `Sign in as ${person.name}`;
     return;
+  }
+  if (!signedIn && inviteId !== undefined) {
+    const invite = await post("sign-in/invite", { inviteId });
+    if (invite.ok) return offerInvite(invite.body, providers);
+    problem ||= INVITE_GONE;
   }
   const told = problem;
   problem = "";
@@ -134,6 +165,7 @@ async function signIn() {
     await offer();
     return show(message.textContent, body.message);
   }
+  tabs.postMessage("changed");
   if (!(await call("UserService/GetAuthenticatedUser")).ok) {
     form.hidden = true;
     return show("", NO_COOKIE);

@@ -8,6 +8,7 @@ import {
   providersInto,
   requireMayEnter,
   requireNoProvider,
+  requireSignedIn,
   requireSwitchable,
 } from "../../../domain/identity/sign-in/switching.ts";
 import { findAccount, findMemberships } from "../../../store/identity/account.ts";
@@ -17,6 +18,7 @@ import { findOwnSession, removeOldestSessions, removeSignIn } from "../../../sto
 import type { Reader, WriteTransaction } from "../../../store/store.ts";
 import { revalidate } from "../../call/authenticated-caller.ts";
 import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
+import { findInviteSummary } from "../organization-invite.ts";
 
 /** A provider of the settings: its rules, and who it is. */
 export interface SigningProvider {
@@ -38,8 +40,13 @@ export interface OrganizationSwitch {
   /**
    * Lists the organizations in which the person of a session is an active member, by their names. A session that began
    * with an access token is shown its own alone.
+   *
+   * @throws DomainError UNAUTHENTICATED without a session
    */
-  list(present: Caller, providers: readonly SigningProvider[]): Promise<readonly OwnOrganization[]>;
+  list(
+    present: Caller | undefined,
+    providers: readonly SigningProvider[],
+  ): Promise<readonly OwnOrganization[]>;
   /**
    * Begins a session in another organization and ends the present one, whose provider, provider's session and end go
    * over to it.
@@ -50,15 +57,21 @@ export interface OrganizationSwitch {
    *   provider signs the person in to
    */
   begin(
-    present: Caller,
+    present: Caller | undefined,
     organizationId: string,
     providers: readonly SigningProvider[],
   ): Promise<{ readonly value: string; readonly endsAt: number }>;
+  /** Returns the organization of an invite, for whoever has its id. @throws DomainError NOT_FOUND */
+  findInvite(
+    inviteId: string,
+  ): Promise<{ readonly organizationId: string; readonly organizationName: string }>;
 }
 
-export function createOrganizationSwitch({ store, keys }: SignInDependencies): OrganizationSwitch {
+export function createOrganizationSwitch({ store, keys, now }: SignInDependencies): OrganizationSwitch {
   return {
-    async list(present, providers) {
+    findInvite: (inviteId) => findInviteSummary({ store, keys, now }, inviteId),
+    async list(signedIn, providers) {
+      const present = requireSignedIn(signedIn);
       const db = store.reader;
       const session = await sessionOf(db, present);
       const isTokens = session === undefined || session.parent_id !== null;
@@ -72,7 +85,8 @@ export function createOrganizationSwitch({ store, keys }: SignInDependencies): O
         .map(({ isActive: _, ...organization }) => organization)
         .toSorted((one, other) => one.name.localeCompare(other.name) || one.id.localeCompare(other.id));
     },
-    async begin(present, organizationId, providers) {
+    async begin(signedIn, organizationId, providers) {
+      const present = requireSignedIn(signedIn);
       const scope = { organizationId };
       const { accountId } = present;
       // Only so that the record names the member: it is looked up again in the transaction.
