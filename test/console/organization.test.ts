@@ -6,28 +6,57 @@ import { type HostedServer, startHostedServer, stopAll } from "../harness/server
 import { ACTION, MANUAL } from "../harness/workflow.ts";
 import { barriers } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
+import { collectAnswers, stateOf } from "./page-state.ts";
 
 let server: HostedServer;
 let visit: Visit;
 let organizationId: string;
+let answers: ReturnType<typeof collectAnswers>;
+/** Every secret that was typed or shown. */
+const canaries: string[] = [];
 beforeAll(async () => {
   server = await startHostedServer();
   const { body } = await post(server, "UserService/GetAuthenticatedUser", {});
   organizationId = body.user.organizationId;
   await addMember(server, { organizationId, email: "ada@example.org" });
   visit = await openAs(server, "admin@localhost");
+  answers = collectAnswers(visit.page);
 });
 afterAll(async () => {
   await closeAll();
   await stopAll();
 });
 
-const TABS = ["members", "groups", "invites", "accounts", "policies", "secrets", "agents", "audit", "events"];
+const TABS = [
+  "members",
+  "groups",
+  "invites",
+  "accounts",
+  "policies",
+  "security",
+  "secrets",
+  "agents",
+  "audit",
+  "events",
+];
 const goTo = async (tab: string) => {
   await visit.page.goto(`${visit.origin}/organization?tab=${tab}`);
   await visit.page.getByRole("heading", { name: "Organization", level: 1 }).waitFor();
 };
 const dialog = () => visit.page.getByRole("dialog");
+/** Closes a dialog that shows a secret, and expects that nothing of it stays in the page. */
+async function closeOf(secret: string) {
+  canaries.push(secret);
+  await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
+  await dialog().waitFor({ state: "detached" });
+  await expectForgotten(secret);
+}
+async function expectForgotten(secret: string) {
+  // Another part of the page, so that what was drawn last is let go, too.
+  await visit.page.getByRole("link", { name: "Events", exact: true }).click();
+  await visit.page.getByText("Live").waitFor();
+  expect((await stateOf(visit.page, visit.context)).includes(secret)).toBe(false);
+}
 const confirm = (row: RegExp, label: string) => confirmIn(visit.page.getByRole("row", { name: row }), label);
 async function confirmIn(row: ReturnType<Visit["page"]["getByRole"]>, label: string) {
   await row.getByRole("button", { name: label }).click();
@@ -64,8 +93,10 @@ describe("the organization", () => {
     await page.getByRole("link", { name: "Reviewers" }).click();
     await page.getByText("Nobody is in this group yet.").waitFor();
     await page.getByRole("button", { name: "Add member" }).click();
-    await dialog().getByLabel("Who").selectOption({ index: 1 });
-    await dialog().getByRole("button", { name: "Add member" }).click();
+    await dialog().getByLabel("People: search, then add").fill("admin@");
+    await dialog()
+      .getByRole("button", { name: /^Add Administrator/ })
+      .click();
     await page.getByRole("row", { name: /^Administrator/ }).waitFor();
   });
 
@@ -75,8 +106,7 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Create invite" }).click();
     await dialog().getByRole("button", { name: "Create invite" }).click();
     const link = await page.locator(".secret").innerText();
-    await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
-    expect(await page.content()).not.toContain(link);
+    await closeOf(link);
     await page.goto(link);
     await page.getByText("You are invited to").waitFor();
   });
@@ -92,8 +122,9 @@ describe("the organization", () => {
     await dialog().getByRole("button", { name: "Create token" }).click();
     const token = await page.locator(".secret").innerText();
     expect((await post(server, "WorkflowService/ListWorkflows", {}, token)).status).toBe(200);
-    await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
-    expect(await page.content()).not.toContain(token);
+    await closeOf(token);
+    await goTo("accounts");
+    await page.getByRole("link", { name: "nightly" }).click();
     await confirm(/^none/, "Delete token");
     await page.getByText("This service account has no token.").waitFor();
     expect((await post(server, "WorkflowService/ListWorkflows", {}, token)).status).toBe(401);
@@ -138,9 +169,82 @@ describe("the organization", () => {
     await dialog().getByLabel("Value").fill("canary-of-a-secret");
     await dialog().getByRole("button", { name: "Create secret" }).click();
     await page.getByRole("row", { name: /MODEL_KEY/ }).waitFor();
-    expect(await page.content()).not.toContain("canary-of-a-secret");
-    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
-    expect(kept).not.toContain("canary-of-a-secret");
+    canaries.push("canary-of-a-secret");
+    await expectForgotten("canary-of-a-secret");
+  });
+
+  test("takes a secret that is put into requests, and never seen by work", async () => {
+    const { page } = visit;
+    await goTo("secrets");
+    await page.getByRole("button", { name: "Create secret" }).click();
+    await dialog().getByLabel("Name").fill("API_TOKEN");
+    await dialog()
+      .getByLabel("Is there as")
+      .selectOption({ label: "A header of requests, with a placeholder as a variable" });
+    await dialog().getByLabel("Hosts, one a line").fill("api.example.org\nother.example.org:8443");
+    await dialog().getByLabel("Value").fill("no\u00a0header");
+    await dialog().getByRole("button", { name: "Create secret" }).click();
+    await dialog().getByText("the value must be of 4 characters of ASCII").waitFor();
+    await dialog().getByLabel("Value").fill("Bearer canary-of-a-header");
+    await dialog().getByRole("button", { name: "Create secret" }).click();
+    await page.getByRole("row", { name: /API_TOKEN.*Authorization.*other\.example\.org:8443/ }).waitFor();
+    const { secrets } = (await post(server, "SecretService/ListSecrets", {})).body;
+    expect(secrets.at(-1)).toMatchObject({
+      name: "API_TOKEN",
+      environmentVariable: true,
+      credentialProxy: {
+        targetHosts: ["api.example.org", "other.example.org:8443"],
+        header: "Authorization",
+      },
+    });
+    canaries.push("canary-of-a-header");
+    await expectForgotten("canary-of-a-header");
+  });
+
+  test("makes a security policy, assigns it, and deletes it once it is assigned no more", async () => {
+    const { page } = visit;
+    await goTo("security");
+    await page.getByText("There is no security policy yet.").waitFor();
+    await page.getByRole("button", { name: "Create security policy" }).click();
+    await dialog().getByLabel("Name").fill("No downloads");
+    await dialog()
+      .getByLabel(/^Programs that are refused/)
+      .fill("curl\n/usr/bin/../wget");
+    await dialog().getByRole("button", { name: "Create security policy" }).click();
+    await dialog().getByText("path must be absolute or a bare name").waitFor();
+    await dialog()
+      .getByLabel(/^Programs that are refused/)
+      .fill("curl\n/usr/bin/wget");
+    await dialog()
+      .getByLabel(/^Programs that are noted/)
+      .fill("ssh");
+    await dialog().getByRole("button", { name: "Create security policy" }).click();
+    const row = page.getByRole("row", { name: /No downloads/ });
+    await row.getByText("2 refused, 1 noted").waitFor();
+    await confirmIn(row, "Assign");
+    await row.getByText("new environments").waitFor();
+    const { securityPolicies } = (await post(server, "SecurityService/ListSecurityPolicies", {})).body;
+    const { policies } = (
+      await post(server, "OrganizationService/GetOrganizationPolicies", { organizationId })
+    ).body;
+    expect(policies.securityPolicyId).toBe(securityPolicies[0].id);
+    expect(securityPolicies[0].spec.executables.rules).toEqual([
+      { path: "curl", effect: "EFFECT_BLOCK" },
+      { path: "/usr/bin/wget", effect: "EFFECT_BLOCK" },
+      { path: "ssh", effect: "EFFECT_AUDIT" },
+    ]);
+    await confirmIn(row, "Delete");
+    await page.getByText("the organization's policies assign the security policy").waitFor();
+    await row.getByRole("button", { name: "Change" }).click();
+    await dialog()
+      .getByLabel(/^Programs that are noted/)
+      .fill("");
+    await dialog().getByRole("button", { name: "Save security policy" }).click();
+    await row.getByText("2 refused, 0 noted").waitFor();
+    await confirmIn(row, "Unassign");
+    await row.getByText("nothing new").waitFor();
+    await confirmIn(row, "Delete");
+    await page.getByText("There is no security policy yet.").waitFor();
   });
 
   test("defines an agent for the runners that allow it", async () => {
@@ -205,8 +309,8 @@ describe("the organization", () => {
     await page.getByRole("heading", { name: "one", level: 1 }).waitFor();
     await page.getByText("No environment is made of it now.").waitFor();
     await page.getByRole("link", { name: "Classes" }).click();
-    await page.getByLabel("Class to add").selectOption({ label: "The local runner of whoever makes it" });
-    await page.getByRole("button", { name: "Add class" }).click();
+    await page.getByLabel("Class to add: search, then add").fill("LOCAL");
+    await page.getByRole("button", { name: "Add The local runner of whoever makes it" }).click();
     await page.getByRole("button", { name: "Save classes" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Editors" }).click();
@@ -214,7 +318,10 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Save editors" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Sharing" }).click();
-    await page.getByRole("button", { name: "Share", exact: true }).waitFor();
+    await page.getByLabel("Group: search, then share").fill("review");
+    await page.getByRole("button", { name: "Share with Reviewers" }).click();
+    await page.getByRole("row", { name: /Reviewers/ }).waitFor();
+    await page.getByText("No other group has that in its name.").waitFor();
     const projectId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     const { project } = (await post(server, "ProjectService/GetProject", { projectId })).body;
     expect(project).toMatchObject({
@@ -249,9 +356,24 @@ describe("the organization", () => {
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
       expect([tab, overflow]).toEqual([tab, 0]);
+      const shown = await page.locator(".tab[data-active]").evaluate((chosen) => {
+        const [own, row] = [chosen, chosen.parentElement ?? chosen].map((each) =>
+          each.getBoundingClientRect(),
+        );
+        return own !== undefined && row !== undefined && own.left >= row.left && own.right <= row.right + 1;
+      });
+      expect([tab, shown]).toEqual([tab, true]);
       const folder = process.env.CONSOLE_SCREENSHOTS;
       if (folder) await page.screenshot({ path: `${folder}/organization-${tab}-${colorScheme}.png` });
     }
     expect(visit.faults).toEqual([]);
+  });
+
+  test("has been answered no secret but by the operation that issued it", async () => {
+    expect(canaries.length).toBe(4);
+    const issuing = /\/Create/;
+    const told = (await answers()).filter(([operation]) => !issuing.test(operation));
+    expect(told.length).toBeGreaterThan(20);
+    expect(told.filter(([, text]) => canaries.some((canary) => text.includes(canary)))).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import { post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
+import { addMember } from "../harness/member.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { look } from "./axe.ts";
@@ -22,6 +23,9 @@ beforeAll(async () => {
   await succeeded(
     post(server, "ProjectService/CreateProject", { name: "Hello", initializer: repository(origin.url) }),
   );
+  const { user } = (await post(server, "UserService/GetAuthenticatedUser", {})).body;
+  const { organizationId } = user;
+  await addMember(server, { organizationId, email: "robin@example.org", administrator: true });
   visit = await openAs(server, "admin@localhost");
 });
 afterAll(async () => {
@@ -84,6 +88,29 @@ describe("a run", () => {
     }
     await queue.getByRole("button", { name: "Move up" }).click();
     await queue.locator(".queued").first().getByText("echo second").waitFor();
+    // Another administrator takes a message out, in another browser; this page has not read of it yet.
+    const release = Promise.withResolvers<void>();
+    await page.route("**/ListAgentInputs", async (route) => {
+      await release.promise;
+      await route.continue();
+    });
+    const other = await openAs(server, "robin@example.org");
+    await other.page.goto(page.url());
+    const theirs = other.page.getByRole("region", { name: "Queue" });
+    const taken = theirs.locator(".queued").filter({ hasText: "echo first" });
+    await taken.getByRole("button", { name: "Delete" }).click();
+    await taken.waitFor({ state: "detached" });
+    const refused = page.waitForResponse("**/SendToAgentExecution");
+    await queue.getByRole("button", { name: "Move up" }).click();
+    await refused;
+    // The refusal is shown with the queue as it is now.
+    release.resolve();
+    await queue.getByText(/^Somebody changed the queue/).waitFor();
+    await queue.getByText("echo first").waitFor({ state: "detached" });
+    await page.unroute("**/ListAgentInputs");
+    expect(await queue.locator(".queued").count()).toBe(1);
+    expect(other.faults).toEqual([]);
+    await other.context.close();
     await card.getByLabel(/^Reason/).fill("only a test");
     await card.getByRole("button", { name: "Approve" }).click();
     await card.waitFor({ state: "detached" });
@@ -145,6 +172,16 @@ describe("a run", () => {
     await page.getByRole("link", { name: "Conversation" }).click();
     // The answer of the agent, which has recorded what it got before.
     await conversation().getByText("in German", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "Changes" }).click();
+    const sent = page.getByRole("region", { name: "Sent reviews" });
+    await sent.getByText("echo in German").waitFor();
+    await page.getByRole("link", { name: "Network" }).click();
+    await page.getByText("No connection was asked for.").waitFor();
+    await page.getByText("its commands may do on the machine").waitFor();
+    await page.getByRole("link", { name: "Sharing" }).click();
+    await page.getByText("It is shared with no group.").waitFor();
+    await look(page);
+    await page.getByRole("link", { name: "Conversation" }).click();
     const words = receivedInputs(runId, received)
       .map((input) => input.words)
       .join("\n");
@@ -184,7 +221,20 @@ describe("a run", () => {
   test("loses nothing of what is typed, and is resumed after its end", async () => {
     const { page, faults } = visit;
     await page.getByLabel("Message to the agent").fill("echo not sent yet");
+    const images = page.getByRole("list", { name: "Images of the message" });
+    const choose = (name: string, buffer: Buffer) =>
+      page.getByLabel("Images to send").setInputFiles([{ name, mimeType: "image/png", buffer }]);
+    await choose("kept.png", Buffer.from(PIXEL, "base64"));
+    await images.getByRole("img", { name: "kept.png" }).waitFor();
+    // What a tab has no room for, the page says.
+    await choose("large.png", Buffer.alloc(4_194_304));
+    await page.getByText("a reload of the page loses them").waitFor();
+    await images.getByRole("button", { name: "Remove large.png" }).click();
+    await page.getByText("a reload of the page loses them").waitFor({ state: "detached" });
     await page.reload();
+    await images.getByRole("img", { name: "kept.png" }).waitFor();
+    await images.getByRole("button", { name: "Remove kept.png" }).click();
+    await images.waitFor({ state: "detached" });
     await page.getByLabel("Message to the agent").waitFor();
     expect(await page.getByLabel("Message to the agent").inputValue()).toBe("echo not sent yet");
     await conversation()

@@ -24,6 +24,11 @@ afterAll(async () => {
 const call = (operation: string, body: object): Promise<Answer["body"]> =>
   succeeded(post(server, `WorkflowService/${operation}`, body));
 
+const groupOf = async (name: string) => {
+  const { user } = await succeeded(post(server, "UserService/GetAuthenticatedUser", {}));
+  return { organizationId: user.organizationId, name };
+};
+
 const idOfPage = () => new URL(visit.page.url()).pathname.split("/").at(-1) ?? "";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -147,6 +152,41 @@ describe("a workflow", () => {
     for (const { workflowExecutionId } of triggerEvents) {
       await call("CancelWorkflowExecution", { workflowExecutionId });
     }
+  });
+
+  test("names in its form who decides on an approval, and how many of them", async () => {
+    const { page, origin } = visit;
+    const { group } = await succeeded(post(server, "GroupService/CreateGroup", await groupOf("Deciders")));
+    const { workflow } = await call("CreateWorkflow", {
+      name: "Asks",
+      action: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ approval: { message: "Go on?" } }] },
+    });
+    const back = page.url();
+    await page.goto(`${origin}/workflows/${workflow.id}?tab=definition`);
+    await page
+      .getByLabel("Who decides", { exact: true })
+      .selectOption({ label: "People and groups that are named" });
+    await page.getByText("Nobody is named yet.").waitFor();
+    await page.getByLabel("Name a person: search, then add").fill("nobody@example.org");
+    await page.getByText("Nobody else has that in their name or address.").waitFor();
+    await page.getByLabel("Name a person: search, then add").fill("admin@");
+    await page.getByRole("button", { name: /^Add Administrator/ }).click();
+    await page.getByLabel("Name a group: search, then add").fill("decid");
+    await page.getByRole("button", { name: "Add Deciders" }).click();
+    await page.getByRole("list", { name: "Who decides" }).getByText("The group Deciders").waitFor();
+    await page.getByLabel("How many must approve").fill("1");
+    await look(page);
+    await page.getByRole("button", { name: "Review changes" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save workflow" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const { workflow: saved } = await call("GetWorkflow", { workflowId: workflow.id });
+    expect(saved.spec.action.steps[0].approval.deciders).toMatchObject({
+      who: "WHO_USERS",
+      userIds: { length: 1 },
+      groupIds: [group.id],
+      required: 1,
+    });
+    await page.goto(back);
   });
 });
 

@@ -22,6 +22,7 @@ const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.ENVIRONMENT_CLASS]: ["RunnerConfigurationService"],
   [ResourceType.ORGANIZATION]: ["OrganizationService"],
   [ResourceType.ORGANIZATION_POLICY]: ["OrganizationService"],
+  [ResourceType.SECURITY_POLICY]: ["SecurityService"],
   [ResourceType.USER]: ["OrganizationService", "UserService"],
   [ResourceType.GROUP]: ["GroupService"],
   [ResourceType.SERVICE_ACCOUNT]: ["ServiceAccountService"],

@@ -1,12 +1,9 @@
 import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
-import { Button, NativeSelect } from "@mantine/core";
+import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
-import { UserStatus } from "#gen/service/v1/user_pb.js";
 import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
@@ -14,14 +11,15 @@ import { DialogButton } from "../../parts/DialogButton.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { MemberPicker } from "../../parts/pickers/MemberPicker.tsx";
+import { FOUND, SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
 import type { PartProps } from "./Organization.tsx";
 
 /** The members of one group. */
 export function GroupMembers({
   groupId,
-  organizationId,
   isAdministrator,
-}: PartProps & { readonly groupId: string }) {
+}: Pick<PartProps, "isAdministrator"> & { readonly groupId: string }) {
   const group = useQuery(GroupService.method.getGroup, { group: { case: "id", value: groupId } });
   const members = useInfiniteQuery(GroupService.method.listMemberships, { ...FIRST_PAGE, groupId }, BY_PAGE);
   const settled = { onSettled: () => void members.refetch() };
@@ -43,7 +41,6 @@ export function GroupMembers({
               {(close) => (
                 <AddMember
                   groupId={groupId}
-                  organizationId={organizationId}
                   onAdded={() => {
                     close();
                     void members.refetch();
@@ -98,58 +95,34 @@ export function GroupMembers({
   );
 }
 
-function AddMember({
-  groupId,
-  organizationId,
-  onAdded,
-}: {
-  readonly groupId: string;
-  readonly organizationId: string;
-  readonly onAdded: () => void;
-}) {
-  const [chosen, setChosen] = useState("");
-  const people = useQuery(OrganizationService.method.listMembers, {
-    organizationId,
-    filter: { statuses: [UserStatus.ACTIVE] },
-    pagination: { pageSize: 100 },
-  });
-  const accounts = useQuery(ServiceAccountService.method.listServiceAccounts, {
-    pagination: { pageSize: 100 },
-  });
+function AddMember({ groupId, onAdded }: { readonly groupId: string; readonly onAdded: () => void }) {
+  const typed = useTyped();
+  const accounts = useQuery(
+    ServiceAccountService.method.listServiceAccounts,
+    { filter: { search: typed.search }, pagination: { pageSize: FOUND } },
+    { placeholderData: keepPreviousData },
+  );
   const add = useMutation(GroupService.method.createMembership, { onSuccess: onAdded });
-  const options = [
-    ...(people.data?.members ?? []).map(({ userId, fullName, email }) => ({
-      value: `${Principal.USER} ${userId}`,
-      label: `${fullName} (${email})`,
-    })),
-    ...(accounts.data?.serviceAccounts ?? []).map(({ id, name }) => ({
-      value: `${Principal.SERVICE_ACCOUNT} ${id}`,
-      label: `${name} (service account)`,
-    })),
-  ];
   return (
-    <form
-      className="stack"
-      onSubmit={(event: FormEvent) => {
-        event.preventDefault();
-        const [principal, id = ""] = chosen.split(" ");
-        add.mutate({ groupId, subject: { id, principal: Number(principal) } });
-      }}
-    >
-      <Problem error={people.error ?? accounts.error ?? add.error} />
-      <NativeSelect
-        label="Who"
-        required
-        data-autofocus
-        value={chosen}
-        onChange={(event) => setChosen(event.currentTarget.value)}
-        data={[{ value: "", label: "Choose" }, ...options]}
+    <div className="stack">
+      <Problem error={add.error} />
+      <MemberPicker
+        label="People: search, then add"
+        disabled={add.isPending}
+        onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.USER } })}
       />
-      <div className="row">
-        <Button type="submit" loading={add.isPending} disabled={chosen === ""}>
-          Add member
-        </Button>
-      </div>
-    </form>
+      <SearchPicker
+        label="Service accounts: search, then add"
+        typed={typed}
+        found={accounts.data?.serviceAccounts}
+        hasMore={!!accounts.data?.pagination?.nextToken}
+        error={accounts.error}
+        disabled={add.isPending}
+        none={
+          typed.search === "" ? "There is no service account." : "No service account has that in its name."
+        }
+        onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.SERVICE_ACCOUNT } })}
+      />
+    </div>
   );
 }

@@ -17,7 +17,11 @@ import type { PartProps } from "./Organization.tsx";
 /** The groups of the organization; a chosen one shows its members. */
 export function Groups(props: PartProps) {
   const { id } = useSearch({ from: "/organization" });
-  return id === undefined ? <GroupList {...props} /> : <GroupMembers groupId={id} {...props} />;
+  return id === undefined ? (
+    <GroupList {...props} />
+  ) : (
+    <GroupMembers groupId={id} isAdministrator={props.isAdministrator} />
+  );
 }
 
 function GroupList({ organizationId, isAdministrator }: PartProps) {

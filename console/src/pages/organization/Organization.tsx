@@ -11,6 +11,7 @@ import { useOwnRole } from "./own-role.ts";
 import { Policies } from "./policies/Policies.tsx";
 import { Secrets } from "./Secrets.tsx";
 import { ServiceAccounts } from "./ServiceAccounts.tsx";
+import { SecurityPolicies } from "./security/SecurityPolicies.tsx";
 
 const TABS = [
   ["members", "Members"],
@@ -18,6 +19,7 @@ const TABS = [
   ["invites", "Invites"],
   ["accounts", "Service accounts"],
   ["policies", "Policies"],
+  ["security", "Security policies"],
   ["secrets", "Secrets"],
   ["agents", "Agents"],
   ["audit", "Audit log"],
@@ -37,6 +39,7 @@ const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
   invites: (props) => <Invites {...props} />,
   accounts: (props) => <ServiceAccounts {...props} />,
   policies: (props) => <Policies {...props} />,
+  security: (props) => <SecurityPolicies {...props} />,
   secrets: (props) => <Secrets {...props} />,
   agents: (props) => <AgentList {...props} />,
   audit: (props) => <AuditLog {...props} />,

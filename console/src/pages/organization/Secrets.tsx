@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
-import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { Button, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import type { Secret } from "#gen/service/v1/secret_pb.js";
 import { SecretService } from "#gen/service/v1/secret_service_pb.js";
@@ -42,8 +42,9 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
             return (
               <Empty title="The organization has no secret yet.">
                 <p>
-                  A secret is there in every environment of the organization, as a variable or a file. Its
-                  value is never shown again, and covered in logs.
+                  A secret is there in every environment of the organization, as a variable or a file, or is
+                  put into requests without work ever having it. Its value is never shown again, and covered
+                  in logs.
                 </p>
               </Empty>
             );
@@ -125,6 +126,9 @@ function CreateSecret({
   const [value, setValue] = useState("");
   const [kind, setKind] = useState("environmentVariable");
   const [path, setPath] = useState("");
+  const [hosts, setHosts] = useState("");
+  const [header, setHeader] = useState("Authorization");
+  const isPutIn = kind === "header" || kind === "headerAndVariable";
   const create = useMutation(SecretService.method.createSecret, {
     gcTime: 0,
     onSuccess() {
@@ -144,7 +148,10 @@ function CreateSecret({
           mount:
             kind === "filePath"
               ? { case: "filePath", value: path }
-              : { case: "environmentVariable", value: true },
+              : kind === "header"
+                ? { case: "apiOnly", value: true }
+                : { case: "environmentVariable", value: true },
+          ...(isPutIn && { credentialProxy: { targetHosts: hosts.split(/[\s,]+/).filter(Boolean), header } }),
         });
       }}
     >
@@ -167,6 +174,8 @@ function CreateSecret({
         data={[
           { value: "environmentVariable", label: "A variable of the environment" },
           { value: "filePath", label: "A file" },
+          { value: "header", label: "A header of requests, never seen by work" },
+          { value: "headerAndVariable", label: "A header of requests, with a placeholder as a variable" },
         ]}
       />
       {kind === "filePath" && (
@@ -178,6 +187,37 @@ function CreateSecret({
           value={path}
           onChange={(event) => setPath(event.currentTarget.value)}
         />
+      )}
+      {isPutIn && (
+        <>
+          <p className="dim">
+            Work never gets the value: the proxy of its runner puts it into requests over HTTPS to these
+            hosts, which the policy “Hosts that isolated work may reach” has to allow. A runner that isolates
+            nothing leaves it out, with a warning.
+          </p>
+          <Textarea
+            label="Hosts, one a line"
+            description="Names, with a port where that is not 443; no addresses."
+            placeholder="api.example.org"
+            required
+            autosize
+            minRows={1}
+            maxRows={6}
+            spellCheck={false}
+            classNames={{ input: "mono" }}
+            value={hosts}
+            onChange={(event) => setHosts(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Header"
+            description="The value is all of it, such as Bearer and a token."
+            required
+            maxLength={128}
+            classNames={{ input: "mono" }}
+            value={header}
+            onChange={(event) => setHeader(event.currentTarget.value)}
+          />
+        </>
       )}
       <ValueInput value={value} onChange={setValue} />
       <div className="row">

@@ -1,11 +1,12 @@
-import { useMutation, useQuery } from "@connectrpc/connect-query";
-import { Button, NativeSelect } from "@mantine/core";
+import { useMutation } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { FOUND, SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
+import { useClasses } from "../../parts/pickers/use-classes.ts";
 
 /** The local runner of whoever makes an environment, among ids of classes. */
 const LOCAL = "local";
@@ -26,14 +27,15 @@ export function ProjectClasses({
       each.case === "environmentClassId" ? each.value : LOCAL,
     ),
   );
-  const [chosen, setChosen] = useState("");
-  const classes = useQuery(RunnerConfigurationService.method.listEnvironmentClasses, {
-    pagination: { pageSize: 100 },
-  });
+  const typed = useTyped();
+  const classes = useClasses();
   const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onSaved });
-  const names = new Map(classes.data?.environmentClasses.map(({ id, displayName }) => [id, displayName]));
+  const names = new Map(classes.data?.map(({ id, displayName }) => [id, displayName]));
   names.set(LOCAL, "The local runner of whoever makes it");
-  const free = [...names].filter(([id]) => !entries.includes(id));
+  const search = typed.search.trim().toLowerCase();
+  const free = [...names].flatMap(([id, name]) =>
+    !entries.includes(id) && `${name}\n${id}`.toLowerCase().includes(search) ? { id, name } : [],
+  );
   return (
     <div className="stack">
       <Problem error={classes.error ?? save.error} />
@@ -68,25 +70,17 @@ export function ProjectClasses({
           </li>
         ))}
       </ol>
+      <SearchPicker
+        label="Class to add: search, then add"
+        size="xs"
+        typed={typed}
+        found={classes.data && free.slice(0, FOUND)}
+        hasMore={free.length > FOUND}
+        disabled={entries.length >= MOST}
+        none={search === "" ? "There is no other class." : "No other class has that in its name."}
+        onChoose={({ id }) => setEntries([...entries, id])}
+      />
       <div className="row">
-        <NativeSelect
-          aria-label="Class to add"
-          size="xs"
-          value={chosen}
-          onChange={(event) => setChosen(event.currentTarget.value)}
-          data={[{ value: "", label: "Choose a class" }, ...free.map(([value, label]) => ({ value, label }))]}
-        />
-        <Button
-          size="xs"
-          variant="default"
-          disabled={chosen === "" || entries.length >= MOST}
-          onClick={() => {
-            setEntries([...entries, chosen]);
-            setChosen("");
-          }}
-        >
-          Add class
-        </Button>
         <Button
           size="xs"
           loading={save.isPending}

@@ -1,17 +1,19 @@
-import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
-import { Button, NativeSelect } from "@mantine/core";
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { NativeSelect } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import type { ResourceType } from "#gen/service/v1/event_pb.js";
 import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { Who } from "../../api/person.tsx";
+import { queries } from "../../api/server.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { GroupName, GroupPicker } from "../../parts/pickers/GroupPicker.tsx";
 
 const ROLES = [
   { value: String(ResourceRole.READ), label: "Read" },
@@ -54,7 +56,14 @@ export function Sharing({ resourceType, resourceId, use }: SharingProps) {
               keyOf={({ id }) => id}
               {...moreOf(shares)}
               columns={[
-                { head: "Group", cell: ({ groupId }) => <GroupName groupId={groupId} /> },
+                {
+                  head: "Group",
+                  cell: ({ groupId }) => (
+                    <Link to="/organization" search={{ tab: "groups", id: groupId }}>
+                      <GroupName id={groupId} />
+                    </Link>
+                  ),
+                },
                 {
                   head: "Role",
                   cell: ({ id, role, groupId }) => (
@@ -91,65 +100,36 @@ export function Sharing({ resourceType, resourceId, use }: SharingProps) {
   );
 }
 
-function GroupName({ groupId }: { readonly groupId: string }) {
-  const { data } = useQuery(GroupService.method.getGroup, { group: { case: "id", value: groupId } });
-  return (
-    <Link to="/organization" search={{ tab: "groups", id: groupId }}>
-      {data?.group?.name ?? "…"}
-    </Link>
-  );
-}
-
 function Share({
   resourceType,
   resourceId,
   onShared,
 }: Pick<SharingProps, "resourceType" | "resourceId"> & { readonly onShared: () => void }) {
-  const [groupId, setGroupId] = useState("");
   const [role, setRole] = useState(ResourceRole.READ);
-  const groups = useQuery(GroupService.method.listGroups, {
-    pagination: { pageSize: 100 },
-    filter: { excludeAssignedToResource: { resourceType, resourceId } },
-  });
   const share = useMutation(GroupService.method.createRoleAssignment, {
     onSuccess() {
-      setGroupId("");
       onShared();
-      void groups.refetch();
+      void queries.invalidateQueries();
     },
   });
-  const choices = groups.data?.groups ?? [];
   return (
-    <form
-      className="stack share"
-      onSubmit={(event: FormEvent) => {
-        event.preventDefault();
-        share.mutate({ groupId, resourceType, resourceId, role });
-      }}
-    >
-      <Problem error={groups.error ?? share.error} />
-      <div className="row">
-        <NativeSelect
-          aria-label="Group to share with"
-          size="xs"
-          value={groupId}
-          onChange={(event) => setGroupId(event.currentTarget.value)}
-          data={[
-            { value: "", label: choices.length === 0 ? "No other group" : "Choose a group" },
-            ...choices.map(({ id, name }) => ({ value: id, label: name })),
-          ]}
-        />
-        <NativeSelect
-          aria-label="As what"
-          size="xs"
-          value={String(role)}
-          onChange={(event) => setRole(Number(event.currentTarget.value))}
-          data={ROLES}
-        />
-        <Button size="xs" type="submit" disabled={groupId === ""} loading={share.isPending}>
-          Share
-        </Button>
-      </div>
-    </form>
+    <section className="stack share" aria-label="Share with another group">
+      <NativeSelect
+        label="Share with another group, as what"
+        size="xs"
+        value={String(role)}
+        onChange={(event) => setRole(Number(event.currentTarget.value))}
+        data={ROLES}
+      />
+      <GroupPicker
+        label="Group: search, then share"
+        verb="Share with"
+        size="xs"
+        filter={{ excludeAssignedToResource: { resourceType, resourceId } }}
+        disabled={share.isPending}
+        onChoose={({ id }) => share.mutate({ groupId: id, resourceType, resourceId, role })}
+      />
+      <Problem error={share.error} />
+    </section>
   );
 }

@@ -7,7 +7,7 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { MODES } from "../run-state.ts";
-import { IMAGE_TYPES, type Image, imagesOf, partsOf } from "./images.ts";
+import { IMAGE_TYPES, type Image, imagesOf, keepImages, keptImages, partsOf } from "./images.ts";
 import { refreshInputs } from "./use-run.ts";
 
 interface ComposerProps {
@@ -23,7 +23,8 @@ const draftKey = (runId: string) => `draft ${runId}`;
 export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
   const [text, setText] = useState(() => sessionStorage.getItem(draftKey(runId)) ?? "");
-  const [images, setImages] = useState<readonly Image[]>([]);
+  const [images, setImages] = useState(() => keptImages(runId));
+  const [areKept, setAreKept] = useState(true);
   const [problem, setProblem] = useState("");
   const [mode, setMode] = useState(AgentMode.UNSPECIFIED);
   useEffect(() => {
@@ -34,6 +35,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       // Too long for the storage: it stays in the field.
     }
   }, [runId, text]);
+  useEffect(() => setAreKept(keepImages(runId, images)), [runId, images]);
   const clear = () => {
     setText("");
     setImages([]);
@@ -109,6 +111,12 @@ export function Composer({ runId, isStopped }: ComposerProps) {
         images={images}
         onRemove={(image) => setImages((before) => before.filter((each) => each !== image))}
       />
+      {!areKept && (
+        <p className="bar bar-asks" role="status">
+          The images are too large for this tab to keep: a reload of the page loses them, unless they are sent
+          before. The text stays.
+        </p>
+      )}
       <div className="row composer-foot">
         <span className="row">
           <AddImages onAdd={(files) => void add(files)} />

@@ -55,3 +55,33 @@ export function partsOf(
     ...images.map(({ mimeType, data }) => ({ input: { case: "image" as const, value: { mimeType, data } } })),
   ];
 }
+
+/** Where the images of a message stay until it is sent, as its text does. */
+const imagesKey = (runId: string) => `images ${runId}`;
+
+/** Keeps the images of a message that is not sent yet in the tab; returns false where they are too large for it. */
+export function keepImages(runId: string, images: readonly Image[]): boolean {
+  try {
+    sessionStorage.removeItem(imagesKey(runId));
+    if (images.length > 0) {
+      const kept = images.map(({ name, mimeType, address }) => ({ name, mimeType, address }));
+      sessionStorage.setItem(imagesKey(runId), JSON.stringify(kept));
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the images of a message that was not sent when its page was left. */
+export function keptImages(runId: string): readonly Image[] {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(imagesKey(runId)) ?? "[]") as Omit<Image, "data">[];
+    return kept.map((image) => ({
+      ...image,
+      data: Uint8Array.from(atob(image.address.split(",")[1] ?? ""), (each) => each.charCodeAt(0)),
+    }));
+  } catch {
+    return [];
+  }
+}

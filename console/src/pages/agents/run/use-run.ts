@@ -60,7 +60,8 @@ function taken(before: Conversation, { news }: WatchAgentExecutionResponse): Con
 export function useRun(runId: string) {
   const conversation = useQuery({
     queryKey: keyOf(runId),
-    queryFn: () => NOTHING,
+    // The stream alone brings more: a reading leaves what is there.
+    queryFn: () => queries.getQueryData<Conversation>(keyOf(runId)) ?? NOTHING,
     staleTime: Number.POSITIVE_INFINITY,
     refetchInterval: false,
     initialData: NOTHING,

@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { useQuery } from "@connectrpc/connect-query";
-import { Button, NativeSelect, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
+import { Button, NativeSelect } from "@mantine/core";
 import { useState } from "react";
-import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
 import {
   type WorkflowTriggerContext_Repositories as Repositories,
   WorkflowTriggerContext_Repositories_RepositorySelectorSchema as RepositorySelectorSchema,
@@ -12,6 +8,8 @@ import {
   type WorkflowTriggerContext,
   WorkflowTriggerContextSchema,
 } from "#gen/service/v1/workflow_pb.js";
+import { ProjectName, ProjectPicker } from "../../../parts/pickers/ProjectPicker.tsx";
+import { useClasses } from "../../../parts/pickers/use-classes.ts";
 import { ChoiceField, LongField, PartBreach, removed, TextField } from "./fields.tsx";
 
 /** Where actions run, as the form offers it. */
@@ -73,7 +71,7 @@ export function ContextFields({ path, context, onChange, isOfEvent }: ContextFie
       />
       <PartBreach path={path} />
       {chosen.case === "projects" && (
-        <ProjectPicker
+        <ProjectsField
           path={`${path}.projects.project_ids`}
           ids={chosen.value.projectIds}
           onChange={(projectIds) =>
@@ -112,9 +110,7 @@ function RepositoriesFields({
   readonly onChange: (repositories: Repositories) => void;
 }) {
   const { repositorySelector: selector, environmentClassId } = repositories;
-  const classes = useQuery(RunnerConfigurationService.method.listEnvironmentClasses, {
-    pagination: { pageSize: 100 },
-  });
+  const classes = useClasses();
   return (
     <>
       {selector.case === "repositoryUrls" && (
@@ -162,11 +158,10 @@ function RepositoriesFields({
         onChange={(event) => onChange({ ...repositories, environmentClassId: event.currentTarget.value })}
         data={[
           { value: "", label: "Any runner" },
-          ...(environmentClassId &&
-          !classes.data?.environmentClasses.some(({ id }) => id === environmentClassId)
+          ...(environmentClassId && !classes.data?.some(({ id }) => id === environmentClassId)
             ? [{ value: environmentClassId, label: environmentClassId }]
             : []),
-          ...(classes.data?.environmentClasses ?? []).map(({ id, displayName }) => ({
+          ...(classes.data ?? []).map(({ id, displayName }) => ({
             value: id,
             label: displayName,
           })),
@@ -208,11 +203,8 @@ function UrlsField({
   );
 }
 
-/** Projects that a search adds at most at once. */
-const FOUND = 8;
-
 /** The projects of a context by their names, and a search that adds others. */
-function ProjectPicker({
+function ProjectsField({
   path,
   ids,
   onChange,
@@ -221,12 +213,6 @@ function ProjectPicker({
   readonly ids: readonly string[];
   readonly onChange: (ids: string[]) => void;
 }) {
-  const [text, setText] = useState("");
-  const [search] = useDebouncedValue(text, 200);
-  const found = useQuery(ProjectService.method.listProjects, {
-    filter: { search },
-    pagination: { pageSize: FOUND },
-  });
   return (
     <div className="stack">
       <PartBreach path={path} />
@@ -247,35 +233,11 @@ function ProjectPicker({
           ))}
         </ul>
       )}
-      <TextInput
-        type="search"
+      <ProjectPicker
         label={ids.length === 0 ? "Projects: search, then add" : "Add another project"}
-        value={text}
-        maxLength={256}
-        onChange={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") event.preventDefault();
-        }}
+        chosen={ids}
+        onChoose={({ id }) => onChange([...ids, id])}
       />
-      <div className="row">
-        {found.data?.projects
-          .filter(({ id }) => !ids.includes(id))
-          .map(({ id, metadata }) => (
-            <Button key={id} variant="default" size="compact-xs" onClick={() => onChange([...ids, id])}>
-              Add {metadata?.name}
-            </Button>
-          ))}
-      </div>
     </div>
   );
-}
-
-function ProjectName({ id }: { readonly id: string }) {
-  const { data, error } = useQuery(
-    ProjectService.method.getProject,
-    { projectId: id },
-    { staleTime: 600_000, refetchInterval: false, retry: false },
-  );
-  if (error) return <code>{id}</code>;
-  return <span>{data?.project?.metadata?.name ?? "…"}</span>;
 }

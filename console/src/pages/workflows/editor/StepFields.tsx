@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Checkbox } from "@mantine/core";
-import { ApprovalDecidersSchema, ApprovalDeciders_Who as Who } from "#gen/service/v1/approval_pb.js";
+import { ApprovalDecidersSchema } from "#gen/service/v1/approval_pb.js";
 import { type WorkflowStep, WorkflowStepSchema } from "#gen/service/v1/workflow_pb.js";
-import { ChoiceField, LongField, NumberField, TextField } from "./fields.tsx";
+import { DeciderFields } from "./DeciderFields.tsx";
+import { LongField, NumberField, TextField } from "./fields.tsx";
 import { ReportFields } from "./ReportFields.tsx";
 
 /** The kinds of step. */
@@ -103,8 +104,6 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
       );
     case "approval": {
       const { message, timeout, deciders = create(ApprovalDecidersSchema) } = step.value;
-      const setDeciders = (change: Partial<typeof deciders>) =>
-        set({ ...step, value: { ...step.value, deciders: { ...deciders, ...change } } });
       return (
         <>
           <LongField
@@ -113,39 +112,18 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
             value={message}
             onChange={(message) => set({ ...step, value: { ...step.value, message } })}
           />
-          <div className="field-row">
-            <ChoiceField
-              path={`${path}.approval.deciders.who`}
-              label="Who decides"
-              value={String(deciders.who || Who.STARTER_AND_ADMINISTRATORS)}
-              choices={[
-                [String(Who.STARTER_AND_ADMINISTRATORS), "Who started it, and administrators"],
-                [String(Who.ADMINISTRATORS), "Administrators"],
-                ...(deciders.who === Who.USERS
-                  ? [[String(Who.USERS), "Users and groups, listed in the text"] as const]
-                  : []),
-              ]}
-              onChange={(who) => setDeciders({ who: Number(who) })}
-            />
-            <NumberField
-              path={`${path}.approval.deciders.required`}
-              label="How many must approve"
-              value={deciders.required || 1}
-              onChange={(required) => setDeciders({ required: required ?? 0 })}
-            />
-            <NumberField
-              path={`${path}.approval.timeout`}
-              label="Hours that they have"
-              value={timeout ? durationMs(timeout) / HOUR_MS : 24}
-              onChange={(hours) =>
-                set({ ...step, value: { ...step.value, timeout: durationFromMs((hours ?? 0) * HOUR_MS) } })
-              }
-            />
-          </div>
-          <Checkbox
-            label="Not whoever started it, nor whom it runs as"
-            checked={deciders.excludesStarter}
-            onChange={(event) => setDeciders({ excludesStarter: event.currentTarget.checked })}
+          <DeciderFields
+            path={`${path}.approval.deciders`}
+            deciders={deciders}
+            onChange={(deciders) => set({ ...step, value: { ...step.value, deciders } })}
+          />
+          <NumberField
+            path={`${path}.approval.timeout`}
+            label="Hours that they have"
+            value={timeout ? durationMs(timeout) / HOUR_MS : 24}
+            onChange={(hours) =>
+              set({ ...step, value: { ...step.value, timeout: durationFromMs((hours ?? 0) * HOUR_MS) } })
+            }
           />
         </>
       );

@@ -1,0 +1,142 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
+import {
+  type EnvironmentPush,
+  EnvironmentPush_Outcome as Outcome,
+  EnvironmentPush_Stage as Stage,
+  EnvironmentPush_State as State,
+} from "#gen/service/v1/environment_push_pb.js";
+import { Problem } from "../../../parts/Problem.tsx";
+import { State as StateMark } from "../../../parts/State.tsx";
+import { approvalState } from "../../approvals/approval-state.ts";
+import { forgetPush, type PushStatus, push } from "./push.ts";
+
+const OUTCOMES: Readonly<Record<Outcome, string>> = {
+  [Outcome.UNSPECIFIED]: "was pushed",
+  [Outcome.CREATED]: "is new",
+  [Outcome.ADVANCED]: "has more commits than before",
+  [Outcome.REPLACED]: "has lost commits",
+  [Outcome.UNCHANGED]: "had this commit already",
+};
+
+const STAGES: Readonly<Record<Stage, string>> = {
+  [Stage.UNSPECIFIED]: "Begins",
+  [Stage.LOOKING]: "Looks at the files",
+  [Stage.COPYING]: "Copies and checks what is new",
+  [Stage.SENDING]: "Sends it",
+  [Stage.TAKING]: "The remote takes it in",
+};
+
+interface PushProgressProps {
+  readonly runId: string;
+  readonly environmentId: string;
+  readonly status: PushStatus;
+}
+
+/** How far a push is: from the order over the runner's stages, or an approval, to the branch and its pull request. */
+export function PushProgress({ runId, environmentId, status }: PushProgressProps) {
+  const { order, approvalId, isBusy, error } = status;
+  if (error) return <Problem error={error} />;
+  if (!order) return null;
+  const again = () => void push(runId, environmentId, order);
+  if (isBusy) return <Going push={status.push} opensPullRequest={order.pullRequest !== undefined} />;
+  if (status.push?.state === State.DONE) return <Done push={status.push} status={status} />;
+  if (approvalId) return <Waiting runId={runId} approvalId={approvalId} onCarryOut={again} />;
+  return (
+    <p className="bar" role="status">
+      A push went on when the page was left; the runner goes on with it.{" "}
+      <Button variant="default" size="compact-xs" onClick={again}>
+        See how it is
+      </Button>
+    </p>
+  );
+}
+
+function Going({
+  push,
+  opensPullRequest,
+}: {
+  readonly push: EnvironmentPush | undefined;
+  readonly opensPullRequest: boolean;
+}) {
+  const percent = push?.progress?.percent ?? 0;
+  return (
+    <p className="bar" role="status">
+      <StateMark tone="running" word={opensPullRequest ? "Opening a pull request" : "Pushing the branch"} />{" "}
+      <span>
+        {STAGES[push?.progress?.stage ?? Stage.UNSPECIFIED]} … {percent > 0 && `${percent} %`}
+      </span>
+    </p>
+  );
+}
+
+function Done({ push, status }: { readonly push: EnvironmentPush; readonly status: PushStatus }) {
+  const { title = "", url = "" } = status.pullRequest?.pullRequest ?? {};
+  return (
+    <p className="bar" role="status">
+      <StateMark tone="done" word={status.pullRequest ? "Pull request opened" : "Pushed"} />{" "}
+      <span>
+        The branch <code>{push.branch}</code> {OUTCOMES[push.outcome]}:{" "}
+        <code>{push.commit.slice(0, 12)}</code>
+        {status.pullRequest && (
+          <>
+            . Its pull request is{" "}
+            {/^https?:\/\//.test(url) ? (
+              <a href={url} target="_blank" rel="noopener noreferrer nofollow">
+                {title || url}
+              </a>
+            ) : (
+              title
+            )}
+            .
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+/** A push that people are asked about: nothing is pushed until it is approved, and then by whoever asked. */
+function Waiting({
+  runId,
+  approvalId,
+  onCarryOut,
+}: {
+  readonly runId: string;
+  readonly approvalId: string;
+  readonly onCarryOut: () => void;
+}) {
+  const { data, error } = useQuery(ApprovalService.method.getApproval, { approvalId });
+  const { approval } = data ?? {};
+  if (error) return <Problem error={error} />;
+  if (!approval) return null;
+  const [tone, word] = approvalState(approval.state);
+  const isApproved = approval.state === ApprovalState.APPROVED;
+  const isPending = approval.state === ApprovalState.PENDING;
+  return (
+    <div className={isPending || isApproved ? "bar bar-asks" : "bar bar-failed"} role="status">
+      <StateMark tone={tone} word={word} />{" "}
+      <span>
+        {isPending && "Nothing was pushed yet: people are asked. "}
+        {isApproved && "It is not pushed before you carry it out. "}
+        {!isPending && !isApproved && `Nothing was pushed. ${approval.reason} `}
+        <Link to="/approvals/$approvalId" params={{ approvalId }}>
+          See the approval
+        </Link>
+      </span>{" "}
+      {isApproved && (
+        <Button size="compact-xs" onClick={onCarryOut}>
+          Push now
+        </Button>
+      )}
+      {!isPending && !isApproved && (
+        <Button variant="default" size="compact-xs" onClick={() => forgetPush(runId)}>
+          Close
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,98 @@
+import { createClient } from "@connectrpc/connect";
+import { useQuery } from "@tanstack/react-query";
+import { type EnvironmentPush, EnvironmentPush_State as State } from "#gen/service/v1/environment_push_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
+import { queries, transport } from "../../../api/server.tsx";
+
+const environments = createClient(EnvironmentService, transport);
+
+/** What is pushed, as it was typed: the same call again goes on with the same push. */
+export interface PushOrder {
+  readonly branch: string;
+  readonly commitMessage: string;
+  readonly force: boolean;
+  /** Undefined where only the branch is pushed. */
+  readonly pullRequest: { readonly title: string; readonly draft: boolean } | undefined;
+}
+
+/** A push of a run, from its order until it is done. */
+export interface PushStatus {
+  /** The order that goes on, waits, or was carried out last. */
+  readonly order?: PushOrder;
+  /** The approval that it waits for. */
+  readonly approvalId?: string;
+  /** True while the page waits for the runner. */
+  readonly isBusy: boolean;
+  /** What the server said of it last. */
+  readonly push?: EnvironmentPush | undefined;
+  readonly pullRequest?: FollowedPullRequest | undefined;
+  readonly error?: unknown;
+}
+
+const keyOf = (runId: string) => ["run", runId, "push"] as const;
+const storageKey = (runId: string) => `push ${runId}`;
+
+/** Returns what a tab remembers of a push that was not done when its page was left. */
+function remembered(runId: string): PushStatus {
+  try {
+    const { order, approvalId } = JSON.parse(sessionStorage.getItem(storageKey(runId)) ?? "{}");
+    return { isBusy: false, ...(order && { order }), ...(approvalId && { approvalId }) };
+  } catch {
+    return { isBusy: false };
+  }
+}
+
+function set(runId: string, status: PushStatus): void {
+  queries.setQueryData<PushStatus>(keyOf(runId), status);
+  const { order, approvalId, push } = status;
+  try {
+    if (!order || push?.state === State.DONE || status.error) sessionStorage.removeItem(storageKey(runId));
+    else sessionStorage.setItem(storageKey(runId), JSON.stringify({ order, approvalId }));
+  } catch {
+    // Without a storage it is forgotten when the page is left.
+  }
+}
+
+/** Follows the push of a run: it stays while other parts of the run are looked at, and an unfinished one past a reload. */
+export function usePush(runId: string): PushStatus {
+  const read = () => queries.getQueryData<PushStatus>(keyOf(runId)) ?? remembered(runId);
+  const { data } = useQuery({
+    queryKey: keyOf(runId),
+    queryFn: read,
+    initialData: read,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+  });
+  return data;
+}
+
+/** Forgets a push that goes no further. */
+export const forgetPush = (runId: string): void => set(runId, { isBusy: false });
+
+/** Pushes, or goes on with the same push: each call waits for the runner for most of a minute. */
+export async function push(runId: string, environmentId: string, order: PushOrder): Promise<void> {
+  const { pullRequest, ...rest } = order;
+  const what = { environmentId, ...rest };
+  set(runId, { order, isBusy: true });
+  try {
+    for (;;) {
+      const answer = pullRequest
+        ? await environments.openPullRequest({ ...what, ...pullRequest })
+        : await environments.pushEnvironmentBranch(what);
+      const isBusy = answer.push?.state === State.GOING_ON;
+      set(runId, {
+        order,
+        isBusy,
+        push: answer.push,
+        ...(answer.push?.approvalId && { approvalId: answer.push.approvalId }),
+        ...("pullRequest" in answer && { pullRequest: answer.pullRequest }),
+      });
+      if (!isBusy) break;
+    }
+  } catch (error) {
+    set(runId, { order, isBusy: false, error });
+  }
+  await queries.invalidateQueries();
+}

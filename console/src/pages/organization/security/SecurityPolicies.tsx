@@ -1,0 +1,132 @@
+import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { SecurityPolicy_Effect as Effect, type SecurityPolicy } from "#gen/service/v1/security_pb.js";
+import { SecurityService } from "#gen/service/v1/security_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../../api/pages.ts";
+import { queries } from "../../../api/server.tsx";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../../parts/DataTable.tsx";
+import { DialogButton } from "../../../parts/DialogButton.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty, Section } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import type { PartProps } from "../Organization.tsx";
+import { SecurityPolicyForm } from "./SecurityPolicyForm.tsx";
+
+/** The security policies: which programs may start in environments, and which policy new environments get. */
+export function SecurityPolicies({ organizationId, isAdministrator }: PartProps) {
+  const policies = useInfiniteQuery(SecurityService.method.listSecurityPolicies, FIRST_PAGE, BY_PAGE);
+  const organization = useQuery(OrganizationService.method.getOrganizationPolicies, { organizationId });
+  const assignedId = organization.data?.policies?.securityPolicyId ?? "";
+  const onSettled = () => void queries.invalidateQueries();
+  const remove = useMutation(SecurityService.method.deleteSecurityPolicy, { onSettled });
+  const assign = useMutation(OrganizationService.method.updateOrganizationPolicies, { onSettled });
+  return (
+    <Section
+      title="Security policies"
+      more={
+        isAdministrator && (
+          <DialogButton label="Create security policy" size={640}>
+            {(close) => (
+              <SecurityPolicyForm organizationId={organizationId} policy={undefined} onDone={close} />
+            )}
+          </DialogButton>
+        )
+      }
+    >
+      <p className="dim lead">
+        A security policy says which programs are refused, or noted, when environments start them. At most one
+        is assigned at a time: environments that are created from then on have it, and those that there are
+        keep theirs.
+      </p>
+      <Problem error={organization.error ?? remove.error ?? assign.error} />
+      <Loaded reading={policies}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.securityPolicies);
+          if (rows.length === 0) {
+            return (
+              <Empty title="There is no security policy yet.">
+                <p>Administrators create one, look at it, and then assign it to new environments.</p>
+              </Empty>
+            );
+          }
+          return (
+            <DataTable
+              label="Security policies"
+              rows={rows}
+              keyOf={({ id }) => id}
+              {...moreOf(policies)}
+              columns={[
+                { head: "Name", cell: ({ metadata }) => <strong>{metadata?.name}</strong> },
+                { head: "Programs", cell: programsOf },
+                {
+                  head: "Assigned to",
+                  cell: ({ id }) =>
+                    id === assignedId ? "new environments" : <span className="dim">nothing new</span>,
+                },
+                { head: "Changed", cell: ({ updatedAt }) => <Ago at={updatedAt} />, isExtra: true },
+                ...(isAdministrator
+                  ? [
+                      {
+                        head: "Action",
+                        cell: (policy: SecurityPolicy) => (
+                          <div className="row-actions">
+                            <DialogButton label="Change" size={640} isMain={false}>
+                              {(close) => (
+                                <SecurityPolicyForm
+                                  organizationId={organizationId}
+                                  policy={policy}
+                                  onDone={close}
+                                />
+                              )}
+                            </DialogButton>
+                            <ConfirmButton
+                              label={policy.id === assignedId ? "Unassign" : "Assign"}
+                              question={
+                                policy.id === assignedId
+                                  ? "Environments that are created from now on have no security policy."
+                                  : `Environments that are created from now on have ${policy.metadata?.name}${assignedId === "" ? "" : ", in place of the one that is assigned now"}. Their runners must be able to keep it.`
+                              }
+                              onConfirm={() =>
+                                assign.mutate({
+                                  organizationId,
+                                  securityPolicyId: policy.id === assignedId ? "" : policy.id,
+                                })
+                              }
+                              isBusy={assign.isPending}
+                            />
+                            <ConfirmButton
+                              label="Delete"
+                              question={`Deletes ${policy.metadata?.name}. It is refused while the policy is assigned, or holds in an environment.`}
+                              onConfirm={() => remove.mutate({ securityPolicyId: policy.id })}
+                              isBusy={remove.isPending && remove.variables.securityPolicyId === policy.id}
+                            />
+                          </div>
+                        ),
+                      },
+                    ]
+                  : []),
+              ]}
+            />
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+/** How many programs a policy refuses and notes; what cannot be enforced is named. */
+function programsOf({ spec }: SecurityPolicy) {
+  const rules = spec?.executables?.rules ?? [];
+  const count = (effect: Effect) => rules.filter((rule) => rule.effect === effect).length;
+  const others = rules.length - count(Effect.BLOCK) - count(Effect.AUDIT);
+  const isUnkept =
+    others > 0 || spec?.ports !== undefined || (spec?.executables?.defaultEffect ?? 0) > Effect.ALLOW;
+  return (
+    <>
+      {rules.length === 0 ? "none" : `${count(Effect.BLOCK)} refused, ${count(Effect.AUDIT)} noted`}
+      {isUnkept && <span className="dim"> (says what no runner keeps, and cannot be assigned)</span>}
+    </>
+  );
+}

@@ -1,0 +1,106 @@
+import { create } from "@bufbuild/protobuf";
+import { useMutation } from "@connectrpc/connect-query";
+import { Button, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import {
+  SecurityPolicy_Effect as Effect,
+  SecurityPolicy_Spec_ExecutablePolicySchema as ExecutablesSchema,
+  type SecurityPolicy,
+  SecurityPolicy_SpecSchema as SpecSchema,
+} from "#gen/service/v1/security_pb.js";
+import { SecurityService } from "#gen/service/v1/security_service_pb.js";
+import { queries } from "../../../api/server.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+
+const pathsOf = (policy: SecurityPolicy | undefined, effect: Effect): string =>
+  (policy?.spec?.executables?.rules ?? [])
+    .filter((rule) => rule.effect === effect)
+    .map(({ path }) => path)
+    .join("\n");
+
+const rulesOf = (text: string, effect: Effect) =>
+  text.split("\n").flatMap((line) => (line.trim() ? [{ path: line.trim(), effect }] : []));
+
+interface SecurityPolicyFormProps {
+  readonly organizationId: string;
+  /** Undefined for a new one. */
+  readonly policy: SecurityPolicy | undefined;
+  readonly onDone: () => void;
+}
+
+/** The form of a security policy: the programs that are refused, and those that are noted. */
+export function SecurityPolicyForm({ organizationId, policy, onDone }: SecurityPolicyFormProps) {
+  const before = { blocked: pathsOf(policy, Effect.BLOCK), noted: pathsOf(policy, Effect.AUDIT) };
+  const [name, setName] = useState(policy?.metadata?.name ?? "");
+  const [blocked, setBlocked] = useState(before.blocked);
+  const [noted, setNoted] = useState(before.noted);
+  const settled = {
+    onSuccess() {
+      void queries.invalidateQueries();
+      onDone();
+    },
+  };
+  const add = useMutation(SecurityService.method.createSecurityPolicy, settled);
+  const change = useMutation(SecurityService.method.updateSecurityPolicy, settled);
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    const metadata = { name };
+    const { spec } = policy ?? {};
+    const hasNewRules = !policy || blocked !== before.blocked || noted !== before.noted;
+    const executables = create(ExecutablesSchema, {
+      defaultEffect: spec?.executables?.defaultEffect ?? Effect.UNSPECIFIED,
+      rules: [
+        ...rulesOf(blocked, Effect.BLOCK),
+        ...rulesOf(noted, Effect.AUDIT),
+        // What the form does not show stays as it is.
+        ...(spec?.executables?.rules ?? []).filter(
+          ({ effect }) => effect !== Effect.BLOCK && effect !== Effect.AUDIT,
+        ),
+      ],
+    });
+    const changed = create(SpecSchema, { ...(spec?.ports && { ports: spec.ports }), executables });
+    if (!policy) return add.mutate({ organizationId, metadata, spec: changed });
+    change.mutate({ securityPolicyId: policy.id, metadata, ...(hasNewRules && { spec: changed }) });
+  };
+  return (
+    <form className="stack" onSubmit={save}>
+      <Problem error={add.error ?? change.error} />
+      <TextInput
+        label="Name"
+        required
+        data-autofocus
+        maxLength={80}
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <Textarea
+        label="Programs that are refused, one a line"
+        description="A path such as /usr/bin/curl, or a bare name, which means every program of that name. A program under another name is another program: this is a guard rail, and no boundary."
+        placeholder="curl"
+        autosize
+        minRows={3}
+        maxRows={12}
+        spellCheck={false}
+        classNames={{ input: "mono" }}
+        value={blocked}
+        onChange={(event) => setBlocked(event.currentTarget.value)}
+      />
+      <Textarea
+        label="Programs that are noted when they start, one a line"
+        description="A program that is listed above is refused."
+        autosize
+        minRows={2}
+        maxRows={12}
+        spellCheck={false}
+        classNames={{ input: "mono" }}
+        value={noted}
+        onChange={(event) => setNoted(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button type="submit" loading={add.isPending || change.isPending}>
+          {policy ? "Save security policy" : "Create security policy"}
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,76 @@
+import { Button, Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { Problem } from "../../parts/Problem.tsx";
+import { ShownOnce } from "../../parts/ShownOnce.tsx";
+
+const DAY_SECONDS = 86_400;
+
+/** What the form asks for. */
+export interface TokenOrder {
+  readonly description: string;
+  readonly readOnly: boolean;
+  readonly validFor: { readonly seconds: bigint };
+}
+
+interface CreateTokenProps {
+  /** Whether a token may be made that only looks. */
+  readonly offersReadOnly?: boolean;
+  /** Makes the token and returns it. What it returns is kept nowhere but in the dialog. */
+  readonly onCreate: (order: TokenOrder) => Promise<string>;
+  readonly onClose: () => void;
+}
+
+/** Makes a token and shows it once: it is kept nowhere in the page, and gone when the dialog closes. */
+export function CreateToken({ offersReadOnly = false, onCreate, onClose }: CreateTokenProps) {
+  const [description, setDescription] = useState("");
+  const [days, setDays] = useState("30");
+  const [readOnly, setReadOnly] = useState(false);
+  const [token, setToken] = useState("");
+  const [isBusy, setIsBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  if (token !== "") {
+    const note = "Copy the token now: it is not shown again.";
+    return <ShownOnce note={note} text={token} what="token" onClose={onClose} />;
+  }
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setIsBusy(true);
+    try {
+      const validFor = { seconds: BigInt(Number(days) * DAY_SECONDS) };
+      setToken(await onCreate({ description, readOnly, validFor }));
+    } catch (reason) {
+      setError(reason);
+    }
+    setIsBusy(false);
+  };
+  return (
+    <form className="stack" onSubmit={(event) => void submit(event)}>
+      <Problem error={error} />
+      <TextInput
+        label="What it is for"
+        data-autofocus
+        maxLength={500}
+        value={description}
+        onChange={(event) => setDescription(event.currentTarget.value)}
+      />
+      <NativeSelect
+        label="Valid for"
+        value={days}
+        onChange={(event) => setDays(event.currentTarget.value)}
+        data={["7", "30", "90"].map((value) => ({ value, label: `${value} days` }))}
+      />
+      {offersReadOnly && (
+        <Checkbox
+          label="Read-only: it may look, and change nothing"
+          checked={readOnly}
+          onChange={(event) => setReadOnly(event.currentTarget.checked)}
+        />
+      )}
+      <div className="row">
+        <Button type="submit" loading={isBusy}>
+          Create token
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,44 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { keepPreviousData } from "@tanstack/react-query";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { UserStatus } from "#gen/service/v1/user_pb.js";
+import { usePerson } from "../../api/person.tsx";
+import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
+
+interface MemberPickerProps {
+  readonly label: string;
+  /** Ids of users that are chosen already. */
+  readonly chosen?: readonly string[];
+  readonly verb?: string;
+  readonly disabled?: boolean;
+  readonly onChoose: (choice: Choice) => void;
+}
+
+/** Searches the active members of the organization by their names and mail addresses. */
+export function MemberPicker({ chosen = [], ...props }: MemberPickerProps) {
+  const typed = useTyped();
+  const { user } = usePerson();
+  const organizationId = user?.organizationId ?? "";
+  const { data, error } = useQuery(
+    OrganizationService.method.listMembers,
+    {
+      organizationId,
+      filter: { search: typed.search, statuses: [UserStatus.ACTIVE] },
+      pagination: { pageSize: FOUND + chosen.length },
+    },
+    { enabled: organizationId !== "", placeholderData: keepPreviousData },
+  );
+  const found = data?.members
+    .filter(({ userId }) => !chosen.includes(userId))
+    .map(({ userId, fullName, email }) => ({ id: userId, name: `${fullName} (${email})` }));
+  return (
+    <SearchPicker
+      {...props}
+      typed={typed}
+      found={found?.slice(0, FOUND)}
+      hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}
+      error={error}
+      none={typed.search === "" ? "There is nobody else." : "Nobody else has that in their name or address."}
+    />
+  );
+}

@@ -1,0 +1,46 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { keepPreviousData } from "@tanstack/react-query";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
+
+interface ProjectPickerProps {
+  readonly label: string;
+  /** Ids of projects that are chosen already. */
+  readonly chosen?: readonly string[];
+  readonly verb?: string;
+  readonly onChoose: (choice: Choice) => void;
+}
+
+/** Searches the projects that the person may use, by their names. */
+export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
+  const typed = useTyped();
+  const { data, error } = useQuery(
+    ProjectService.method.listProjects,
+    { filter: { search: typed.search }, pagination: { pageSize: FOUND } },
+    { placeholderData: keepPreviousData },
+  );
+  const found = data?.projects
+    .filter(({ id }) => !chosen.includes(id))
+    .map(({ id, metadata }) => ({ id, name: metadata?.name ?? id }));
+  return (
+    <SearchPicker
+      {...props}
+      typed={typed}
+      found={found}
+      hasMore={!!data?.pagination?.nextToken}
+      error={error}
+      none={typed.search === "" ? "There is no other project." : "No other project has that in its name."}
+    />
+  );
+}
+
+/** Names a project; one that cannot be read is shown by its id. */
+export function ProjectName({ id }: { readonly id: string }) {
+  const { data, error } = useQuery(
+    ProjectService.method.getProject,
+    { projectId: id },
+    { staleTime: 600_000, refetchInterval: false, retry: false },
+  );
+  if (error) return <code>{id}</code>;
+  return <span>{data?.project?.metadata?.name ?? "…"}</span>;
+}

@@ -1,0 +1,89 @@
+import { Button, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+import { Problem } from "../Problem.tsx";
+
+/** Milliseconds without a key until a search begins. */
+const TYPED_MS = 200;
+
+/** Entries that a search offers at once; the rest comes when more of the name is typed. */
+export const FOUND = 8;
+
+/** Something that can be chosen. */
+export interface Choice {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Follows what is typed into a search: the text as it stands, and what it was when the keys were last at rest. */
+export function useTyped() {
+  const [text, setText] = useState("");
+  const [search] = useDebouncedValue(text, TYPED_MS);
+  return { text, setText, search };
+}
+
+interface SearchPickerProps {
+  readonly label: string;
+  readonly typed: ReturnType<typeof useTyped>;
+  /** What the search found; undefined while it is read. */
+  readonly found: readonly Choice[] | undefined;
+  /** True where the search found more than it offers. */
+  readonly hasMore?: boolean;
+  /** Why nothing could be read. */
+  readonly error?: unknown;
+  readonly size?: "xs" | "sm";
+  readonly disabled?: boolean;
+  /** The verb on the buttons, such as "Add". */
+  readonly verb?: string;
+  /** What is said when the search finds nothing. */
+  readonly none: string;
+  readonly onChoose: (choice: Choice) => void;
+}
+
+/** Searches as one types among more entries than a list can show, and offers each that is found as a button. */
+export function SearchPicker({
+  label,
+  typed: { text, setText },
+  found,
+  hasMore = false,
+  error,
+  size = "sm",
+  disabled = false,
+  verb = "Add",
+  none,
+  onChoose,
+}: SearchPickerProps) {
+  return (
+    <div className="stack picker">
+      <TextInput
+        type="search"
+        label={label}
+        size={size}
+        value={text}
+        maxLength={256}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          // Enter chooses nothing, and sends no form around the field.
+          if (event.key === "Enter") event.preventDefault();
+        }}
+      />
+      <Problem error={error} />
+      <div className="row picker-found">
+        {found?.map((choice) => (
+          <Button
+            key={choice.id}
+            variant="default"
+            size="compact-xs"
+            disabled={disabled}
+            onClick={() => onChoose(choice)}
+          >
+            {verb} {choice.name}
+          </Button>
+        ))}
+        <span className="dim small" role="status">
+          {hasMore ? "There are more: type more of the name." : found?.length === 0 ? none : ""}
+        </span>
+      </div>
+    </div>
+  );
+}
