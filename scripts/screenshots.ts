@@ -121,6 +121,7 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
       "invites",
       "accounts",
       "policies",
+      "security",
       "secrets",
     ),
     ...tabs("organization", "/organization", "agents", "audit", "events"),

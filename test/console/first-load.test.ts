@@ -7,6 +7,7 @@ import { type HostedServer, startHostedServer, stopAll } from "../harness/server
 import { signInLink } from "../harness/session.ts";
 import { barriers } from "./axe.ts";
 import { closeAll, open, openAs, type Visit } from "./browser.ts";
+import { stateOf } from "./page-state.ts";
 
 /** Bytes, packed, that a browser may load before the first page is there. */
 const FIRST_LOAD_BYTES = 250_000;
@@ -293,8 +294,11 @@ describe("the lists", () => {
   });
 
   test("make a runner, and show the command that starts it", async () => {
-    const { page } = await openAs(server, "admin@localhost");
+    const { page, context } = await openAs(server, "admin@localhost");
     await page.getByRole("link", { name: "Runners" }).click();
+    const health = page.getByRole("region", { name: "Server" });
+    await health.getByText("Ready", { exact: true }).waitFor();
+    await health.getByText(/^release \d/).waitFor();
     await page.getByRole("button", { name: "Create runner" }).click();
     await page.getByLabel("Name").fill("In the attic");
     await page.getByRole("dialog").getByRole("button", { name: "Create runner" }).click();
@@ -304,7 +308,16 @@ describe("the lists", () => {
     );
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("row", { name: /^In the attic/ }).waitFor();
-    expect(await page.content()).not.toContain("cr_exc_");
+    const [token = ""] = /cr_exc_\w+/.exec(command) ?? [];
+    await page.getByRole("link", { name: "Projects" }).click();
+    await page.getByRole("heading", { name: "Projects", level: 1 }).waitFor();
+    expect((await stateOf(page, context)).includes(token)).toBe(false);
+    // What the server says of itself when it is not ready, the page says.
+    const problems = [{ check: "disk", reason: "the disk of the data folder is full" }];
+    await page.route("**/readyz", (route) => route.fulfill({ status: 503, json: { problems } }));
+    await page.getByRole("link", { name: "Runners" }).click();
+    await health.getByText("Not ready", { exact: true }).waitFor();
+    await health.getByText("the disk of the data folder is full").waitFor();
   });
 });
 

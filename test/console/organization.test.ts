@@ -47,6 +47,8 @@ const dialog = () => visit.page.getByRole("dialog");
 /** Closes a dialog that shows a secret, and expects that nothing of it stays in the page. */
 async function closeOf(secret: string) {
   canaries.push(secret);
+  // Which shows that it would be found.
+  expect((await stateOf(visit.page, visit.context)).includes(secret)).toBe(true);
   await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
   await dialog().waitFor({ state: "detached" });
   await expectForgotten(secret);
@@ -56,6 +58,12 @@ async function expectForgotten(secret: string) {
   await visit.page.getByRole("link", { name: "Events", exact: true }).click();
   await visit.page.getByText("Live").waitFor();
   expect((await stateOf(visit.page, visit.context)).includes(secret)).toBe(false);
+}
+/** Tells in a page whether the chosen tab is in sight. */
+function isChosenTabShown(): boolean {
+  const tab = document.querySelector(".tab[data-active]");
+  const [own, row] = [tab, tab?.parentElement].map((each) => each?.getBoundingClientRect());
+  return own !== undefined && row !== undefined && own.left >= row.left - 1 && own.right <= row.right + 1;
 }
 const confirm = (row: RegExp, label: string) => confirmIn(visit.page.getByRole("row", { name: row }), label);
 async function confirmIn(row: ReturnType<Visit["page"]["getByRole"]>, label: string) {
@@ -356,16 +364,14 @@ describe("the organization", () => {
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
       expect([tab, overflow]).toEqual([tab, 0]);
-      const shown = await page.locator(".tab[data-active]").evaluate((chosen) => {
-        const [own, row] = [chosen, chosen.parentElement ?? chosen].map((each) =>
-          each.getBoundingClientRect(),
-        );
-        return own !== undefined && row !== undefined && own.left >= row.left && own.right <= row.right + 1;
-      });
-      expect([tab, shown]).toEqual([tab, true]);
+      await page.waitForFunction(isChosenTabShown);
       const folder = process.env.CONSOLE_SCREENSHOTS;
       if (folder) await page.screenshot({ path: `${folder}/organization-${tab}-${colorScheme}.png` });
     }
+    // Also where the window becomes narrow while the page is open.
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.setViewportSize({ width, height: 800 });
+    await page.waitForFunction(isChosenTabShown);
     expect(visit.faults).toEqual([]);
   });
 

@@ -193,6 +193,54 @@ describe("a run", () => {
     expect(body.drafts).toEqual([]);
   });
 
+  test("shows a push with its pull request from the order over an approval until it is opened", async () => {
+    const { page } = visit;
+    const conversationUrl = page.url();
+    await page.getByRole("link", { name: "Changes" }).click();
+    // The server's part is in test/e2e/push.test.ts: here its answers are said, each state for as long as it is looked at.
+    const approvalId = "019a0000-0000-7000-8000-000000000001";
+    const done = {
+      state: "STATE_DONE",
+      branch: "fix",
+      commit: "c0ffee".repeat(6),
+      outcome: "OUTCOME_CREATED",
+    };
+    const pullRequest = { title: "Count in German", url: "https://git.example.org/team/hello/pulls/7" };
+    const asked = Promise.withResolvers<void>();
+    const answers = [
+      { push: { state: "STATE_GOING_ON", progress: { stage: "STAGE_SENDING", percent: 40 } } },
+      { push: { state: "STATE_WAITING_FOR_APPROVAL", approvalId } },
+      { push: done, pullRequest: { id: approvalId, pullRequest } },
+    ];
+    const orders: unknown[] = [];
+    await page.route("**/OpenPullRequest", async (route) => {
+      orders.push(route.request().postDataJSON());
+      if (orders.length === 2) await asked.promise;
+      await route.fulfill({ json: answers[orders.length - 1] });
+    });
+    const approval = { id: approvalId, kind: "APPROVAL_KIND_PUSH", state: "APPROVAL_STATE_PENDING" };
+    await page.route("**/GetApproval", (route) => route.fulfill({ json: { approval } }));
+    const push = page.getByRole("region", { name: "Push" });
+    await push.getByLabel("Branch", { exact: true }).fill("fix");
+    await push.getByLabel("Title of the pull request").fill(pullRequest.title);
+    await push.getByRole("button", { name: "Open pull request" }).click();
+    await push.getByText("Opening a pull request").waitFor();
+    await push.getByText("Sends it … 40 %").waitFor();
+    asked.resolve();
+    await push.getByText("Waits for a decision").waitFor();
+    await look(page);
+    // It is there after a reload, too, and once it is approved the same order carries it out.
+    approval.state = "APPROVAL_STATE_APPROVED";
+    await page.reload();
+    await push.getByRole("button", { name: "Push now" }).click();
+    await push.getByText("Pull request opened").waitFor();
+    await push.getByRole("link", { name: pullRequest.title }).waitFor();
+    expect(orders).toEqual([orders[0], orders[0], orders[0]]);
+    await page.unroute("**/OpenPullRequest");
+    await page.unroute("**/GetApproval");
+    await page.goto(conversationUrl);
+  });
+
   test("gets an image with a message, and a goal", async () => {
     const { page } = visit;
     const image = Buffer.from(PIXEL, "base64");

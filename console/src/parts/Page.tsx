@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 interface PageProps {
   readonly title: string;
@@ -70,8 +70,14 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Scrolls a row of tabs that is wider than the window to the one that is shown. */
-const showTab = (tab: HTMLElement | null) => tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+/** Scrolls a row of tabs that is wider than the window to the one that is shown; the page itself stays where it is. */
+function showChosen(row: HTMLElement): void {
+  const tab = row.querySelector("[data-active]")?.getBoundingClientRect();
+  if (!tab) return;
+  const { left, right } = row.getBoundingClientRect();
+  if (tab.left < left) row.scrollLeft -= left - tab.left;
+  else if (tab.right > right) row.scrollLeft += tab.right - right;
+}
 
 /** Tabs of a detail page, each of which is an address: `tab` in the query of the page. */
 export function TabLinks({
@@ -81,8 +87,19 @@ export function TabLinks({
   readonly tabs: readonly (readonly [value: string, label: ReactNode])[];
   readonly current: string;
 }) {
+  const row = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown
+  useEffect(() => {
+    const { current: element } = row;
+    if (!element) return;
+    showChosen(element);
+    // The window may become narrower than the row later.
+    const observer = new ResizeObserver(() => showChosen(element));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [current]);
   return (
-    <nav className="tabs" aria-label="Parts of this page">
+    <nav className="tabs" aria-label="Parts of this page" ref={row}>
       {tabs.map(([value, label], at) => (
         <Link
           key={value}
@@ -91,7 +108,6 @@ export function TabLinks({
           className="tab"
           aria-current={value === current ? "page" : undefined}
           data-active={value === current || undefined}
-          ref={value === current ? showTab : undefined}
           replace
         >
           {label}

@@ -9,8 +9,9 @@ import { Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { RunnersSection } from "../home/RunnersSection.tsx";
+import { ServerHealth } from "./ServerHealth.tsx";
 
-/** The runners of the organization, and the command that starts another one. */
+/** The runners of the organization, the command that starts another one, and whether the server is ready. */
 export function Runners() {
   const [isOpen, dialog] = useDisclosure();
   return (
@@ -23,6 +24,7 @@ export function Runners() {
       }
     >
       <RunnersSection />
+      <ServerHealth />
       <Modal
         opened={isOpen}
         onClose={dialog.close}

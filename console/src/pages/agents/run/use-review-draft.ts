@@ -1,14 +1,21 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { createConnectQueryKey, useMutation, useQuery } from "@connectrpc/connect-query";
 import { useEffect, useRef, useState } from "react";
 import type { AgentReviewDraft } from "#gen/service/v1/agent_review_pb.js";
 import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { queries } from "../../../api/server.tsx";
 import { type Comment, commentOf, sentComment } from "./review.ts";
 import { refreshInputs } from "./use-run.ts";
 
 /** Time without a key after which a summary is kept, in milliseconds. */
 const KEEP_MS = 400;
+
+/** What was read of the reviews that were sent. */
+const SENT = createConnectQueryKey({
+  schema: AgentReviewService.method.listAgentReviews,
+  cardinality: "infinite",
+});
 
 /** A review that has not been sent. */
 interface Content {
@@ -135,7 +142,8 @@ export function useReviewDraft(runId: string) {
         setProblem(error);
       } finally {
         setSending(false);
-        await refreshInputs(runId);
+        // It is among the reviews that were sent at once.
+        await Promise.all([refreshInputs(runId), queries.invalidateQueries({ queryKey: SENT })]);
       }
     },
   };
