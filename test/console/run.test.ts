@@ -168,7 +168,7 @@ describe("a run", () => {
     await page.getByText("echo in German").waitFor();
     expect(await page.getByLabel("Summary").inputValue()).toBe("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
-    await page.getByRole("region", { name: "Review" }).waitFor({ state: "detached" });
+    await page.getByRole("region", { name: "Review", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Conversation" }).click();
     // The answer of the agent, which has recorded what it got before.
     await conversation().getByText("in German", { exact: true }).waitFor();
