@@ -153,41 +153,6 @@ describe("a workflow", () => {
       await call("CancelWorkflowExecution", { workflowExecutionId });
     }
   });
-
-  test("names in its form who decides on an approval, and how many of them", async () => {
-    const { page, origin } = visit;
-    const { group } = await succeeded(post(server, "GroupService/CreateGroup", await groupOf("Deciders")));
-    const { workflow } = await call("CreateWorkflow", {
-      name: "Asks",
-      action: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ approval: { message: "Go on?" } }] },
-    });
-    const back = page.url();
-    await page.goto(`${origin}/workflows/${workflow.id}?tab=definition`);
-    await page
-      .getByLabel("Who decides", { exact: true })
-      .selectOption({ label: "People and groups that are named" });
-    await page.getByText("Nobody is named yet.").waitFor();
-    await page.getByLabel("Name a person: search, then add").fill("nobody@example.org");
-    await page.getByText("Nobody else has that in their name or address.").waitFor();
-    await page.getByLabel("Name a person: search, then add").fill("admin@");
-    await page.getByRole("button", { name: /^Add Administrator/ }).click();
-    await page.getByLabel("Name a group: search, then add").fill("decid");
-    await page.getByRole("button", { name: "Add Deciders" }).click();
-    await page.getByRole("list", { name: "Who decides" }).getByText("The group Deciders").waitFor();
-    await page.getByLabel("How many must approve").fill("2");
-    await look(page);
-    await page.getByRole("button", { name: "Review changes" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Save workflow" }).click();
-    await page.getByRole("dialog").waitFor({ state: "detached" });
-    const { workflow: saved } = await call("GetWorkflow", { workflowId: workflow.id });
-    expect(saved.spec.action.steps[0].approval.deciders).toMatchObject({
-      who: "WHO_USERS",
-      userIds: [expect.any(String)],
-      groupIds: [group.id],
-      required: 2,
-    });
-    await page.goto(back);
-  });
 });
 
 describe("an execution", () => {
@@ -321,5 +286,48 @@ describe("an execution", () => {
     await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor({ state: "detached" });
     expect(await page.locator(".cell").count()).toBeLessThan(200);
     expect(faults).toEqual([]);
+  });
+});
+
+describe("an approval step", () => {
+  test("names in its form who decides on an approval, and how many of them", async () => {
+    const { page, origin } = visit;
+    const { group } = await succeeded(post(server, "GroupService/CreateGroup", await groupOf("Deciders")));
+    const { workflow } = await call("CreateWorkflow", {
+      name: "Asks",
+      action: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ approval: { message: "Go on?" } }] },
+    });
+    await page.goto(`${origin}/workflows/${workflow.id}?tab=definition`);
+    await page
+      .getByLabel("Who decides", { exact: true })
+      .selectOption({ label: "People and groups that are named" });
+    await page.getByText("Nobody is named yet.").waitFor();
+    await page.getByLabel("Name a person: search, then add").fill("nobody@example.org");
+    await page.getByText("Nobody else has that in their name or address.").waitFor();
+    await page.getByLabel("Name a person: search, then add").fill("admin@");
+    await page.getByRole("button", { name: /^Add Administrator/ }).click();
+    await page.getByLabel("Name a group: search, then add").fill("decid");
+    await page.getByRole("button", { name: "Add Deciders" }).click();
+    await page.getByRole("list", { name: "Who decides" }).getByText("The group Deciders").waitFor();
+    await page.getByLabel("How many must approve").fill("2");
+    await look(page);
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Review changes" }).click();
+    await dialog.getByRole("button", { name: "Save workflow" }).click();
+    // The server knows that nobody else could.
+    await dialog.getByText("1 can decide").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByLabel("How many must approve").fill("1");
+    await page.getByRole("button", { name: "Review changes" }).click();
+    await dialog.getByRole("button", { name: "Save workflow" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const { workflow: saved } = await call("GetWorkflow", { workflowId: workflow.id });
+    expect(saved.spec.action.steps[0].approval.deciders).toMatchObject({
+      who: "WHO_USERS",
+      userIds: [expect.any(String)],
+      groupIds: [group.id],
+      required: 1,
+    });
   });
 });
