@@ -104,6 +104,12 @@ export function loadKeys(file: string): Keys {
   return keysFrom(...readKeyFile(file));
 }
 
+/** Returns what computes the hash of an audit row; undefined for one whose secret is not in the file. */
+export const auditMacOf =
+  ({ ids, auditMac }: Pick<Keys, "ids" | "auditMac">) =>
+  (keyId: string, bytes: Uint8Array): Uint8Array | undefined =>
+    ids.includes(keyId) ? auditMac(keyId, bytes) : undefined;
+
 type Mac = (value: string | Uint8Array) => Uint8Array;
 
 /** The keys that are derived from one secret, one for each purpose, so that none can replace another. */

@@ -21,6 +21,7 @@ export function checkServeSettings(config: Config): void {
     ...hostProblems(config),
     ...sshKeyProblems(config),
     ...auditFileProblems(config),
+    ...auditRetentionProblems(config),
   ];
   if (problems.length > 0) throw new ConfigError(problems);
 }
@@ -98,6 +99,19 @@ function auditFileProblems({ auditFile: file }: Pick<Config, "auditFile">): stri
   } catch (error) {
     return [`--audit-file ${file} cannot be written: ${(error as Error).message}`];
   }
+}
+
+function auditRetentionProblems(config: AuditRetention): string[] {
+  if (config.auditRetention === 0 || config.auditFile || config.auditOtlpEndpoint) return [];
+  return ["--audit-retention needs --audit-file or --audit-otlp-endpoint, which have rows before they go"];
+}
+
+type AuditRetention = Pick<Config, "auditRetention" | "auditFile" | "auditOtlpEndpoint">;
+
+/** Requires that something has the rows of the audit trail before they go. @throws ConfigError */
+export function requireAuditTarget(config: AuditRetention): void {
+  const problems = auditRetentionProblems(config);
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 /** Errors of the system about a folder, in words for the person at the terminal. */

@@ -115,6 +115,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
     ["https://telemetry.example.org/", "https://telemetry.example.org"],
   ),
+  auditRetention: two(["0", 0], ["90", 90], ["3650", 3_650]),
   localRunner: BOOLEANS,
   sampleData: BOOLEANS,
   localRunnerWorkDir: [
@@ -230,6 +231,7 @@ describe("without flags and variables", () => {
       auditFileSize: 100,
       auditFileCount: 0,
       auditOtlpEndpoint: "",
+      auditRetention: 0,
       localRunner: false,
       sampleData: false,
       localRunnerWorkDir: "",

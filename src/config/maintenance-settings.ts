@@ -1,3 +1,4 @@
+import { AUDIT_FLOOR_DAYS } from "../domain/record/audit-ageing.ts";
 import { baseUrl, integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
@@ -5,6 +6,14 @@ import { setting } from "./settings.ts";
 const COUNT_MAX = 100_000;
 
 const DAYS_MAX = 3_650;
+
+/** Reads days under which the trail does not go; 0 for good. */
+function auditDays(text: string): number {
+  const days = integer(0, DAYS_MAX)(text);
+  if (days > 0 && days < AUDIT_FLOOR_DAYS)
+    throw new Error(`must be 0, for good, or from ${AUDIT_FLOOR_DAYS} to ${DAYS_MAX}, not "${text}"`);
+  return days;
+}
 
 /** The time for which what has ended is kept, where an organization's policy does not say it. */
 export const RETENTION_SETTINGS = {
@@ -61,7 +70,7 @@ export const RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_EVENT_RETENTION",
     default: "30",
-    help: "how long events are kept for streams that resume; the audit trail is kept for good",
+    help: "how long events are kept for streams that resume; the audit trail has a setting of its own",
     read: integer(1, DAYS_MAX),
   }),
   eventCount: setting({
@@ -110,10 +119,23 @@ export const AUDIT_SETTINGS = {
   }),
 } as const;
 
+/** How long the audit trail is kept in the data, for those to whom it is exported. */
+export const AUDIT_RETENTION_SETTINGS = {
+  auditRetention: setting({
+    flag: "--audit-retention",
+    argument: "days",
+    env: "CHARTROOM_AUDIT_RETENTION",
+    default: "0",
+    help: `how long rows of the audit trail are kept once they are exported to --audit-file and --audit-otlp-endpoint, at least ${AUDIT_FLOOR_DAYS}; 0 for good`,
+    read: auditDays,
+  }),
+} as const;
+
 /** The limits on stored data, and on how long it is stored. */
 export const STORAGE_SETTINGS = {
   ...RETENTION_SETTINGS,
   ...AUDIT_SETTINGS,
+  ...AUDIT_RETENTION_SETTINGS,
   organizationQuota: setting({
     flag: "--organization-quota",
     argument: "MiB",

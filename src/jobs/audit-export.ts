@@ -1,3 +1,4 @@
+import { namedAnchor } from "../domain/record/audit-anchor.ts";
 import { type AuditSink, type ExportLine, exportedRow, namedHead } from "../domain/record/audit-export.ts";
 import type { ChainHead } from "../domain/record/audit-verification.ts";
 import {
@@ -58,7 +59,9 @@ export async function exportAudit(store: Store, sink: AuditSink, draining?: Abor
 
 async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<Batch> {
   const batch: Batch = { lines: [], reached: new Map(), bytes: 0 };
-  for (const { chain, confirmed } of behind) {
+  for (const { chain, confirmed, anchor } of behind) {
+    if (anchor && !isFull(batch))
+      batch.lines.push({ after: [namedHead(chain, confirmed)], anchors: [namedAnchor(anchor)] });
     for (let last = confirmed; !isFull(batch); ) {
       const rows = await findRowsAfter(store.reader, chain, last.sequence, ROWS_READ);
       for (const row of rows) {

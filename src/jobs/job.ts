@@ -49,6 +49,8 @@ export interface JobContext {
   readonly settings: RetentionSettings & {
     /** Seconds between two refreshes of the popularity of projects. */
     readonly popularityInterval: number;
+    /** Days for which the audit trail is kept; 0 for good. */
+    readonly auditRetention: number;
     /** Seconds between two removals of deleted projects and expired tokens. */
     readonly removalInterval: number;
     /** Seconds that an agent which waits for input keeps its runner's slot; 0 for good. */

@@ -14,6 +14,7 @@ import { prebuildsJob, prebuildTimeoutJob } from "./prebuilds.ts";
 import { projectRemovalJob } from "./project-removal.ts";
 import { questionExpiryJob } from "./question-expiry.ts";
 import { responseExpiryJob } from "./response-expiry.ts";
+import { auditAgeingJob } from "./retention/audit-ageing.ts";
 import { retentionJob } from "./retention/retention.ts";
 import { triggerPruningJob } from "./retention/trigger-pruning.ts";
 import { runnerInactivityJob } from "./runner-inactivity.ts";
@@ -28,6 +29,7 @@ const JOBS: readonly JobFactory[] = [
   actionTimeoutJob,
   agentSlotsJob,
   agentTimersJob,
+  auditAgeingJob,
   approvalExpiryJob,
   callExchangeJob,
   responseExpiryJob,

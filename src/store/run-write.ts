@@ -3,6 +3,7 @@ import type { StoreMeasures } from "../domain/measures.ts";
 import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Group } from "./group.ts";
 import type { HeldLocks } from "./held-locks.ts";
+import { sealAnchor } from "./record/audit-ageing.ts";
 import { type AuditSeal, buildRecord } from "./record/record.ts";
 import type { Schema } from "./schema.ts";
 import type { Actor, Change, Scope, WriteTransaction } from "./store.ts";
@@ -66,6 +67,7 @@ export async function runWrite<T>(
     touch: (id) => void topics.add(id),
     countOutcome: (outcome) => group.add(group.outcomes, outcome),
     traceOf: (id) => engine.trace ?? settings.measures.traces?.begin(id),
+    sealAnchor: (facts) => sealAnchor(settings.audit, actor, operation, facts),
     deleteOwnedRows: engine.deleteOwnedRows,
     indexText: (scope, text) => engine.indexText(tx, scope, text),
     readWriteBack: (row, key) => group.readWriteBack(row, key),

@@ -47,6 +47,7 @@ import type {
   ProjectUseTable,
 } from "./project/project-schema.ts";
 import type {
+  AuditAnchorTable,
   AuditExportTable,
   AuditLogTable,
   EventTable,
@@ -142,6 +143,7 @@ export interface Schema {
   agent_review_draft: AgentReviewDraftTable;
   approval: ApprovalTable;
   approval_decider: ApprovalDeciderTable;
+  audit_anchor: AuditAnchorTable;
   audit_export: AuditExportTable;
   audit_log: AuditLogTable;
   event: EventTable;

@@ -1,6 +1,7 @@
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Outcome, StoreMeasures } from "../domain/measures.ts";
+import type { AnchorFacts, AuditAnchor } from "../domain/record/audit-anchor.ts";
 import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Others } from "./listeners.ts";
 import type { Schema } from "./schema.ts";
@@ -126,6 +127,11 @@ export interface WriteTransaction extends Snapshot {
    * @returns the number by which the project's row names its text in the index
    */
   indexText(scope: Scope, text: string): Promise<number>;
+  /**
+   * Seals where a chain of the audit trail begins. Only for the job that removes its oldest rows.
+   * @throws Error for any other write
+   */
+  sealAnchor(facts: AnchorFacts): AuditAnchor;
   /**
    * Removes an organization and every row that it owns, in any table, without a record.
    * @param onTable called for each table that holds such rows, before they are removed

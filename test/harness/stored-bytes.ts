@@ -49,6 +49,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   agent_execution_annotation: "repeats the body",
   agent_interest: "ids",
   approval_decider: "repeats the body",
+  audit_anchor: "of a fixed size",
   audit_export: "positions of a job, of a fixed size",
   audit_log: "nobody can remove it",
   block_receipt: "of an account",

@@ -1,6 +1,10 @@
 import type { Command } from "commander";
 import { readConfig, SETTINGS } from "../../config/config.ts";
-import { RETENTION_SETTINGS } from "../../config/maintenance-settings.ts";
+import {
+  AUDIT_RETENTION_SETTINGS,
+  AUDIT_SETTINGS,
+  RETENTION_SETTINGS,
+} from "../../config/maintenance-settings.ts";
 import {
   type Flags,
   type RunUntilStopped,
@@ -87,7 +91,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
           ),
         ),
     ),
-    RETENTION_SETTINGS,
+    { ...RETENTION_SETTINGS, ...AUDIT_SETTINGS, ...AUDIT_RETENTION_SETTINGS },
   );
   withDataSettings(
     program

@@ -81,11 +81,22 @@ const isRow = (row: Record<string, unknown>) =>
 const isHead = (head: Record<string, unknown>) =>
   isTextOrNull(head.chain) && isTextOrNull(head.hash) && isNumber(head.sequence);
 
+const isAnchor = (anchor: Record<string, unknown>) =>
+  ["chain", "keyId", "seal"].every((name) => typeof anchor[name] === "string") &&
+  isTextOrNull(anchor.hash) &&
+  ["sequence", "rows", "until", "at"].every((name) => isNumber(anchor[name]));
+
 /** @throws SyntaxError for what is no line of an export */
 function parsed(text: string): ExportLine {
   const line = JSON.parse(text) ?? {};
   const heads = line.heads ?? line.reached ?? line.after;
-  if (line.row ? isRow(line.row) : Array.isArray(heads) && heads.every((each) => each && isHead(each)))
+  const anchors = line.anchors ?? [];
+  const isBegun = Array.isArray(anchors) && anchors.every((each) => each && isAnchor(each));
+  if (
+    line.row
+      ? isRow(line.row)
+      : isBegun && Array.isArray(heads) && heads.every((each) => each && isHead(each))
+  )
     return line;
   throw new SyntaxError("no line of an export");
 }

@@ -1,6 +1,7 @@
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
+import type { AuditAnchor } from "../../domain/record/audit-anchor.ts";
 import type { AuditMac, ChainReport } from "../../domain/record/audit-verification.ts";
-import { loadKeys } from "../../keys.ts";
+import { auditMacOf, loadKeys } from "../../keys.ts";
 import { verifyChains } from "../../store/record/audit-chain.ts";
 import { openReadOnly } from "../../store/sqlite/open-read-only.ts";
 import type { ReadOnlyStore } from "../../store/store.ts";
@@ -43,6 +44,7 @@ export function lineOf({
   hash,
   broken,
   removal,
+  anchor,
 }: ChainReport): string {
   const chain = organizationId === null ? "installation" : `organization ${organizationId}`;
   if (removal) {
@@ -51,10 +53,19 @@ export function lineOf({
     return [`${chain}: ${ended}`, ...(hash ? [formatHash(hash)] : [])].join("; ");
   }
   const parts = [`${chain}: ${rows} rows, ${validRows} hold`];
+  if (anchor) parts.push(anchorText(anchor));
   if (unhashed > 0) parts.push(`${unhashed} of them from the first release, without a hash`);
   if (broken) parts.push(`breaks at row ${broken.sequence}: ${broken.problem}`);
   else if (hash) parts.push(formatHash(hash));
   return parts.join("; ");
+}
+
+function anchorText({ sequence, until_sequence, chain_hash, at, key_id }: AuditAnchor): string {
+  if (sequence === 0) return `the rows up to ${until_sequence} are about to go`;
+  const until = until_sequence > sequence ? `, those up to ${until_sequence} are about to` : "";
+  const hash = chain_hash === null ? "" : ` with the hash ${Buffer.from(chain_hash).toString("hex")}`;
+  const sealed = `anchored at ${new Date(at).toISOString()} with the key ${key_id}`;
+  return `the rows up to ${sequence}${hash} went by retention${until}, ${sealed}`;
 }
 
 function formatHash(hash: Uint8Array): string {
@@ -64,8 +75,7 @@ function formatHash(hash: Uint8Array): string {
 /** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
 export function loadAuditMac(config: DataConfig): AuditMac {
   requireKeyFile(config);
-  const keys = loadKeys(keyFileOf(config));
-  return (keyId, bytes) => (keys.ids.includes(keyId) ? keys.auditMac(keyId, bytes) : undefined);
+  return auditMacOf(loadKeys(keyFileOf(config)));
 }
 
 /** Opens the data for reading, in the one state that it has now. */

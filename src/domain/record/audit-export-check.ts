@@ -1,3 +1,4 @@
+import { type AuditAnchor, anchorOf, type NamedAnchor } from "./audit-anchor.ts";
 import { auditBytes } from "./audit-chain.ts";
 import { type ExportLine, headOf, type NamedHead, storedRow } from "./audit-export.ts";
 import {
@@ -29,13 +30,13 @@ export function createExportCheck(mac: AuditMac) {
   /** The ends that were named last, those that an export goes on from among them. */
   let ends = new Map<string | null, NamedHead>();
   let isEnded = false;
-  const chainOf = (chain: string | null, after?: NamedHead) => ({
+  const chainOf = (chain: string | null, after?: NamedHead, anchor?: AuditAnchor) => ({
     first: (after?.sequence ?? 0) + 1,
     last: after?.sequence ?? 0,
     /** Number of the last row of the first release, which no hash covers. */
     lastUnhashed: after?.hash === null ? after.sequence : 0,
     isValid: true,
-    verifier: createChainVerifier(chain, mac, after && headOf(after)),
+    verifier: createChainVerifier(chain, mac, anchor ?? (after && headOf(after))),
   });
   const find = (id: string | null) => {
     const chain = chains.get(id) ?? chainOf(id);
@@ -59,16 +60,20 @@ export function createExportCheck(mac: AuditMac) {
     for (const head of heads)
       if (head.sequence >= (ends.get(head.chain)?.sequence ?? 0)) ends.set(head.chain, head);
   };
-  const begin = (heads: readonly NamedHead[]) => {
-    for (const after of heads)
-      if (!chains.has(after.chain)) chains.set(after.chain, chainOf(after.chain, after));
+  const begin = (heads: readonly NamedHead[], anchors: readonly NamedAnchor[]) => {
+    const sealed = new Map(anchors.map((anchor) => [anchor.chain, anchor]));
+    for (const after of heads) {
+      const anchor = sealed.get(after.chain ?? "");
+      if (!chains.has(after.chain))
+        chains.set(after.chain, chainOf(after.chain, after, anchor && anchorOf(anchor)));
+    }
     // What a part goes on from was exported before it, also where no row follows.
     reach(heads);
   };
   return {
     add(line: ExportLine): void {
       if ("row" in line) addRow(storedRow(line.row));
-      else if ("after" in line) begin(line.after);
+      else if ("after" in line) begin(line.after, line.anchors ?? []);
       else {
         isEnded = true;
         if ("heads" in line) ends = new Map(line.heads.map((head) => [head.chain, head]));
@@ -81,7 +86,7 @@ export function createExportCheck(mac: AuditMac) {
       const reports = [...chains].map(([id, { verifier, first, last, isValid }]) => {
         const removal = id === null ? undefined : removals.get(id);
         const end = ends.get(id);
-        const found = verifier.end(end ? headOf(end) : removal?.head);
+        const found = verifier.end(end ? headOf(end) : removal?.head, false);
         let report = found;
         if (removal && end) report = resurrectedChainReport(found);
         // The rows of one that was removed since need not have been exported to their end.

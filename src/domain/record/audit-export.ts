@@ -1,3 +1,4 @@
+import type { NamedAnchor } from "./audit-anchor.ts";
 import type { ChainHead, StoredAuditRow } from "./audit-verification.ts";
 
 /** The end of a chain, as exports name it. */
@@ -30,11 +31,11 @@ export interface ExportedRow {
 }
 
 /**
- * A line of an export: the heads that it goes on from, a row, or at its end the heads of all chains. A continuous one has
+ * A line of an export: the heads that it goes on from, with the anchors of chains whose older rows went, a row, or at its end the heads of all chains. A continuous one has
  * after some rows the ends that their chains have reached.
  */
 export type ExportLine =
-  | { readonly after: readonly NamedHead[] }
+  | { readonly after: readonly NamedHead[]; readonly anchors?: readonly NamedAnchor[] }
   | { readonly row: ExportedRow }
   | { readonly heads: readonly NamedHead[] }
   | { readonly reached: readonly NamedHead[] };

@@ -1,4 +1,6 @@
 import type { JsonObject } from "../diff.ts";
+import { parseRemoval, recordProblem } from "./audit-ageing.ts";
+import { type AuditAnchor, anchorProblem, headOfAnchor } from "./audit-anchor.ts";
 import { type AuditFacts, auditBytes } from "./audit-chain.ts";
 
 /** An audit row as it is stored; rows of the first release have no hash. */
@@ -31,6 +33,8 @@ export interface ChainReport {
   readonly broken?: ChainBreak;
   /** End of the chain of an organization that the operator removed. */
   readonly removal?: ChainRemoval;
+  /** Where the chain begins whose oldest rows retention has removed. */
+  readonly anchor?: AuditAnchor;
 }
 
 /** The record in the installation's chain of the chain of a removed organization. */
@@ -57,32 +61,46 @@ export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefi
 /**
  * Returns a verifier of one chain, which takes its rows in ascending order from the first. The
  * head, which is stored apart from the rows, reveals a tail that was cut off.
- * @param after what the rows go on from; from the first row without it
+ * @param after what the rows go on from, an anchor or a head of an export; from the first row without it
  */
-export function createChainVerifier(organizationId: string | null, mac: AuditMac, after?: ChainHead) {
+export function createChainVerifier(
+  organizationId: string | null,
+  mac: AuditMac,
+  after?: ChainHead | AuditAnchor,
+) {
+  const anchor = after && "organization_id" in after ? after : undefined;
+  const begin: ChainHead | undefined = anchor ? headOfAnchor(anchor) : after;
   let rows = 0;
   let validRows = 0;
   let unhashed = 0;
-  let sequence = after?.sequence ?? 0;
-  let previous: Uint8Array | null = after?.chain_hash ?? null;
-  let broken: ChainBreak | undefined;
+  let sequence = begin?.sequence ?? 0;
+  let previous: Uint8Array | null = begin?.chain_hash ?? null;
+  let broken = anchor && anchorProblem(anchor, mac);
+  /** The last row that goes by the newest entry about it. */
+  let recorded: ChainHead | undefined;
   return {
     /** @returns whether the chain is valid up to the row */
     add(row: StoredAuditRow): boolean {
       rows += 1;
       if (broken) return false;
-      broken = sequenceProblem(row, sequence + 1) ?? hashProblem(row, previous, mac);
+      broken = sequenceProblem(row, sequence + 1, anchor) ?? hashProblem(row, previous, mac);
       if (broken) return false;
       validRows += 1;
       sequence = row.sequence;
       previous = row.hash;
       if (row.hash === null) unhashed += 1;
+      else recorded = parseRemoval(row) ?? recorded;
       return true;
     },
-    /** @param head undefined when the organization itself is gone */
-    end(head: ChainHead | undefined): ChainReport {
+    /**
+     * @param head undefined when the organization itself is gone
+     * @param isWhole false where the entry that records what went may be after the rows
+     */
+    end(head: ChainHead | undefined, isWhole = true): ChainReport {
       broken ??= endProblem({ sequence, hash: previous }, head);
-      return { organizationId, rows, validRows, unhashed, hash: previous, ...(broken && { broken }) };
+      if (anchor && isWhole) broken ??= recordProblem(anchor, recorded);
+      const found = { organizationId, rows, validRows, unhashed, hash: previous };
+      return { ...found, ...(broken && { broken }), ...(anchor && { anchor }) };
     },
   };
 }
@@ -131,12 +149,22 @@ export function resurrectedChainReport(report: ChainReport): ChainReport {
   return { ...report, validRows: 0, broken: { sequence: 1, problem } };
 }
 
-function sequenceProblem({ sequence }: StoredAuditRow, expected: number): ChainBreak | undefined {
+function sequenceProblem(
+  { sequence }: StoredAuditRow,
+  expected: number,
+  anchor: AuditAnchor | undefined,
+): ChainBreak | undefined {
   if (sequence === expected) return undefined;
+  if (anchor && sequence <= anchor.sequence)
+    return {
+      sequence,
+      problem: `it is there, although its anchor says that the rows up to ${anchor.sequence} went`,
+    };
   if (sequence < expected) return { sequence, problem: "its number appears twice" };
   const last = sequence - 1;
   const problem = last === expected ? "it is missing" : `the rows from here to ${last} are missing`;
-  return { sequence: expected, problem };
+  const without = expected === 1 ? ", and no anchor says that they went" : "";
+  return { sequence: expected, problem: `${problem}${without}` };
 }
 
 function hashProblem(

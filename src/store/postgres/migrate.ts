@@ -43,6 +43,7 @@ import * as seventySecond from "./migrations/0071-0080/0072-held-work-index.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
 import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
+import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -139,6 +140,7 @@ export function migrations(): readonly Migration[] {
     seventySeventh,
     seventyEighth,
     eightyFirst,
+    eightyThird,
   ];
 }
 

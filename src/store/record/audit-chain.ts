@@ -1,3 +1,4 @@
+import { headOfAnchor, namedAnchor } from "../../domain/record/audit-anchor.ts";
 import {
   type ExportLine,
   exportedRow,
@@ -18,17 +19,25 @@ import {
 } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader } from "../store.ts";
+import { findAnchors } from "./audit-ageing.ts";
 import { diffOfTampered } from "./packed-diff.ts";
 
 /**
- * Verifies every chain from its first row to the head that its owner stores: the installation's
+ * Verifies every chain from its first row, or its anchor, to the head that its owner stores: the installation's
  * first, then those of the organizations, and last those that are missing although the
  * installation's chain names their organization, with its record of their removal, if any. `db`
  * must show one state throughout. It covers the installation, so it takes no scope.
  */
 export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainReport[]> {
   const heads = await findHeads(db);
-  const verifiers = new Map([...heads.keys()].map((id) => [id, createChainVerifier(id, mac)]));
+  const anchors = await findAnchors(db);
+  // An anchor without its organization belongs to no chain, and is one that breaks.
+  const verifiers = new Map(
+    [...new Set([...heads.keys(), ...anchors.keys()])].map((id) => [
+      id,
+      createChainVerifier(id, mac, anchors.get(id ?? "")),
+    ]),
+  );
   const named = new Set<string>();
   const removals = new Map<string, ChainRemoval>();
   for await (const row of auditRows(db)) {
@@ -57,9 +66,20 @@ export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainRepo
 export async function* exportChains(db: Reader, after: readonly NamedHead[]): AsyncGenerator<ExportLine> {
   const heads = await findHeads(db);
   const known = new Map(after.map((head) => [head.chain, headOf(head)]));
-  yield { after: after.filter(({ chain }) => heads.has(chain)) };
+  const gone = new Map(
+    [...(await findAnchors(db))].filter(([id, { sequence }]) => heads.has(id) && sequence > 0),
+  );
+  const fresh = [...gone].filter(([id]) => !known.has(id));
+  const begun = fresh.map(([id, anchor]) => namedHead(id, headOfAnchor(anchor)));
+  const anchors = fresh.map(([, anchor]) => namedAnchor(anchor));
+  yield {
+    after: [...after.filter(({ chain }) => heads.has(chain)), ...begun],
+    ...(anchors.length > 0 && { anchors }),
+  };
   for (const chain of heads.keys()) {
-    const from = known.get(chain);
+    const [head, anchor] = [known.get(chain), gone.get(chain ?? "")];
+    // Rows that went since an earlier export are in none: the check says that they are missing.
+    const from = anchor && anchor.sequence > (head?.sequence ?? 0) ? headOfAnchor(anchor) : head;
     let previous = from?.chain_hash ?? null;
     for await (const row of auditRows(db, { chain, after: from?.sequence ?? 0 })) {
       yield { row: exportedRow(row, previous) };

@@ -1,7 +1,9 @@
+import { type AuditAnchor, headOfAnchor } from "../../domain/record/audit-anchor.ts";
 import { type AuditTarget, type NamedHead, namedHead } from "../../domain/record/audit-export.ts";
 import type { ChainHead, StoredAuditRow } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
+import { findAnchors } from "./audit-ageing.ts";
 import { diffOfTampered } from "./packed-diff.ts";
 
 /** A chain with rows that a target has not confirmed, and the head that it has confirmed. */
@@ -9,6 +11,8 @@ export interface ChainBehind {
   /** Null for the chain of the installation. */
   readonly chain: string | null;
   readonly confirmed: ChainHead;
+  /** Where the chain begins, when older rows than the next went before the target had any of them. */
+  readonly anchor?: AuditAnchor;
 }
 
 const NOTHING: ChainHead = { sequence: 0, chain_hash: null };
@@ -24,22 +28,26 @@ export async function findChainsBehind(
 ): Promise<ChainBehind[]> {
   const organizations = await builderOf(db)
     .selectFrom("organization")
+    .leftJoin("audit_anchor", "audit_anchor.organization_id", "organization.id")
     .leftJoin("audit_export", (join) =>
       join
         .onRef("audit_export.organization_id", "=", "organization.id")
         .on("audit_export.target", "=", target),
     )
     .select(["organization.id", "audit_export.sequence", "audit_export.chain_hash"])
+    .select("audit_anchor.sequence as gone")
     .where((eb) => eb("organization.sequence", ">", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
     .orderBy("organization.id")
     .limit(limit)
     .execute();
-  const behind = organizations.map(
-    ({ id, sequence, chain_hash }): ChainBehind => ({
-      chain: id,
-      confirmed: sequence === null ? NOTHING : { sequence, chain_hash },
-    }),
-  );
+  const anchors = organizations.some(({ sequence, gone }) => (gone ?? 0) > (sequence ?? 0))
+    ? await findAnchors(db)
+    : new Map<string, AuditAnchor>();
+  const behind = organizations.map(({ id, sequence, chain_hash, gone }): ChainBehind => {
+    const anchor = (gone ?? 0) > (sequence ?? 0) ? anchors.get(id) : undefined;
+    if (anchor) return { chain: id, confirmed: headOfAnchor(anchor), anchor };
+    return { chain: id, confirmed: sequence === null ? NOTHING : { sequence, chain_hash } };
+  });
   const [installation] = await builderOf(db).selectFrom("installation").select("sequence").execute();
   const [position] = await positionsOf(db, target).where("organization_id", "=", "").execute();
   const confirmed = position ?? NOTHING;

@@ -83,3 +83,15 @@ export interface AuditExportTable {
   sequence: number;
   chain_hash: Uint8Array | null;
 }
+
+/** Where a chain begins whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */
+export interface AuditAnchorTable {
+  organization_id: string;
+  sequence: number;
+  chain_hash: Uint8Array | null;
+  rows: number;
+  until_sequence: number;
+  at: number;
+  key_id: string;
+  hash: Uint8Array;
+}

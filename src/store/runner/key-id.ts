@@ -11,6 +11,7 @@ const COLUMNS = [
   ["workflow_secret", "key_id"],
   ["workflow_secret", "previous_key_id"],
   ["audit_log", "key_id"],
+  ["audit_anchor", "key_id"],
 ] as const;
 
 /**

@@ -1,0 +1,97 @@
+import type { AuditMac, ChainBreak, ChainHead } from "./audit-verification.ts";
+
+/** Where a chain begins whose older rows retention has removed: the last row that went, sealed with the audit key. */
+export interface AuditAnchor {
+  readonly organization_id: string;
+  /** Number of the last row that went, and its hash; 0 and null before the first has gone. */
+  readonly sequence: number;
+  readonly chain_hash: Uint8Array | null;
+  /** Number of rows that went, in all. */
+  readonly rows: number;
+  /** Number of the last row that the newest record of a removal says will go. */
+  readonly until_sequence: number;
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number;
+  readonly key_id: string;
+  readonly hash: Uint8Array;
+}
+
+/** What an anchor says, before it is sealed. */
+export type AnchorFacts = Omit<AuditAnchor, "key_id" | "hash">;
+
+/** An anchor as exports have it. */
+export interface NamedAnchor {
+  readonly chain: string;
+  readonly sequence: number;
+  readonly hash: string | null;
+  readonly rows: number;
+  readonly until: number;
+  readonly at: number;
+  readonly keyId: string;
+  readonly seal: string;
+}
+
+/** The operation under which the removal of rows is written and recorded. */
+export const AUDIT_AGEING = "job/audit-retention";
+
+const encoder = new TextEncoder();
+const hex = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("hex"));
+
+/** Returns the bytes that the seal of an anchor is computed over; those of a row begin with a hash or null. */
+export function anchorBytes(anchor: Omit<AuditAnchor, "hash">): Uint8Array {
+  const { organization_id, sequence, chain_hash, rows, until_sequence, at, key_id } = anchor;
+  return encoder.encode(
+    JSON.stringify(["anchor", key_id, organization_id, sequence, hex(chain_hash), rows, until_sequence, at]),
+  );
+}
+
+/** Returns the head from which a chain goes on after an anchor. */
+export const headOfAnchor = ({
+  sequence,
+  chain_hash,
+}: Pick<AuditAnchor, "sequence" | "chain_hash">): ChainHead => ({
+  sequence,
+  chain_hash,
+});
+
+/** Returns why an anchor cannot be trusted; undefined for one that the server has sealed. */
+export function anchorProblem(anchor: AuditAnchor, mac: AuditMac): ChainBreak | undefined {
+  const { sequence, rows, until_sequence, key_id, hash } = anchor;
+  const problem = (text: string): ChainBreak => ({ sequence, problem: text });
+  const expected = mac(key_id, anchorBytes(anchor));
+  if (!expected) return problem(`its anchor was made with the key ${key_id}, which is not in the key file`);
+  if (Buffer.compare(expected, hash) !== 0)
+    return problem("what its anchor says is not what the anchor's seal was made over");
+  // A chain begins with 1, and only its beginning goes.
+  if (rows !== sequence || until_sequence < sequence)
+    return problem(`its anchor counts ${rows} rows, to go until ${until_sequence}`);
+  return undefined;
+}
+
+/** Returns an anchor as exports have it. */
+export function namedAnchor(anchor: AuditAnchor): NamedAnchor {
+  return {
+    chain: anchor.organization_id,
+    sequence: anchor.sequence,
+    hash: hex(anchor.chain_hash),
+    rows: anchor.rows,
+    until: anchor.until_sequence,
+    at: anchor.at,
+    keyId: anchor.key_id,
+    seal: hex(anchor.hash) ?? "",
+  };
+}
+
+/** Returns an exported anchor as it was stored. */
+export function anchorOf({ chain, sequence, hash, rows, until, at, keyId, seal }: NamedAnchor): AuditAnchor {
+  return {
+    organization_id: chain,
+    sequence,
+    chain_hash: hash === null ? null : Buffer.from(hash, "hex"),
+    rows,
+    until_sequence: until,
+    at,
+    key_id: keyId,
+    hash: Buffer.from(seal, "hex"),
+  };
+}

@@ -1,0 +1,225 @@
+import {
+  AUDIT_LEAST_ROWS,
+  auditBound,
+  findLastOld,
+  lastRemovable,
+} from "../../domain/record/audit-ageing.ts";
+import {
+  AUDIT_AGEING,
+  type AuditAnchor,
+  anchorProblem,
+  headOfAnchor,
+} from "../../domain/record/audit-anchor.ts";
+import type { AuditTarget } from "../../domain/record/audit-export.ts";
+import {
+  type AuditMac,
+  type ChainHead,
+  createChainVerifier,
+} from "../../domain/record/audit-verification.ts";
+import { auditMacOf } from "../../keys.ts";
+import {
+  type AgeingChain,
+  findAgeingChains,
+  findAuditBytes,
+  findRowFacts,
+  recordRemoval,
+  removeUpTo,
+} from "../../store/record/audit-ageing.ts";
+import { findRowsAfter } from "../../store/record/audit-export.ts";
+import { type Store, type WriteTransaction, within } from "../../store/store.ts";
+import type { JobFactory } from "../job.ts";
+import { writeThenPause } from "../job-writes.ts";
+import type { Amount } from "./amount.ts";
+import { BatchSize } from "./batch-size.ts";
+
+const EVERY_MS = 3_600_000;
+
+/** Number of rows removed per transaction at most, which other writes wait for. */
+const ROWS_PER_BATCH = 500;
+
+/** Number of rows whose bytes are summed up at a time. */
+const SUMMED_AT_ONCE = 1_000;
+
+/** How long the audit trail is kept, and what has to have it before. */
+export interface AuditKeep {
+  /** 0 for good. */
+  readonly days: number;
+  readonly targets: readonly AuditTarget[];
+}
+
+/** The rows of an organization's chain that go, or would. */
+export interface AgedRows extends Amount {
+  readonly organizationId: string;
+  /** Name of the organization. */
+  readonly name: string;
+}
+
+const sequenceOf = ({ anchor }: AgeingChain) => anchor?.sequence ?? 0;
+
+/**
+ * Removes the oldest rows of the chains of organizations, as the settings say: those that every target has confirmed. The
+ * chain of the installation stays. That they go is recorded first; killed in between it goes on with what is recorded.
+ *
+ * @param mac verifies rows before they go: what is wrong with them would be with nobody afterwards
+ * @param now milliseconds since 1970 UTC
+ * @param onRemoved called for each organization of which anything was removed
+ * @param draining ends the run between two writes
+ * @throws AggregateError of the failures, after all other organizations are done
+ */
+export async function ageAudit(
+  store: Store,
+  mac: AuditMac,
+  { days, targets }: AuditKeep,
+  now: number,
+  onRemoved: (rows: Omit<AgedRows, "bytes">) => void = () => {},
+  draining?: AbortSignal,
+): Promise<void> {
+  const before = auditBound(days, now);
+  if (before === undefined || targets.length === 0) return;
+  const failures: unknown[] = [];
+  for (const chain of await findAgeingChains(store.reader, targets)) {
+    if (draining?.aborted) break;
+    const { organizationId, name } = chain;
+    try {
+      const rows = await ageChain(store, mac, chain, before, draining);
+      if (rows > 0) onRemoved({ organizationId, name, rows });
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw new AggregateError(failures, "the audit trail of some organizations stays");
+}
+
+/** Returns what {@link ageAudit} would remove now, without removing it. */
+export async function previewAgeing(
+  store: Store,
+  { days, targets }: AuditKeep,
+  now: number,
+): Promise<AgedRows[]> {
+  const before = auditBound(days, now);
+  if (before === undefined || targets.length === 0) return [];
+  const found: AgedRows[] = [];
+  for (const chain of await findAgeingChains(store.reader, targets)) {
+    const { organizationId, name } = chain;
+    const last = await findEnd(store, chain, before);
+    let bytes = 0;
+    for (let after = sequenceOf(chain); after < last; after += SUMMED_AT_ONCE)
+      bytes += await findAuditBytes(store.reader, chain, after, Math.min(after + SUMMED_AT_ONCE, last));
+    const rows = last - sequenceOf(chain);
+    if (rows > 0) found.push({ organizationId, name, rows, bytes });
+  }
+  return found;
+}
+
+/** Returns the number of the last row that goes: that of what is recorded, or else of what is old enough. */
+async function findEnd(store: Store, chain: AgeingChain, before: number): Promise<number> {
+  const { anchor, head, confirmed } = chain;
+  const first = sequenceOf(chain);
+  const removable = lastRemovable(
+    head,
+    confirmed.map(({ sequence }) => sequence),
+  );
+  const isOld = async (sequence: number) => {
+    const row = await findRowFacts(store.reader, chain, sequence);
+    if (!row) throw new Error(`row ${sequence} of the audit trail of ${chain.organizationId} is missing`);
+    return row.at < before;
+  };
+  const recorded = anchor && anchor.until_sequence > first ? anchor.until_sequence : undefined;
+  const last = await findLastOld(first, Math.min(removable, recorded ?? removable), isOld);
+  return recorded === undefined && last - first < AUDIT_LEAST_ROWS ? first : last;
+}
+
+/** @returns the number of rows that went */
+async function ageChain(
+  store: Store,
+  mac: AuditMac,
+  chain: AgeingChain,
+  before: number,
+  draining: AbortSignal | undefined,
+): Promise<number> {
+  const last = await findEnd(store, chain, before);
+  const first = sequenceOf(chain);
+  if (last <= first) return 0;
+  requireSealed(mac, chain);
+  await requireConfirmed(store, chain);
+  let anchor = chain.anchor;
+  if (!anchor || anchor.until_sequence <= first) {
+    const row = await findRowFacts(store.reader, chain, last);
+    if (!row) return 0;
+    const record = (tx: WriteTransaction) =>
+      recordRemoval(tx, chain, chain.anchor, { sequence: last, chain_hash: row.hash });
+    anchor = await writeThenPause(store, AUDIT_AGEING, record, within(chain));
+  }
+  const size = new BatchSize();
+  while (anchor && anchor.sequence < last && !draining?.aborted) {
+    const most = Math.min(size.of(ROWS_PER_BATCH), last - anchor.sequence);
+    const end = await verifiedEnd(store, mac, anchor, most, before);
+    if (!end) break;
+    const present: AuditAnchor = anchor;
+    const remove = (tx: WriteTransaction) => size.measure(() => removeUpTo(tx, chain, present, end));
+    const moved = await writeThenPause(store, AUDIT_AGEING, remove, within(chain));
+    if (!moved) break;
+    anchor = moved;
+  }
+  return (anchor?.sequence ?? first) - first;
+}
+
+/** Returns the end of the next rows that may go; undefined where there is none. @throws Error where the chain breaks */
+async function verifiedEnd(
+  store: Store,
+  mac: AuditMac,
+  anchor: AuditAnchor,
+  most: number,
+  before: number,
+): Promise<ChainHead | undefined> {
+  const id = anchor.organization_id;
+  const verifier = createChainVerifier(id, mac, headOfAnchor(anchor));
+  let end: ChainHead | undefined;
+  for (const row of await findRowsAfter(store.reader, id, anchor.sequence, most)) {
+    // The clock may have been set back behind a row.
+    if (row.at >= before) break;
+    if (!verifier.add(row)) {
+      const { broken } = verifier.end(undefined);
+      throw new Error(`the audit trail of ${id} breaks at row ${broken?.sequence}: ${broken?.problem}`);
+    }
+    end = { sequence: row.sequence, chain_hash: row.hash };
+  }
+  return end;
+}
+
+/** Requires that the anchor is one of the server's: a forged one would be sealed with the next rows. @throws Error */
+function requireSealed(mac: AuditMac, { anchor, organizationId }: AgeingChain): void {
+  const broken = anchor && anchorProblem(anchor, mac);
+  if (broken)
+    throw new Error(
+      `the audit trail of ${organizationId} breaks at row ${broken.sequence}: ${broken.problem}`,
+    );
+}
+
+/** Requires that what was confirmed are rows of this chain. @throws Error */
+async function requireConfirmed(store: Store, chain: AgeingChain): Promise<void> {
+  for (const { sequence, chain_hash } of chain.confirmed) {
+    if (sequence <= sequenceOf(chain)) continue;
+    const row = await findRowFacts(store.reader, chain, sequence);
+    if (!row || Buffer.compare(row.hash ?? EMPTY, chain_hash ?? EMPTY) !== 0)
+      throw new Error(`what was exported of ${chain.organizationId} is not its row ${sequence}`);
+  }
+}
+
+const EMPTY = new Uint8Array();
+
+/** Removes the oldest rows of the audit trail, where the settings say so. */
+export const auditAgeingJob: JobFactory = ({ store, keys, auditSinks, now, log, settings, draining }) => ({
+  name: "audit-retention",
+  everyMs: EVERY_MS,
+  run: () =>
+    ageAudit(
+      store,
+      auditMacOf(keys),
+      { days: settings.auditRetention, targets: auditSinks.map(({ target }) => target) },
+      now(),
+      ({ organizationId, rows }) =>
+        log.info({ organizationId, kind: "auditRows", rows }, "removed what is kept no longer"),
+      draining,
+    ),
+});

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { AUDIT_FLOOR_ROWS, AUDIT_LEAST_ROWS } from "../../../src/domain/record/audit-ageing.ts";
+import type { AuditTarget, ExportLine } from "../../../src/domain/record/audit-export.ts";
+import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
+import { ageAudit, previewAgeing } from "../../../src/jobs/retention/audit-ageing.ts";
+import { keysFrom } from "../../../src/keys.ts";
+import { recordRemoval } from "../../../src/store/record/audit-ageing.ts";
+import { exportChains } from "../../../src/store/record/audit-chain.ts";
+import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
+import { tampering } from "../../harness/raw-data.ts";
+import { START_MS } from "../../harness/test-store.ts";
+import { OLD_MS, type OldTrail, openOldTrail } from "./old-trail.ts";
+
+let trail: OldTrail;
+let made: OldTrail["made"];
+
+interface Options {
+  readonly days?: number;
+  readonly targets?: readonly AuditTarget[];
+  readonly store?: Store;
+}
+
+/** Removes what is old; the rows of each organization, which a preview has told before. */
+async function age({ days = 365, targets = ["file"], store = made.store }: Options = {}) {
+  const preview = await previewAgeing(store, { days, targets }, made.clock.now);
+  const removed: Record<string, number> = {};
+  await ageAudit(store, trail.mac, { days, targets }, made.clock.now, ({ name, rows }) => {
+    removed[name] = rows;
+  });
+  for (const { bytes, rows } of preview) expect(bytes).toBeGreaterThan(100 * rows);
+  expect(Object.fromEntries(preview.map(({ name, rows }) => [name, rows]))).toEqual(removed);
+  return removed;
+}
+
+function checked(lines: readonly ExportLine[]): string[] {
+  const check = createExportCheck(trail.mac);
+  for (const line of lines) check.add(JSON.parse(JSON.stringify(line)));
+  return check.end().flatMap(({ broken }) => (broken ? [`${broken.sequence}: ${broken.problem}`] : []));
+}
+
+async function exported(): Promise<ExportLine[]> {
+  const lines: ExportLine[] = [];
+  for await (const line of exportChains(made.store.reader, [])) lines.push(line);
+  return lines;
+}
+
+/** A store that is killed after a number of its writes. */
+function killedAfter(writes: number): Store {
+  let left = writes;
+  return {
+    ...made.store,
+    reader: made.store.reader,
+    write(...args: Parameters<Store["write"]>) {
+      if (left === 0) return Promise.reject(new Error("killed"));
+      left -= 1;
+      return made.store.write(...args);
+    },
+  } as Store;
+}
+
+beforeAll(async () => {
+  trail = await openOldTrail();
+  made = trail.made;
+});
+afterAll(() => made.close());
+
+/** The tests go on from each other: a chain only grows. */
+describe("rows of the trail", () => {
+  const most = AUDIT_FLOOR_ROWS + AUDIT_LEAST_ROWS;
+
+  test("stay where there are no more than the floor, and as many as have to go at least", async () => {
+    await trail.exportTo("file");
+    made.clock.now = START_MS;
+    expect(await age()).toEqual({});
+    made.clock.now = OLD_MS + 1;
+    await trail.fill(trail.harbour, most - 1);
+    await trail.exportTo("file");
+    made.clock.now = START_MS;
+    expect(await age()).toEqual({});
+    expect(await trail.anchorOf(trail.harbour)).toBeUndefined();
+  });
+
+  test("stay while the setting is off, nothing is exported, a target lacks them, or they are younger", async () => {
+    made.clock.now = OLD_MS + 2;
+    await trail.fill(trail.harbour, most);
+    made.clock.now = START_MS;
+    // What is confirmed ends right before the last one, which has to go too.
+    expect(await age({ targets: [] })).toEqual({});
+    expect(await age({ targets: ["otlp"] })).toEqual({});
+    expect(await age({ targets: ["file", "otlp"] })).toEqual({});
+    expect(await age({ days: 0 })).toEqual({});
+    expect(await age({ days: 1_000 })).toEqual({});
+    await trail.exportTo("file");
+    expect(await age({ targets: ["file", "otlp"] })).toEqual({});
+    expect(await trail.anchorOf(trail.harbour)).toBeUndefined();
+  });
+
+  test("go where one more is there, as is recorded, and leave a chain that holds behind an anchor", async () => {
+    const [first] = (await made.history(trail.harbour)).audit;
+    const { audit } = await made.history(trail.harbour);
+    expect(await age({ days: 999 })).toEqual({ harbour: AUDIT_LEAST_ROWS });
+    const after = (await made.history(trail.harbour)).audit;
+    expect(after.slice(0, -1)).toEqual(audit.slice(AUDIT_LEAST_ROWS));
+    const last = audit[AUDIT_LEAST_ROWS - 1];
+    expect(after.at(-1)).toMatchObject({ operation: "job/audit-retention", actor_id: SYSTEM.id });
+    expect(JSON.parse(after.at(-1)?.diff ?? "")).toEqual({
+      removedTrail: [null, { sequence: last?.sequence, hash: Buffer.from(last?.hash ?? "").toString("hex") }],
+    });
+    expect(await trail.anchorOf(trail.harbour)).toMatchObject({
+      sequence: last?.sequence,
+      rows: last?.sequence,
+    });
+    expect(first?.sequence).toBe(1);
+    expect(await trail.breaks()).toEqual([]);
+    expect(await trail.anchorOf(trail.lighthouse)).toBeUndefined();
+    // The record of it is one row more, and none goes for it.
+    await trail.exportTo("file");
+    expect(await age()).toEqual({});
+  });
+
+  test("are whole in the export from before on, and in one that begins behind the anchor", async () => {
+    expect(checked(trail.taken.file)).toEqual([]);
+    await trail.exportTo("otlp");
+    const whole = await exported();
+    for (const lines of [trail.taken.otlp, whole]) {
+      expect(checked(lines)).toEqual([]);
+      const without = lines.filter(
+        (line) => !("row" in line) || line.row.chain !== trail.harbour.organizationId,
+      );
+      expect(checked(without)).not.toEqual([]);
+      const forged = lines.map((line) =>
+        "anchors" in line && line.anchors
+          ? { ...line, anchors: line.anchors.map((anchor) => ({ ...anchor, at: anchor.at + 1 })) }
+          : line,
+      );
+      expect(checked(forged)).toEqual([
+        expect.stringContaining("what its anchor says is not what the anchor's seal was made over"),
+      ]);
+    }
+    const { audit } = await made.history(trail.harbour);
+    const unsealed = whole.map((line) => ("after" in line ? { after: [] } : line));
+    expect(checked(unsealed)).toEqual([
+      `1: the rows from here to ${(audit[0]?.sequence ?? 0) - 1} are missing, and no anchor says that they went`,
+    ]);
+  });
+
+  test("go on to go where that was cut short, each once and recorded once, also beside another server", async () => {
+    made.clock.now = OLD_MS + 3;
+    await trail.add(trail.harbour, 700);
+    await trail.exportTo("file");
+    made.clock.now = START_MS;
+    const before = await trail.anchorOf(trail.harbour);
+    const head = await trail.headOf(trail.harbour);
+    for (const [writes, recorded] of [
+      [0, 0],
+      [1, 1],
+      [0, 1],
+      [1, 1],
+      [1, 1],
+    ] as const) {
+      const store = killedAfter(writes);
+      const run = ageAudit(store, trail.mac, { days: 365, targets: ["file"] }, made.clock.now);
+      await expect(run).rejects.toThrow("the audit trail of some organizations stays");
+      expect(await trail.breaks()).toEqual([]);
+      expect(await trail.headOf(trail.harbour)).toBe(head + recorded);
+    }
+    const cut = await trail.anchorOf(trail.harbour);
+    expect(cut?.sequence).toBeGreaterThan(before?.sequence ?? 0);
+    expect(cut?.sequence).toBeLessThan(cut?.until_sequence ?? 0);
+    const keep = { days: 365, targets: ["file"] as const };
+    await Promise.all([1, 2].map(() => ageAudit(made.store, trail.mac, keep, made.clock.now)));
+    expect(await trail.headOf(trail.harbour)).toBe(head + 1);
+    expect((await trail.anchorOf(trail.harbour))?.sequence).toBe(cut?.until_sequence);
+    expect((await made.history(trail.harbour)).audit[0]?.sequence).toBe((cut?.until_sequence ?? 0) + 1);
+    expect(await trail.breaks()).toEqual([]);
+  });
+
+  test("hold with a newer key before the older one, and not without that", async () => {
+    const [other, own] = [new Uint8Array(32).fill(8), new Uint8Array(32).fill(7)];
+    expect(await trail.breaks(keysFrom(other, own))).toEqual([]);
+    expect(await trail.breaks(keysFrom(other))).toContainEqual(
+      expect.stringContaining("its anchor was made with the key"),
+    );
+  });
+
+  test("stay where a row was changed, and say so", async () => {
+    made.clock.now = OLD_MS + 4;
+    await trail.add(trail.lighthouse, most);
+    await trail.exportTo("file");
+    made.clock.now = START_MS;
+    const change = (by: 1 | -1) =>
+      tampering(made.dataDir, (raw) =>
+        raw.run(
+          `update audit_log set at = at + ${by} where organization_id = '${trail.lighthouse.organizationId}' and sequence = 2`,
+        ),
+      );
+    await change(1);
+    const run = age();
+    await expect(run).rejects.toMatchObject({
+      errors: [{ message: expect.stringContaining("breaks at row 2: what it says is not what its hash") }],
+    });
+    await change(-1);
+    expect((await trail.anchorOf(trail.lighthouse))?.sequence).toBe(0);
+    expect(await age()).toMatchObject({ lighthouse: expect.any(Number) });
+    expect(await trail.breaks()).toEqual([]);
+  });
+});
+
+test("no other write seals an anchor", async () => {
+  const record = (operation: string) =>
+    made.store.write(
+      SYSTEM,
+      operation,
+      async (tx) => {
+        const anchor = await trail.anchorOf(trail.harbour);
+        await recordRemoval(tx, trail.harbour, anchor, { sequence: 9_999, chain_hash: null });
+      },
+      within(trail.harbour),
+    );
+  await expect(record("job/retention")).rejects.toThrow("is not for job/retention by system");
+  expect(await trail.breaks()).toEqual([]);
+});
