@@ -51,7 +51,7 @@ const NOT_COUNTED: Readonly<Record<string, string>> = {
   approval_decider: "repeats the body",
   audit_anchor: "of a fixed size",
   audit_export: "positions of a job, of a fixed size",
-  audit_log: "nobody can remove it",
+  audit_log: "no caller can remove it",
   block_receipt: "of an account",
   environment_egress: "of a fixed size",
   environment_question: "goes with who waits for the answer, within a minute",

@@ -246,6 +246,40 @@ begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.b
 CREATE TRIGGER approval_is_counted_out after delete on approval
 begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
+CREATE TABLE audit_anchor (
+  organization_id text primary key,
+  sequence integer not null,
+  chain_hash blob,
+  rows integer not null,
+  until_sequence integer not null,
+  at integer not null,
+  key_id text not null,
+  hash blob not null
+) strict, without rowid;
+
+CREATE TRIGGER audit_anchor_begins_at_nothing before insert on audit_anchor
+when new.sequence <> 0 or new.rows <> 0 or new.chain_hash is not null
+  or exists (select 1 from audit_anchor where organization_id = new.organization_id)
+begin select raise(abort, 'anchors of the audit trail begin before its first row'); end;
+
+CREATE INDEX audit_anchor_by_key on audit_anchor (key_id);
+
+CREATE TRIGGER audit_anchor_is_not_removed before delete on audit_anchor
+when exists (select 1 from organization where id = old.organization_id)
+begin select raise(abort, 'anchors of the audit trail are never removed'); end;
+
+CREATE TRIGGER audit_anchor_only_moves_on before update on audit_anchor
+when new.organization_id <> old.organization_id
+  or new.sequence < old.sequence or new.until_sequence < old.until_sequence or new.sequence > new.until_sequence
+  or new.rows - old.rows <> new.sequence - old.sequence
+  or (new.sequence = old.sequence
+    and (new.until_sequence = old.until_sequence or new.chain_hash is not old.chain_hash))
+  or (new.sequence > old.sequence and not exists (
+    select 1 from audit_log where organization_id = new.organization_id and sequence = new.sequence
+      and hash is new.chain_hash
+  ))
+begin select raise(abort, 'anchors of the audit trail only move on, to a row that is there'); end;
+
 CREATE TABLE audit_export (
   target text not null,
   organization_id text not null,
@@ -276,7 +310,16 @@ CREATE INDEX audit_log_by_key on audit_log (key_id);
 CREATE INDEX audit_log_by_subject on audit_log (subject_id, sequence);
 
 CREATE TRIGGER audit_log_is_not_deleted before delete on audit_log
-when old.organization_id is null or exists (select 1 from organization where id = old.organization_id)
+when old.organization_id is null or exists (
+  select 1 from organization where id = old.organization_id and (
+    old.sequence > organization.sequence - 1000
+    or old.at > unixepoch() * 1000 - 7776000000
+    or not exists (
+      select 1 from audit_anchor
+      where audit_anchor.organization_id = old.organization_id and old.sequence <= audit_anchor.sequence
+    )
+  )
+)
 begin select raise(abort, 'audit rows are never removed'); end;
 
 CREATE TRIGGER audit_log_is_not_replaced before insert on audit_log
