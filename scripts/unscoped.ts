@@ -42,6 +42,7 @@ export const UNSCOPED: readonly Group[] = [
       findConfirmed: "the same",
       setConfirmed: "the same, when a target has it",
       findRowsAfter: "the same: the rows of a chain, of the installation's, too",
+      findAgeingChains: "the removal of old rows of the audit trail: every chain",
       findAllSetPolicies: "policies that jobs apply",
       findDeletingWorkflows: "workflows to remove",
       findDuePrebuildSchedules: "projects whose prebuilds are due",
@@ -149,6 +150,7 @@ export const UNSCOPED: readonly Group[] = [
     callers: STORE,
     functions: {
       addActionErrors: "part of updateAction",
+      findAnchors: "what reads all chains: where each begins",
       buildRecord: "the writer: a change names its organization",
       changeCounts: "part of updateAction and insertActions",
       insertRecords: "the writer: a change names its organization",

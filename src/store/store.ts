@@ -1,7 +1,7 @@
+import type { AnchorFacts, AuditAnchor } from "../domain/audit-anchor.ts";
 import type { JsonSource } from "../domain/diff.ts";
 import type { EventFacts } from "../domain/event-facts.ts";
 import type { Outcome, StoreMeasures } from "../domain/measures.ts";
-import type { AnchorFacts, AuditAnchor } from "../domain/record/audit-anchor.ts";
 import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Others } from "./listeners.ts";
 import type { Schema } from "./schema.ts";
@@ -127,20 +127,14 @@ export interface WriteTransaction extends Snapshot {
    * @returns the number by which the project's row names its text in the index
    */
   indexText(scope: Scope, text: string): Promise<number>;
-  /**
-   * Seals where a chain of the audit trail begins. Only for the job that removes its oldest rows.
-   * @throws Error for any other write
-   */
+  /** Seals where a chain of the audit trail begins. @throws Error but for the job that removes its oldest rows */
   sealAnchor(facts: AnchorFacts): AuditAnchor;
   /**
    * Removes an organization and every row that it owns, in any table, without a record.
    * @param onTable called for each table that holds such rows, before they are removed
    */
   deleteOwnedRows(organizationId: string, onTable: (table: string, rows: number) => void): Promise<void>;
-  /**
-   * Returns the value of a write-back row after the last change. A write must not change one twice
-   * at the same time.
-   */
+  /** Returns the value of a write-back row after the last change. A write must not change one twice at the same time. */
   readWriteBack<K, V>(row: WriteBackRow<K, V>, key: K): Promise<V>;
   /** Changes the value of a write-back row; it is written when the write is committed. */
   setWriteBack<K, V>(row: WriteBackRow<K, V>, key: K, value: V): void;

@@ -1,5 +1,5 @@
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
-import type { AuditAnchor } from "../../domain/record/audit-anchor.ts";
+import type { AuditAnchor } from "../../domain/audit-anchor.ts";
 import type { AuditMac, ChainReport } from "../../domain/record/audit-verification.ts";
 import { auditMacOf, loadKeys } from "../../keys.ts";
 import { verifyChains } from "../../store/record/audit-chain.ts";

@@ -1,5 +1,5 @@
+import type { AuditAnchor } from "../audit-anchor.ts";
 import type { JsonObject } from "../diff.ts";
-import type { AuditAnchor } from "./audit-anchor.ts";
 import type { ChainBreak, ChainHead, StoredAuditRow } from "./audit-verification.ts";
 
 /** Days for which no row of the trail goes, whatever the settings say. The database's triggers say it too. */

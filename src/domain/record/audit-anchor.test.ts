@@ -1,14 +1,8 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
+import type { AnchorFacts, AuditAnchor } from "../audit-anchor.ts";
 import { auditBound, findLastOld, lastRemovable } from "./audit-ageing.ts";
-import {
-  type AnchorFacts,
-  type AuditAnchor,
-  anchorBytes,
-  anchorOf,
-  anchorProblem,
-  namedAnchor,
-} from "./audit-anchor.ts";
+import { anchorBytes, anchorOf, anchorProblem, namedAnchor } from "./audit-anchor.ts";
 import type { AuditMac } from "./audit-verification.ts";
 
 const mac: AuditMac = (keyId, bytes) =>

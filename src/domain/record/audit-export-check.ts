@@ -1,4 +1,5 @@
-import { type AuditAnchor, anchorOf, type NamedAnchor } from "./audit-anchor.ts";
+import type { AuditAnchor } from "../audit-anchor.ts";
+import { anchorOf, type NamedAnchor } from "./audit-anchor.ts";
 import { auditBytes } from "./audit-chain.ts";
 import { type ExportLine, headOf, type NamedHead, storedRow } from "./audit-export.ts";
 import {

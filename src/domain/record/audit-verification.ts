@@ -1,6 +1,7 @@
+import type { AuditAnchor } from "../audit-anchor.ts";
 import type { JsonObject } from "../diff.ts";
 import { parseRemoval, recordProblem } from "./audit-ageing.ts";
-import { type AuditAnchor, anchorProblem, headOfAnchor } from "./audit-anchor.ts";
+import { anchorProblem, headOfAnchor } from "./audit-anchor.ts";
 import { type AuditFacts, auditBytes } from "./audit-chain.ts";
 
 /** An audit row as it is stored; rows of the first release have no hash. */

@@ -1,15 +1,11 @@
+import type { AuditAnchor } from "../../domain/audit-anchor.ts";
 import {
   AUDIT_LEAST_ROWS,
   auditBound,
   findLastOld,
   lastRemovable,
 } from "../../domain/record/audit-ageing.ts";
-import {
-  AUDIT_AGEING,
-  type AuditAnchor,
-  anchorProblem,
-  headOfAnchor,
-} from "../../domain/record/audit-anchor.ts";
+import { AUDIT_AGEING, anchorProblem, headOfAnchor } from "../../domain/record/audit-anchor.ts";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
 import {
   type AuditMac,

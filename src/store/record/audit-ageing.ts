@@ -1,11 +1,7 @@
 import { sql } from "kysely";
+import type { AnchorFacts, AuditAnchor } from "../../domain/audit-anchor.ts";
 import { removalBody } from "../../domain/record/audit-ageing.ts";
-import {
-  type AnchorFacts,
-  AUDIT_AGEING,
-  type AuditAnchor,
-  anchorBytes,
-} from "../../domain/record/audit-anchor.ts";
+import { AUDIT_AGEING, anchorBytes } from "../../domain/record/audit-anchor.ts";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
 import type { ChainHead } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";

@@ -1,4 +1,5 @@
-import { type AuditAnchor, headOfAnchor } from "../../domain/record/audit-anchor.ts";
+import type { AuditAnchor } from "../../domain/audit-anchor.ts";
+import { headOfAnchor } from "../../domain/record/audit-anchor.ts";
 import { type AuditTarget, type NamedHead, namedHead } from "../../domain/record/audit-export.ts";
 import type { ChainHead, StoredAuditRow } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
