@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const anchored = new RegExp(
-  `^organization [0-9a-f-]{36}: ${AUDIT_FLOOR_ROWS + 1} rows, ${AUDIT_FLOOR_ROWS + 1} hold; the rows up to ${GONE} with the hash [0-9a-f]{64} went by retention, anchored at .*Z with the key [0-9a-f]+; last hash [0-9a-f]{64}$`,
+  `^organization [0-9a-f-]{36}: ${AUDIT_FLOOR_ROWS + 1} rows, ${AUDIT_FLOOR_ROWS + 1} hold; the rows up to ${GONE} with the hash [0-9a-f]{64} went by retention, anchored at .*Z with the key [0-9a-f]+; last hash [0-9a-f]{64}(; from row ${GONE + 1} on)?$`,
   "m",
 );
 
@@ -92,9 +92,10 @@ describe("chartroom retention with --audit-retention", () => {
     expect(await verified()).toMatch(anchored);
     const backup = join(temporaryFolder(), "copy.db");
     expect((await run("backup", backup)).code).toBe(0);
-    const folder = temporaryFolder();
+    const folder = join(temporaryFolder(), "restored");
+    const restored = await runHostedCommand(["restore", backup, "--data-dir", folder]);
+    expect([restored.code, restored.stderr]).toEqual([0, ""]);
     copyFileSync(join(dataDir, "key.json"), join(folder, "key.json"));
-    expect((await runHostedCommand(["restore", backup, "--data-dir", folder])).code).toBe(0);
     const { stdout } = await runHostedCommand(["audit", "verify", "--data-dir", folder]);
     expect(stdout).toBe(await verified());
   });
