@@ -1,4 +1,4 @@
-import { copyFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { AUDIT_FLOOR_ROWS } from "../../src/domain/record/audit-ageing.ts";
@@ -95,6 +95,7 @@ describe("chartroom retention with --audit-retention", () => {
     const folder = join(temporaryFolder(), "restored");
     const restored = await runHostedCommand(["restore", backup, "--data-dir", folder]);
     expect([restored.code, restored.stderr]).toEqual([0, ""]);
+    mkdirSync(folder, { recursive: true });
     copyFileSync(join(dataDir, "key.json"), join(folder, "key.json"));
     const { stdout } = await runHostedCommand(["audit", "verify", "--data-dir", folder]);
     expect(stdout).toBe(await verified());

@@ -8,6 +8,7 @@ import { recordRemoval } from "../../../src/store/record/audit-ageing.ts";
 import { exportChains } from "../../../src/store/record/audit-chain.ts";
 import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
 import { tampering } from "../../harness/raw-data.ts";
+import { openReadOnlyData } from "../../harness/read-only-data.ts";
 import { START_MS } from "../../harness/test-store.ts";
 import { OLD_MS, type OldTrail, openOldTrail } from "./old-trail.ts";
 
@@ -40,7 +41,9 @@ function checked(lines: readonly ExportLine[]): string[] {
 
 async function exported(): Promise<ExportLine[]> {
   const lines: ExportLine[] = [];
-  for await (const line of exportChains(made.store.reader, [])) lines.push(line);
+  const copy = await openReadOnlyData(made.dataDir);
+  for await (const line of exportChains(copy.reader, [])) lines.push(line);
+  await copy.close();
   return lines;
 }
 

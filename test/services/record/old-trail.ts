@@ -6,6 +6,7 @@ import { findAnchors } from "../../../src/store/record/audit-ageing.ts";
 import { verifyChains } from "../../../src/store/record/audit-chain.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
 import { withRawData } from "../../harness/raw-data.ts";
+import { openReadOnlyData } from "../../harness/read-only-data.ts";
 import { DAY_MS, openTestStore, START_MS } from "../../harness/test-store.ts";
 
 /** When the rows are made: they are older than the floor for the database's own clock, too. */
@@ -64,8 +65,13 @@ export async function openOldTrail() {
       (await findAnchors(made.store.reader)).get(organizationId),
     /** Returns where chains break, and why. */
     async breaks(keys = made.keys): Promise<string[]> {
-      const reports = await verifyChains(made.store.reader, auditMacOf(keys));
-      return reports.flatMap(({ broken }) => (broken ? [`${broken.sequence}: ${broken.problem}`] : []));
+      const copy = await openReadOnlyData(made.dataDir);
+      try {
+        const reports = await verifyChains(copy.reader, auditMacOf(keys));
+        return reports.flatMap(({ broken }) => (broken ? [`${broken.sequence}: ${broken.problem}`] : []));
+      } finally {
+        await copy.close();
+      }
     },
   };
 }
