@@ -25,7 +25,6 @@ import { findRowsAfter } from "../../store/record/audit-export.ts";
 import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
 import { writeThenPause } from "../job-writes.ts";
-import type { Amount } from "./amount.ts";
 import { BatchSize } from "./batch-size.ts";
 
 const EVERY_MS = 3_600_000;
@@ -44,10 +43,12 @@ export interface AuditKeep {
 }
 
 /** The rows of an organization's chain that go, or would. */
-export interface AgedRows extends Amount {
+export interface AgedRows {
   readonly organizationId: string;
   /** Name of the organization. */
   readonly name: string;
+  readonly rows: number;
+  readonly bytes: number;
 }
 
 const sequenceOf = ({ anchor }: AgeingChain) => anchor?.sequence ?? 0;
