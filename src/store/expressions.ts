@@ -70,11 +70,20 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
 }
 
 /**
- * Returns the condition that a column's number has none of some bits.
+ * Returns the condition that a column's number has all of some bits.
  * @param column `table.column`; never a caller's words
+ * @param unset the number that stands for null
  */
-export function hasNoneOf(column: `${string}.${string}`, bits: number): Expression<SqlBool> {
-  return sql<SqlBool>`(${sql.ref(column)} & ${bits}) = 0`;
+export function hasAllOf(column: `${string}.${string}`, bits: number, unset: number): Expression<SqlBool> {
+  return sql<SqlBool>`(coalesce(${sql.ref(column)}, ${unset}) & ${bits}) = ${bits}`;
+}
+
+/**
+ * Returns the column's number with those bits alone that another number has.
+ * @param column as for {@link hasAllOf}
+ */
+export function onlyBits(column: `${string}.${string}`, bits: number): Expression<number> {
+  return sql<number>`${sql.ref(column)} & ${bits}`;
 }
 
 /**

@@ -21,6 +21,9 @@ export const PULL_REQUESTS_LEVEL = 2;
 /** Runners say what keeps their work in. */
 export const RUNNER_ISOLATION_LEVEL = 2;
 
+/** Runners show which policies they keep. */
+export const RUNNER_POLICIES_LEVEL = 2;
+
 /** Policies say which hosts isolated work may reach. */
 export const EGRESS_LEVEL = 2;
 

@@ -41,7 +41,7 @@ import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { findAuditLogPage } from "../../src/store/record/audit-log.ts";
 import { findClaimable } from "../../src/store/runner/claimable-work.ts";
-import { findHeldGroups, findLongWaits } from "../../src/store/runner/held-work.ts";
+import { findHeldGroups, findHeldNeeds, findLongWaits } from "../../src/store/runner/held-work.ts";
 import { countHeldAgents, findIdleLeases, findIdleLeasesOf } from "../../src/store/runner/work-slot.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { StableSqliteDialect } from "../../src/store/sqlite/dialect.ts";
@@ -105,44 +105,83 @@ test("work is found by its kind and class in their turn, whatever else waits", a
     environmentClassIds: ["c"],
     keeps: 2,
   };
-  const held = { id: "w", kind: WorkKind.AGENT, subject_id: "s", group_id: "g", needs: 2 };
-  const unset = { account_id: null, runner_id: null, environment_class_id: "c", leased_by: null };
-  await made.store.write(SYSTEM, "test", ({ db }) =>
-    builderOf(db)
+  await insertHeldWork(organizationId, "w", 2);
+  expect(await findClaimable(db, claimant, made.clock.now, 8)).toHaveLength(1);
+  await findHeldGroups(db);
+  await findLongWaits(db, made.clock.now, 100);
+  const key = "organization_id=? AND kind=? AND environment_class_id=?";
+  const [needs, open, held, groups, waits] = plans();
+  expect(needs?.filter((line) => line.includes(" work"))).toEqual([
+    "SEARCH work USING INDEX work_held_by_needs (organization_id=?)",
+    "SEARCH work USING INDEX work_held_by_needs (organization_id=? AND needs>?)",
+  ]);
+  for (const [plan, way] of [
+    [open, `SEARCH work USING INDEX work_open (${key})`],
+    [held, `SEARCH work USING INDEX work_held_by_needs (${key.replace(" AND", " AND needs=? AND")})`],
+  ] as const) {
+    expect(plan?.filter((line) => line.includes(" work "))).toEqual([way, way]);
+    expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
+  }
+  expect(groups?.[0]).toBe("SCAN work USING INDEX work_held_by_needs");
+  expect(waits).toEqual(["SEARCH work USING INDEX work_waiting (waiting_since>? AND waiting_since<?)"]);
+});
+
+test("a runner reads no work that it may not have, however much is held for others", async () => {
+  const { organizationId } = await made.createOrganization("harbour");
+  for (let at = 0; at < 300; at++) await insertHeldWork(organizationId, `w${at}`, at % 2 === 0 ? 2 : 6);
+  const claim = (keeps: number) =>
+    findClaimable(
+      db,
+      { organizationId, runnerIds: ["r"], kinds: [WorkKind.AGENT], environmentClassIds: ["c"], keeps },
+      made.clock.now,
+      8,
+    );
+  expect(await claim(0)).toEqual([]);
+  expect(readRows()).toBe(0);
+  expect(await findHeldNeeds(db, { organizationId })).toEqual([2, 6]);
+  queries.length = 0;
+  // One row for each set that work needs, and one for each that is given.
+  expect(await claim(4)).toEqual([]);
+  expect(readRows()).toBe(2);
+  queries.length = 0;
+  expect(await claim(3)).toHaveLength(8);
+  expect(readRows()).toBe(2 + 8);
+});
+
+/** Runs the queries that were made once more, and returns how many rows of work that nobody holds they look at. */
+function readRows(): number {
+  let rows = 0;
+  raw.function("counted", (_id) => {
+    rows++;
+    return 1;
+  });
+  for (const { sql, parameters } of queries)
+    raw
+      .prepare(sql.replaceAll('"leased_by" is null', '"leased_by" is null and counted("id") = 1'))
+      .all(...parameters);
+  return rows;
+}
+
+async function insertHeldWork(organizationId: string, id: string, needs: number): Promise<void> {
+  const held = { id, kind: WorkKind.AGENT, subject_id: id, group_id: "g", needs, turn: 1, not_before: 0 };
+  const unset = { account_id: null, runner_id: null, leased_by: null, instance_id: null, expires_at: null };
+  await made.store.write(SYSTEM, "test", (tx) =>
+    builderOf(tx.db)
       .insertInto("work")
       .values({
         ...held,
         ...unset,
         organization_id: organizationId,
-        turn: 1,
-        not_before: 0,
+        environment_class_id: "c",
         attempt: 0,
         fence: 0,
-        instance_id: null,
-        expires_at: null,
         stop: 0,
         idle_since: null,
         waiting_since: null,
       })
       .execute(),
   );
-  expect(await findClaimable(db, claimant, made.clock.now, 8)).toHaveLength(1);
-  await findHeldGroups(db);
-  await findLongWaits(db, made.clock.now, 100);
-  const key = "(organization_id=? AND kind=? AND environment_class_id=?)";
-  const [anyHeld, open, rest, groups, waits] = plans();
-  expect(anyHeld).toEqual(["SEARCH work USING INDEX work_held (organization_id=?)"]);
-  for (const [plan, index] of [
-    [open, "work_open"],
-    [rest, "work_held"],
-  ] as const) {
-    const way = `SEARCH work USING INDEX ${index} ${key}`;
-    expect(plan?.filter((line) => line.includes(" work "))).toEqual([way, way]);
-    expect(plan?.filter((line) => line.includes("TEMP B-TREE"))).toEqual([]);
-  }
-  expect(groups?.[0]).toBe("SCAN work USING INDEX work_held");
-  expect(waits).toEqual(["SEARCH work USING INDEX work_waiting (waiting_since>? AND waiting_since<?)"]);
-});
+}
 
 test("agents that could give their slots back are found among those alone, and those of a runner by its leases", async () => {
   await findIdleLeases(db);

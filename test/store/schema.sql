@@ -950,7 +950,7 @@ CREATE TABLE runner (
   creator_id text not null,
   kind integer not null,
   body text not null
-, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer, requests_stream text, requests_until integer, kept_policies integer) strict;
+, local integer not null default 0, seen_at integer, instance_id text, instance_seen_at integer, agent_slots integer, requests_stream text, requests_until integer, kept_policies integer, available integer not null default 0, api_agents integer not null default 0) strict;
 
 CREATE INDEX runner_by_organization on runner (organization_id, id);
 
@@ -1162,7 +1162,7 @@ CREATE INDEX work_by_holder on work (leased_by) where leased_by is not null;
 
 CREATE INDEX work_by_runner on work (runner_id) where runner_id is not null;
 
-CREATE INDEX work_held on work (organization_id, kind, environment_class_id, turn, group_id, id)
+CREATE INDEX work_held_by_needs on work (organization_id, needs, kind, environment_class_id, turn, group_id, id)
 where leased_by is null and needs <> 0;
 
 CREATE INDEX work_idle on work (organization_id, leased_by, idle_since) where idle_since is not null;

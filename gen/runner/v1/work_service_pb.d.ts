@@ -4,9 +4,9 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { RunnerIsolation } from "../../service/v1/runner_pb.js";
-import type { KeptPolicies, Work, WorkKind } from "./work_pb.js";
+import type { KeptPolicies, RunnerIsolation } from "../../service/v1/runner_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Work, WorkKind } from "./work_pb.js";
 import type { EnvironmentPhase } from "../../service/v1/environment_pb.js";
 import type { HostAuthenticationTokenSource } from "../../service/v1/runner_configuration_pb.js";
 import type { ErrorDetail } from "../../service/v1/error_reason_pb.js";
@@ -72,7 +72,7 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
    * whatever policy, which it fails where it cannot keep one, but none that the event
    * of a pull request from a fork began.
    *
-   * @generated from field: runner.v1.KeptPolicies kept_policies = 1002;
+   * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
    */
   keptPolicies?: KeptPolicies | undefined;
 };
@@ -201,7 +201,7 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
    * The policies that it keeps, as in Register. Unset leaves what is known, unless
    * the version is another one: that does not say then.
    *
-   * @generated from field: runner.v1.KeptPolicies kept_policies = 1002;
+   * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
    */
   keptPolicies?: KeptPolicies | undefined;
 };

@@ -161,6 +161,14 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
    * @generated from field: optional bool api_agents = 1001;
    */
   apiAgents?: boolean | undefined;
+
+  /**
+   * The policies that the runner keeps, as it says; without those that the server does
+   * not know. Unset for a runner that does not say.
+   *
+   * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
+   */
+  keptPolicies?: KeptPolicies | undefined;
 };
 
 /**
@@ -168,6 +176,27 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
  * Use `create(RunnerStatusSchema)` to create a new message.
  */
 export declare const RunnerStatusSchema: GenMessage<RunnerStatus>;
+
+/**
+ * What a runner keeps. Work that needs more is not offered to it.
+ *
+ * @generated from message service.v1.KeptPolicies
+ */
+export declare type KeptPolicies = Message<"service.v1.KeptPolicies"> & {
+  /**
+   * Each of them; at most 64. Those that the server does not know, such as those of a
+   * newer runner, are ignored; JSON has to name these by their numbers.
+   *
+   * @generated from field: repeated service.v1.RunnerPolicy policies = 1;
+   */
+  policies: RunnerPolicy[];
+};
+
+/**
+ * Describes the message service.v1.KeptPolicies.
+ * Use `create(KeptPoliciesSchema)` to create a new message.
+ */
+export declare const KeptPoliciesSchema: GenMessage<KeptPolicies>;
 
 /**
  * Where a runner is in its life.
@@ -270,4 +299,105 @@ export enum RunnerIsolation {
  * Describes the enum service.v1.RunnerIsolation.
  */
 export declare const RunnerIsolationSchema: GenEnum<RunnerIsolation>;
+
+/**
+ * What policies, and events of pull requests from forks, may demand of a runner.
+ *
+ * @generated from enum service.v1.RunnerPolicy
+ */
+export enum RunnerPolicy {
+  /**
+   * Ignored.
+   *
+   * @generated from enum value: RUNNER_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * `vetoExecPolicy`: executables that are blocked.
+   *
+   * @generated from enum value: RUNNER_POLICY_VETO_EXEC = 1;
+   */
+  VETO_EXEC = 1,
+
+  /**
+   * `vetoExecPolicy` with another effect than to block.
+   *
+   * @generated from enum value: RUNNER_POLICY_VETO_EXEC_AUDIT = 2;
+   */
+  VETO_EXEC_AUDIT = 2,
+
+  /**
+   * `vetoFilePolicy`: absolute paths that may not be used, or not be changed, and
+   * block devices.
+   *
+   * @generated from enum value: RUNNER_POLICY_VETO_FILE = 3;
+   */
+  VETO_FILE = 3,
+
+  /**
+   * `vetoFilePolicy` with what has to be watched: another effect than to block, reading
+   * alone, tracked changes, relative paths.
+   *
+   * @generated from enum value: RUNNER_POLICY_VETO_FILE_AUDIT = 4;
+   */
+  VETO_FILE_AUDIT = 4,
+
+  /**
+   * The rules of security policies that block executables.
+   *
+   * @generated from enum value: RUNNER_POLICY_SECURITY_POLICY = 5;
+   */
+  SECURITY_POLICY = 5,
+
+  /**
+   * The rules of security policies with another effect.
+   *
+   * @generated from enum value: RUNNER_POLICY_SECURITY_POLICY_AUDIT = 6;
+   */
+  SECURITY_POLICY_AUDIT = 6,
+
+  /**
+   * `securityAgentPolicy`: the agents that are started in every environment.
+   *
+   * @generated from enum value: RUNNER_POLICY_SECURITY_AGENTS = 7;
+   */
+  SECURITY_AGENTS = 7,
+
+  /**
+   * `defaultEnvironmentImage`.
+   *
+   * @generated from enum value: RUNNER_POLICY_ENVIRONMENT_IMAGE = 8;
+   */
+  ENVIRONMENT_IMAGE = 8,
+
+  /**
+   * `egress`: the hosts that commands may reach.
+   *
+   * @generated from enum value: RUNNER_POLICY_EGRESS = 9;
+   */
+  EGRESS = 9,
+
+  /**
+   * What always holds for work that the event of a pull request from a fork began:
+   * nothing of it is pushed, and where the runner limits what commands reach, they
+   * reach what `forkEgress` of the environment says. Such work goes only to runners
+   * that name this.
+   *
+   * @generated from enum value: RUNNER_POLICY_FORK_WORK = 10;
+   */
+  FORK_WORK = 10,
+
+  /**
+   * FORK_EGRESS_SOURCES of an environment.
+   *
+   * @generated from enum value: RUNNER_POLICY_FORK_EGRESS = 11;
+   */
+  FORK_EGRESS = 11,
+}
+
+/**
+ * Describes the enum service.v1.RunnerPolicy.
+ */
+export declare const RunnerPolicySchema: GenEnum<RunnerPolicy>;
 

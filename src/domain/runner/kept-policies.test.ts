@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { expect, test } from "@jest/globals";
-import { PoliciesSchema, RunnerPolicy as Policy } from "#gen/runner/v1/work_pb.js";
+import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
 import {
   type EnvironmentMetadataSchema,
   EnvironmentPhase,
@@ -8,6 +8,7 @@ import {
   KernelControlsAction,
 } from "#gen/service/v1/environment_pb.js";
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
+import { RunnerPolicy as Policy } from "#gen/service/v1/runner_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
 import { neededPolicies, offeredTo, policiesWithout, policySet, saidToKeep } from "./kept-policies.ts";
 

@@ -1,6 +1,9 @@
-import { type KeptPolicies, type Policies, RunnerPolicy } from "#gen/runner/v1/work_pb.js";
+import { create } from "@bufbuild/protobuf";
+import { type Policies, PoliciesSchema } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
+import { type KeptPolicies, KeptPoliciesSchema, RunnerPolicy } from "#gen/service/v1/runner_pb.js";
+import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import { executablesOf, filesOf, type PolicyNeed } from "./path-policies.ts";
 
 /** The policies of a set, each by its bit; rows hold them so. */
@@ -23,6 +26,9 @@ const NAMES: Readonly<Record<Exclude<RunnerPolicy, RunnerPolicy.UNSPECIFIED>, st
 
 const KNOWN = Object.keys(NAMES).map(Number) as (keyof typeof NAMES)[];
 
+/** All policies, also those of later releases that rows may hold. */
+export const EVERY_POLICY: PolicySet = 0x7fff_ffff;
+
 /** Returns policies as a set, without those that this release does not know. */
 export function policySet(policies: readonly RunnerPolicy[]): PolicySet {
   return KNOWN.filter((each) => policies.includes(each)).reduce((set, each) => set | (1 << each), 0);
@@ -41,6 +47,12 @@ export function saidToKeep(said: KeptPolicies | undefined): PolicySet | null {
   return said ? policySet(said.policies) : null;
 }
 
+/** Returns a set as a runner says it; undefined for one that does not say. */
+export function keptPoliciesOf(said: PolicySet | null): KeptPolicies | undefined {
+  if (said === null) return undefined;
+  return create(KeptPoliciesSchema, { policies: KNOWN.filter((each) => (said & (1 << each)) !== 0) });
+}
+
 /** Returns the policies under which a runner may be given work. @param said null where it does not say */
 export function offeredTo(said: PolicySet | null): PolicySet {
   return said ?? UNSAID;
@@ -49,11 +61,6 @@ export function offeredTo(said: PolicySet | null): PolicySet {
 /** Returns those of a set that are not in another. */
 export function policiesWithout(set: PolicySet, kept: PolicySet): PolicySet {
   return set & ~kept;
-}
-
-/** Returns the set of the policies that a runner which knows none does not keep: all others, in every release. */
-export function allBut(kept: PolicySet): PolicySet {
-  return 0x7fff_ffff & ~kept;
 }
 
 /** Returns what the policies of a lease need of its runner. */
@@ -69,6 +76,11 @@ export function neededByPolicies(policies: Policies): PolicySet {
     policies.defaultEnvironmentImage === "" ? RunnerPolicy.UNSPECIFIED : RunnerPolicy.ENVIRONMENT_IMAGE,
     policies.egress ? RunnerPolicy.EGRESS : RunnerPolicy.UNSPECIFIED,
   ]);
+}
+
+/** Returns what a security policy needs of the runner; nothing where there is none. */
+export function neededBySecurityPolicy(securityPolicy: SecurityPolicy | undefined): PolicySet {
+  return neededByPolicies(create(PoliciesSchema, { ...(securityPolicy && { securityPolicy }) }));
 }
 
 function byPath({ applies, isByPath }: PolicyNeed, blocked: RunnerPolicy, watched: RunnerPolicy) {

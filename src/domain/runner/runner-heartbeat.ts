@@ -9,6 +9,7 @@ import {
   RunnerStatusSchema,
 } from "#gen/service/v1/runner_pb.js";
 import { inUse, phaseUnsuitable } from "../error.ts";
+import { keptPoliciesOf, type PolicySet, saidToKeep } from "./kept-policies.ts";
 
 /**
  * Time without a heartbeat after which a runner is shown as inactive (contract,
@@ -40,13 +41,15 @@ export interface RunnerRegistration {
   readonly isolation?: RunnerIsolation;
   /** True where it takes agents that are defined by the API; undefined where it does not say it. */
   readonly apiAgents?: boolean | undefined;
+  /** The set of the policies that it keeps; null where it does not say it. */
+  readonly keptPolicies?: PolicySet | null;
 }
 
 /** Returns the runner as one that has just connected. */
 export function registeredRunner(present: Runner, reported: RunnerRegistration, now: number): Runner {
-  const { version, systemDetails, isolation, apiAgents } = reported;
+  const { version, systemDetails, ...rest } = reported;
   const said = { version, systemDetails, phase: RunnerPhase.ACTIVE, message: "" };
-  return withStatus(present, { ...said, ...abilities({ isolation, apiAgents }) }, now);
+  return withStatus(present, { ...said, ...abilities(rest) }, now);
 }
 
 /** A runner's later update of its description; without a reason the known one stays. */
@@ -59,20 +62,27 @@ export interface RunnerUpdate {
   readonly isolation?: RunnerIsolation;
   /** Undefined means unchanged. */
   readonly apiAgents?: boolean | undefined;
+  /** The set of the policies that it keeps; null where it does not say any more. Undefined means unchanged. */
+  readonly keptPolicies?: PolicySet | null | undefined;
 }
 
-/** Returns what a runner says of its isolation and agents, without what it leaves out. */
+/** Returns what a runner says of its isolation, agents and policies, without what it leaves out. */
 function abilities({
   isolation,
   apiAgents,
-}: Pick<RunnerUpdate, "apiAgents"> & { isolation: RunnerIsolation | undefined }) {
-  return { ...(isolation && { isolation }), ...(apiAgents !== undefined && { apiAgents }) };
+  keptPolicies,
+}: Pick<RunnerUpdate, "isolation" | "apiAgents" | "keptPolicies">) {
+  return {
+    ...(isolation && { isolation }),
+    ...(apiAgents !== undefined && { apiAgents }),
+    ...(keptPolicies !== undefined && { keptPolicies: keptPoliciesOf(keptPolicies) }),
+  };
 }
 
 /** Returns the runner after a heartbeat; undefined when nothing about it has changed. */
 export function connectedRunner(
   present: Runner,
-  { version, degradedReason, isolation, apiAgents }: RunnerUpdate,
+  { version, degradedReason, isolation, apiAgents, keptPolicies }: RunnerUpdate,
   now: number,
 ): Runner | undefined {
   const known = present.status ?? create(RunnerStatusSchema);
@@ -82,14 +92,15 @@ export function connectedRunner(
     version: version || known.version,
     phase: isDegraded ? RunnerPhase.DEGRADED : RunnerPhase.ACTIVE,
     message: isDegraded ? (degradedReason ?? known.message) : "",
-    ...abilities({ isolation, apiAgents }),
+    ...abilities({ ...(isolation && { isolation }), apiAgents, keptPolicies }),
   };
   const isUnchanged =
     status.version === known.version &&
     status.phase === known.phase &&
     status.message === known.message &&
     (!isolation || isolation === known.isolation) &&
-    (apiAgents === undefined || apiAgents === known.apiAgents);
+    (apiAgents === undefined || apiAgents === known.apiAgents) &&
+    (keptPolicies === undefined || keptPolicies === saidToKeep(known.keptPolicies));
   return isUnchanged ? undefined : withStatus(present, status, now);
 }
 

@@ -1,4 +1,5 @@
-import { type Policies, RunnerPolicy } from "#gen/runner/v1/work_pb.js";
+import type { Policies } from "#gen/runner/v1/work_pb.js";
+import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import { SAFELIST } from "../../domain/policy/policies.ts";
 import {
   neededByPolicies,

@@ -4,7 +4,7 @@ import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEgressKnown, requireMeaningfulEgress } from "../../domain/policy/egress-policy.ts";
-import type { ConfiguredPolicies } from "../../domain/policy/policies.ts";
+import { type ConfiguredPolicies, effectivePolicies } from "../../domain/policy/policies.ts";
 import { requireEnterprise, updatedPolicies } from "../../domain/policy/policy-update.ts";
 import {
   decidersOfPushes,
@@ -12,7 +12,9 @@ import {
   requirePushRulesKnown,
 } from "../../domain/policy/push-policy.ts";
 import { requireRetentionKnown } from "../../domain/policy/retention.ts";
+import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
+import { neededByPolicies, type PolicySet, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL, RETENTION_LEVEL } from "../../store/feature-level.ts";
 import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
@@ -22,9 +24,9 @@ import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
-/** The hook that is called when the policies may have changed that runners keep. */
-export const keptPoliciesChanged = createHook<[tx: WriteTransaction, scope: Scope]>(
-  "changes of policies that runners keep",
+/** The hook that is called when policies demand less of runners than before. */
+export const neededPoliciesEnded = createHook<[tx: WriteTransaction, scope: Scope, ended: PolicySet]>(
+  "the end of policies that runners keep",
 );
 
 /** The means by which a change of policies is checked. */
@@ -42,7 +44,23 @@ export async function setPolicies(
 ): Promise<void> {
   const { before, after } = await changedPolicies(tx, caller, req);
   await updatePolicies(tx, caller, before, after);
-  await keptPoliciesChanged.call(tx, caller);
+  const [needed, needs] = [await findNeeded(tx, caller, before), await findNeeded(tx, caller, after)];
+  const ended = policiesWithout(needed, needs);
+  if (ended !== 0) await neededPoliciesEnded.call(tx, caller, ended);
+}
+
+/** Returns what policies of an organization need of runners. */
+async function findNeeded(
+  tx: PolicySnapshot,
+  scope: Scope,
+  configured: ConfiguredPolicies,
+): Promise<PolicySet> {
+  const policies = effectivePolicies(scope.organizationId, configured);
+  const { securityPolicyId } = policies.effective;
+  const securityPolicy = securityPolicyId
+    ? await findSecurityPolicy(tx.db, scope, securityPolicyId)
+    : undefined;
+  return neededByPolicies(leasePolicies(policies, securityPolicy, false));
 }
 
 /**

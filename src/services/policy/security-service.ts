@@ -20,6 +20,7 @@ import {
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
+import { neededBySecurityPolicy, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   appliesInEnvironment,
@@ -33,7 +34,7 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { keptPoliciesChanged } from "./organization-policies.ts";
+import { neededPoliciesEnded } from "./organization-policies.ts";
 
 /** The service of security policies, which limit the programs in environments. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
@@ -82,7 +83,9 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const { assigned, applied } = await findUse(tx, caller, before.id);
       if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
-      if (assigned || applied) await keptPoliciesChanged.call(tx, caller);
+      const [needed, needs] = [before, securityPolicy].map(neededBySecurityPolicy);
+      const ended = policiesWithout(needed ?? 0, needs ?? 0);
+      if (ended !== 0 && (assigned || applied)) await neededPoliciesEnded.call(tx, caller, ended);
       return { securityPolicy };
     });
   }

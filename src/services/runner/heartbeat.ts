@@ -9,7 +9,12 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type RunnerUpdate,
 } from "../../domain/runner/runner-heartbeat.ts";
-import { API_AGENTS_LEVEL, mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
+import {
+  API_AGENTS_LEVEL,
+  mayStore,
+  RUNNER_ISOLATION_LEVEL,
+  RUNNER_POLICIES_LEVEL,
+} from "../../store/feature-level.ts";
 import { type ConnectedRunner, findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import { type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
@@ -28,17 +33,17 @@ export async function heartbeat(
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
-  const report = { version, degradedReason, isolation, apiAgents };
   const response = create(HeartbeatResponseSchema, { nextWithin: durationFromMs(HEARTBEAT_INTERVAL_MS) });
   const known = await findStoredRunner(store.reader, caller, caller.subject.id);
   if (instanceId !== "" && known?.instanceId === instanceId) {
     await store.note("runner", caller.subject.id, { instance_seen_at: now() });
   }
   // Another release that says nothing of policies may keep fewer.
-  if (known && (keptPolicies || (version !== "" && version !== known.runner.status?.version))) {
-    const kept = saidToKeep(keptPolicies);
-    if (kept !== known.keptPolicies) await store.note("runner", caller.subject.id, { kept_policies: kept });
-  }
+  const says = keptPolicies || (version !== "" && version !== known?.runner.status?.version);
+  const kept = says ? saidToKeep(keptPolicies) : undefined;
+  if (known && kept !== undefined && kept !== known.keptPolicies)
+    await store.note("runner", caller.subject.id, { kept_policies: kept });
+  const report = { version, degradedReason, isolation, apiAgents, keptPolicies: kept };
   if (!known || (!connectedRunner(known.runner, report, now()) && !ctx.values.get(repeatableKey))) {
     await touchRunner(store, caller, now());
     return response;
@@ -80,11 +85,12 @@ async function updateConnectedRunner(
   report: RunnerUpdate,
 ): Promise<void> {
   const known = await findStoredRunner(tx.db, caller, caller.subject.id);
-  const { isolation, apiAgents, ...rest } = report;
+  const { isolation, apiAgents, keptPolicies, ...rest } = report;
   const stored = {
     ...rest,
     ...(isolation && mayStore(tx, RUNNER_ISOLATION_LEVEL) && { isolation }),
     ...(mayStore(tx, API_AGENTS_LEVEL) && { apiAgents }),
+    ...(mayStore(tx, RUNNER_POLICIES_LEVEL) && { keptPolicies }),
   };
   const runner = known && connectedRunner(known.runner, stored, tx.now);
   if (runner) await updateRunner(tx, caller, known.runner, { ...known, runner, seenAt: tx.now });

@@ -1,18 +1,10 @@
-import {
-  offeredTo,
-  type PolicySet,
-  policiesWithout,
-  policyNames,
-  waitMessage,
-} from "../../domain/runner/kept-policies.ts";
-import { isLocalKind } from "../../domain/runner/runner.ts";
-import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
+import { type PolicySet, policyNames, waitMessage } from "../../domain/runner/kept-policies.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import { type HeldWork, setNeeds, setWaiting } from "../../store/runner/held-work.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
-import { findConnectedRunners } from "../../store/runner/runner-life.ts";
-import type { StoredWork } from "../../store/runner/work.ts";
+import { isConnected } from "../../store/runner/runner-life.ts";
+import { API_AGENT_WITH_ENVIRONMENT, type StoredWork } from "../../store/runner/work.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import type { FindHandler } from "./work-handler.ts";
 
@@ -28,8 +20,9 @@ export async function holdWork(
   { handlerOf }: { readonly handlerOf: FindHandler },
 ): Promise<void> {
   await setNeeds(tx, scope, work, needs);
-  if (await isKeeperConnected(tx.db, scope, { ...work, needs })) return;
-  await beginWait(tx, scope, { ...work, needs }, handlerOf);
+  const held = { ...work, needs, waiting_since: null };
+  if (await isKeeperConnected(tx.db, scope, held)) return;
+  await beginWait(tx, scope, held, handlerOf);
 }
 
 /** Lets work wait for a runner that keeps what it needs, from now on, and tells people why. */
@@ -49,23 +42,23 @@ export async function beginWait(
 export async function isKeeperConnected(
   db: Reader,
   scope: Scope,
-  { runner_id: runnerId, environment_class_id: classId, needs }: HeldWork,
+  { kind, runner_id: boundTo, environment_class_id: classId, needs }: HeldWork,
 ): Promise<boolean> {
-  const connected = await findConnectedRunners(db, scope);
-  const keepers = connected.filter(
-    ({ runner, keptPolicies }) =>
-      isAvailable(runner) && policiesWithout(needs, offeredTo(keptPolicies)) === 0,
-  );
-  if (keepers.length === 0) return false;
   const [localId, { effective }, environmentClass] = await Promise.all([
     findLocalRunnerId(db, scope),
     findPolicies(db, scope),
     classId === null ? undefined : findEnvironmentClass(db, scope, classId),
   ]);
-  return keepers.some(({ runner, local }) => {
-    const isLocal = local || isLocalKind(runner.kind);
-    if (isLocal && !effective.allowLocalRunners) return false;
-    if (classId !== null && environmentClass?.runnerId !== runner.runnerId) return false;
-    return runnerId === null || runnerId === runner.runnerId || (isLocal && runnerId === localId);
-  });
+  // Work for the local configuration is for every local runner.
+  const isForLocal = boundTo === localId;
+  const runnerIds = [
+    ...(classId === null ? [] : [environmentClass?.runnerId ?? ""]),
+    ...(boundTo === null || isForLocal ? [] : [boundTo]),
+  ];
+  const [runnerId = null] = runnerIds;
+  if (runnerIds.some((each) => each !== runnerId)) return false;
+  const mayBeLocal = effective.allowLocalRunners ? [1] : [];
+  const local = isForLocal ? mayBeLocal : [0, ...mayBeLocal];
+  const apiAgents = kind === API_AGENT_WITH_ENVIRONMENT;
+  return local.length > 0 && isConnected(db, scope, { needs, runnerId, local, apiAgents });
 }

@@ -10,7 +10,12 @@ import { newEnvironmentClass } from "../../domain/runner/environment-class.ts";
 import { saidToKeep } from "../../domain/runner/kept-policies.ts";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-heartbeat.ts";
-import { API_AGENTS_LEVEL, mayStore, RUNNER_ISOLATION_LEVEL } from "../../store/feature-level.ts";
+import {
+  API_AGENTS_LEVEL,
+  mayStore,
+  RUNNER_ISOLATION_LEVEL,
+  RUNNER_POLICIES_LEVEL,
+} from "../../store/feature-level.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import { findClassesOfRunner, insertEnvironmentClass } from "../../store/runner/environment-class.ts";
 import { findStoredRunner, setKeptPolicies, updateRunner } from "../../store/runner/runner-life.ts";
@@ -30,16 +35,18 @@ export function registerRunner(
     if (!known) throw unauthenticated();
     await removeExchangeToken(tx, caller);
     const { isolation, apiAgents, version, systemDetails } = req;
+    const keptPolicies = saidToKeep(req.keptPolicies);
     const said = {
       version,
       systemDetails,
       ...(mayStore(tx, RUNNER_ISOLATION_LEVEL) && { isolation }),
       ...(mayStore(tx, API_AGENTS_LEVEL) && { apiAgents }),
+      ...(mayStore(tx, RUNNER_POLICIES_LEVEL) && { keptPolicies }),
     };
     const runner = registeredRunner(known.runner, said, tx.now);
     const local = req.local || isLocalKind(runner.kind);
     await updateRunner(tx, caller, known.runner, { runner, local, seenAt: tx.now });
-    await setKeptPolicies(tx, caller, runnerId, saidToKeep(req.keptPolicies));
+    await setKeptPolicies(tx, caller, runnerId, keptPolicies);
     const environmentClassIds = await ensureClass(tx, caller, runner, req);
     const expiresAt = tx.now + RUNNER_TOKEN_VALID_MS;
     const { value, hash } = keys.mintToken("runner");

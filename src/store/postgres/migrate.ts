@@ -42,6 +42,8 @@ import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySecond from "./migrations/0071-0080/0072-held-work-index.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
+import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
+import * as eightieth from "./migrations/0071-0080/0080-held-work-by-needs.ts";
 import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
@@ -139,6 +141,8 @@ export function migrations(): readonly Migration[] {
     seventySecond,
     seventySeventh,
     seventyEighth,
+    seventyNinth,
+    eightieth,
     eightyFirst,
     eightyThird,
   ];

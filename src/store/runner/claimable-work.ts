@@ -1,10 +1,10 @@
 import type { Compilable, ExpressionBuilder } from "kysely";
 import { WorkKind, WorkKindSchema } from "#gen/runner/v1/work_pb.js";
-import { allBut, type PolicySet } from "../../domain/runner/kept-policies.ts";
-import { hasNoneOf } from "../expressions.ts";
+import { type PolicySet, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Reader, Scope } from "../store.ts";
+import { findHeldNeeds } from "./held-work.ts";
 import { AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT, type StoredWork } from "./work.ts";
 
 /** A runner that asks for work, and the work that it accepts. */
@@ -39,8 +39,8 @@ interface NextWork {
   readonly otherRunnerId: string;
   readonly now: number;
   readonly limit: number;
-  /** The set of the policies that the runner does not keep. */
-  readonly unkept: number;
+  /** What held work needs, all of which the runner keeps; 0 for open work. */
+  readonly needs: PolicySet;
   readonly kinds: readonly number[];
   /** Null is for work without a class. */
   readonly classIds: readonly (string | null)[];
@@ -48,7 +48,8 @@ interface NextWork {
 
 /**
  * The place of work: open to all runners until one was refused it that does not keep what it needs, and held for others from
- * then on. Each has an index.
+ * then on. Each has an index; that of held work begins with what the work needs, so that what a runner may not have is not
+ * read.
  */
 type Place = "open" | "held";
 
@@ -76,7 +77,7 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
             eb("runner_id", "in", [values.runnerId, values.otherRunnerId]),
           ]),
         );
-      const fit = place === "open" ? ready : ready.where(hasNoneOf("work.needs", values.unkept));
+      const fit = place === "open" ? ready : ready.where("needs", "=", values.needs);
       const ofClass =
         classId === undefined
           ? fit.where("environment_class_id", "is", null)
@@ -98,20 +99,11 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
 const isOpen = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "=", eb.lit(0));
 const isHeld = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "<>", eb.lit(0));
 
-const selectHeld = prepared<Scope, { id: string }>((db, { organizationId }) =>
-  db
-    .selectFrom("work")
-    .select("id")
-    .where("organization_id", "=", organizationId)
-    .where("leased_by", "is", null)
-    .where(isHeld)
-    .limit(1),
-);
-
 const queries = new Map<string, ReturnType<typeof nextOfPairs>>();
 
-async function selectNext(db: Reader, place: Place, next: NextWork): Promise<StoredWork[]> {
+async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
   const { kinds, classIds, ...values } = next;
+  const place: Place = values.needs === 0 ? "open" : "held";
   const named = classIds.filter((id) => id !== null);
   const withoutClass = named.length < classIds.length;
   const shape = `${place} ${kinds.length} ${named.length} ${withoutClass}`;
@@ -152,14 +144,13 @@ export async function findClaimable(
   const classIds = [null, ...environmentClassIds];
   const classesPerQuery = Math.floor(MAX_PAIRS / wanted.length);
   const found: StoredWork[] = [];
-  const mayTakeHeld = keeps !== 0 && (await selectHeld(db, { organizationId })).length > 0;
-  const places: readonly Place[] = mayTakeHeld ? ["open", "held"] : ["open"];
-  const unkept = allBut(keeps);
+  const held = keeps === 0 ? [] : await findHeldNeeds(db, { organizationId });
+  const kept = held.filter((needs) => policiesWithout(needs, keeps) === 0);
   for (let at = 0; at < classIds.length; at += classesPerQuery) {
     const some = classIds.slice(at, at + classesPerQuery);
-    const values = { organizationId, runnerId, otherRunnerId, now, limit, unkept };
+    const values = { organizationId, runnerId, otherRunnerId, now, limit };
     const next = { ...values, kinds: wanted, classIds: some };
-    for (const place of places) found.push(...(await selectNext(db, place, next)));
+    for (const needs of [0, ...kept]) found.push(...(await selectNext(db, { ...next, needs })));
   }
   return found.sort(byTurn).slice(0, limit);
 }

@@ -1,6 +1,7 @@
-import type { ExpressionBuilder } from "kysely";
+import { type ExpressionBuilder, sql } from "kysely";
 import { WorkKindSchema } from "#gen/runner/v1/work_pb.js";
-import type { PolicySet } from "../../domain/runner/kept-policies.ts";
+import { EVERY_POLICY, type PolicySet, policiesWithout } from "../../domain/runner/kept-policies.ts";
+import { onlyBits } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
 import type { Schema } from "../schema.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
@@ -14,7 +15,7 @@ import {
 } from "./work.ts";
 
 /** Work that is alike in who may take it. */
-export type HeldWork = Pick<WorkTable, "runner_id" | "environment_class_id" | "needs">;
+export type HeldWork = Pick<WorkTable, "kind" | "runner_id" | "environment_class_id" | "needs">;
 
 /** Held work that is alike, and how much of it waits for a runner to be connected. */
 export interface HeldGroup extends HeldWork {
@@ -28,11 +29,42 @@ type Works = ExpressionBuilder<Schema, "work">;
 /** The condition of the index of held work, as that says it. */
 const isHeld = (eb: Works) => eb("needs", "<>", eb.lit(0));
 
+const selectNeeds = prepared<Scope, { needs: number | null }>((db, { organizationId }) => {
+  const held = () =>
+    db
+      .selectFrom("work")
+      .select(({ fn }) => fn.min<number | null>("work.needs").as("needs"))
+      .where("organization_id", "=", organizationId)
+      .where("leased_by", "is", null)
+      .where(isHeld);
+  // Steps from each value to the next one in the index, and reads no more rows than there are values.
+  return db
+    .withRecursive("held(needs)", (query) =>
+      query
+        .selectFrom(held().as("least"))
+        .select("needs")
+        .unionAll(
+          query
+            .selectFrom("held")
+            .select(held().where("work.needs", ">", sql.ref<number>("held.needs")).as("needs"))
+            .where("held.needs", "is not", null),
+        ),
+    )
+    .selectFrom("held")
+    .select("needs")
+    .where("needs", "is not", null);
+});
+
+/** Returns each set that held work of an organization needs, once. */
+export async function findHeldNeeds(db: Reader, { organizationId }: Scope): Promise<PolicySet[]> {
+  return (await selectNeeds(db, { organizationId })).map(({ needs }) => needs ?? 0);
+}
+
 const updateNeeds = prepared<{ id: string; needs: number }, unknown>((db, { id, needs }) =>
-  db.updateTable("work").set({ needs }).where("id", "=", id),
+  db.updateTable("work").set({ needs, waiting_since: null }).where("id", "=", id),
 );
 
-/** Stores what work needs of its runner, and wakes those that wait for it. */
+/** Stores what work needs of its runner from now on, and wakes those that wait for it. */
 export async function setNeeds(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -43,22 +75,32 @@ export async function setNeeds(
   tx.touch(readyWorkOf(organizationId, kind));
 }
 
-const clearNeeds = (leased: "is" | "is not") =>
-  prepared<{ organizationId: string }, unknown>((db, { organizationId }) =>
-    db
-      .updateTable("work")
-      .set({ needs: 0, waiting_since: null })
-      .where("organization_id", "=", organizationId)
-      .where("leased_by", leased, null)
-      .where(isHeld),
+const removeNeeds = (leased: "is" | "is not") =>
+  prepared<{ organizationId: string; removed: number; rest: number }, unknown>(
+    (db, { organizationId, removed, rest }) =>
+      db
+        .updateTable("work")
+        .set({ needs: onlyBits("work.needs", rest), waiting_since: null })
+        .where("organization_id", "=", organizationId)
+        .where("leased_by", leased, null)
+        .where(isHeld)
+        .where(onlyBits("work.needs", removed), "<>", 0),
   );
 
 /** Each finds its rows by an index of theirs, where both together would read all work. */
-const clearNeedsOfAll = [clearNeeds("is"), clearNeeds("is not")];
+const removeNeedsOfAll = [removeNeeds("is"), removeNeeds("is not")];
 
-/** Opens all held work of an organization to every runner again, since its policies have changed. */
-export async function openHeldWork(tx: WriteTransaction, { organizationId }: Scope): Promise<void> {
-  for (const clear of clearNeedsOfAll) await clear(tx.db, { organizationId });
+/**
+ * Offers held work of an organization to more runners, since its policies demand less. Only work that has needed what is
+ * removed begins to wait anew.
+ */
+export async function endNeeds(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  removed: PolicySet,
+): Promise<void> {
+  const rest = policiesWithout(EVERY_POLICY, removed);
+  for (const remove of removeNeedsOfAll) await remove(tx.db, { organizationId, removed, rest });
   const kinds = WorkKindSchema.values.map(({ number }) => number);
   for (const kind of [...kinds, AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT])
     tx.touch(readyWorkOf(organizationId, kind));
@@ -75,24 +117,24 @@ export async function setWaiting(tx: WriteTransaction, id: Handle<"work">, since
 
 interface OfGroup {
   readonly organizationId: string;
+  readonly kind: number;
   readonly runnerId: string;
   readonly classId: string;
   readonly needs: number;
-  readonly atRest: number;
 }
 
 function valuesOf({ organizationId }: Scope, group: HeldWork): OfGroup {
-  const { runner_id, environment_class_id, needs } = group;
+  const { kind, runner_id, environment_class_id, needs } = group;
   const [runnerId, classId] = [runner_id ?? "", environment_class_id ?? ""];
-  return { organizationId, runnerId, classId, needs, atRest: AGENT_AT_REST };
+  return { organizationId, kind, runnerId, classId, needs };
 }
 
 const isOfGroup = (group: OfGroup) => (eb: Works) =>
   eb.and([
     eb("needs", "=", group.needs),
+    eb("kind", "=", group.kind),
     eb(eb.fn.coalesce("runner_id", eb.val("")), "=", group.runnerId),
     eb(eb.fn.coalesce("environment_class_id", eb.val("")), "=", group.classId),
-    eb("kind", "<>", group.atRest),
   ]);
 
 const selectUntold = prepared<OfGroup & { limit: number }, StoredWork>((db, group) =>
@@ -155,12 +197,12 @@ export async function findLongWaits(db: Reader, cutoff: number, limit: number): 
 const selectGroups = prepared<{ atRest: number }, HeldGroup>((db, { atRest }) =>
   db
     .selectFrom("work")
-    .select(["organization_id", "runner_id", "environment_class_id", "needs"])
+    .select(["organization_id", "kind", "runner_id", "environment_class_id", "needs"])
     .select(({ fn }) => [fn.count<number>("waiting_since").as("waiting"), fn.countAll<number>().as("total")])
     .where("leased_by", "is", null)
     .where(isHeld)
     .where("kind", "<>", atRest)
-    .groupBy(["organization_id", "runner_id", "environment_class_id", "needs"]),
+    .groupBy(["organization_id", "needs", "kind", "environment_class_id", "runner_id"]),
 );
 
 /** Returns all held work, of all organizations, by what is alike. For the system, so without a scope. */

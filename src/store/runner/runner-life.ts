@@ -1,11 +1,14 @@
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { offeredTo, type PolicySet } from "../../domain/runner/kept-policies.ts";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import type { RunnerInstance } from "../../domain/runner/runner-heartbeat.ts";
 import type { RunnerQuestions } from "../../domain/runner/runner-questions.ts";
+import { hasAllOf } from "../expressions.ts";
 import { sharedFromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { BookkeepingUpdate, Reader, Scope, WriteTransaction } from "../store.ts";
+import { stateOf } from "./runner.ts";
 import type { RunnerTable } from "./runner-schema.ts";
 
 /** A runner with the values that not everybody sees. */
@@ -34,7 +37,7 @@ export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots & Runn
 
 const selectStoredRunner = prepared<
   { id: string; organizationId: string },
-  Omit<RunnerTable, "id" | "organization_id" | "creator_id" | "kind">
+  Omit<RunnerTable, "id" | "organization_id" | "creator_id" | "kind" | "available" | "api_agents">
 >((db, { id, organizationId }) =>
   db
     .selectFrom("runner")
@@ -161,29 +164,37 @@ export async function streamUpdate(
   return [{ table: "runner", id, values: { requests_until: until } }];
 }
 
-const selectConnected = prepared<
-  { organizationId: string },
-  Pick<RunnerTable, "body" | "local" | "kept_policies" | "seen_at">
->((db, { organizationId }) =>
-  db
-    .selectFrom("runner")
-    .select(["body", "local", "kept_policies", "seen_at"])
-    .where("organization_id", "=", organizationId)
-    .where("seen_at", "is not", null),
-);
+/** The runners of which one is looked for. */
+export interface WantedRunner {
+  /** The set of the policies that it must keep. */
+  readonly needs: PolicySet;
+  /** Id of the only one; null for any. */
+  readonly runnerId: string | null;
+  /** Values of `local`. */
+  readonly local: readonly number[];
+  /** True if it must take agents that are defined by the API. */
+  readonly apiAgents: boolean;
+}
 
-/** Returns the runners of an organization that are connected, with what they keep. */
-export async function findConnectedRunners(
+/** Returns whether such a runner is connected and should get work. */
+export async function isConnected(
   db: Reader,
   { organizationId }: Scope,
-): Promise<(StoredRunner & RunnerPolicies)[]> {
-  const rows = await selectConnected(db, { organizationId });
-  return rows.map(({ body, local, kept_policies: keptPolicies, seen_at: seenAt }) => ({
-    runner: runnerOfBody(body),
-    local: local === 1,
-    seenAt,
-    keptPolicies,
-  }));
+  { needs, runnerId, local, apiAgents }: WantedRunner,
+): Promise<boolean> {
+  const found = await builderOf(db)
+    .selectFrom("runner")
+    .select("id")
+    .where("organization_id", "=", organizationId)
+    .where("seen_at", "is not", null)
+    .where("available", "=", 1)
+    .where("local", "in", local)
+    .where(hasAllOf("runner.kept_policies", needs, offeredTo(null)))
+    .$if(apiAgents, (runners) => runners.where("api_agents", "=", 1))
+    .$if(runnerId !== null, (runners) => runners.where("id", "=", runnerId))
+    .limit(1)
+    .execute();
+  return found.length > 0;
 }
 
 /** Returns whether a runner is on the server's or a member's own machine, by its kind or by its own report. */
@@ -210,7 +221,7 @@ export async function updateRunner(
   const body = toBody(RunnerSchema, runner);
   await builderOf(tx.db)
     .updateTable("runner")
-    .set({ body, local: local ? 1 : 0, seen_at: seenAt })
+    .set({ body, local: local ? 1 : 0, seen_at: seenAt, ...stateOf(runner) })
     .where("id", "=", runner.runnerId)
     .where("organization_id", "=", scope.organizationId)
     .execute();

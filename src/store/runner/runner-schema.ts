@@ -27,6 +27,10 @@ export interface RunnerTable {
   requests_until: number | null;
   /** The set of the policies that it says to keep (KeptPolicies); null while it has not said. */
   kept_policies: number | null;
+  /** 1 while it should get work, as its body says. */
+  available: number;
+  /** 1 when it says that it takes agents that are defined by the API, as its body says. */
+  api_agents: number;
 }
 
 export interface EnvironmentClassTable {

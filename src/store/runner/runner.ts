@@ -1,9 +1,11 @@
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { type Runner, RunnerSchema } from "#gen/service/v1/runner_pb.js";
+import { isAvailable } from "../../domain/runner/runner-heartbeat.ts";
 import { fromBody, toBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { RunnerTable } from "./runner-schema.ts";
 
 const selectLocalRunner = prepared<{ organizationId: string; kind: number }, { id: string }>(
   (db, { organizationId, kind }) =>
@@ -37,19 +39,23 @@ export async function findRunner(db: Reader, scope: Scope, id: string): Promise<
   return row && fromBody(RunnerSchema, row.body);
 }
 
-const selectForApiAgents = prepared<{ organizationId: string }, { body: string }>((db, { organizationId }) =>
+const selectForApiAgents = prepared<{ organizationId: string }, { id: string }>((db, { organizationId }) =>
   db
     .selectFrom("runner")
-    .select("body")
+    .select("id")
     .where("organization_id", "=", organizationId)
-    // Filters before bodies are parsed: an organization may have many runners, and other writes wait.
-    .where("body", "like", '%"apiAgents":true%'),
+    .where("api_agents", "=", 1)
+    .limit(1),
 );
 
 /** Returns whether a runner of the organization has said that it takes agents that are defined by the API. */
 export async function hasRunnerForApiAgents(db: Reader, scope: Scope): Promise<boolean> {
-  const rows = await selectForApiAgents(db, { organizationId: scope.organizationId });
-  return rows.some(({ body }) => fromBody(RunnerSchema, body).status?.apiAgents === true);
+  return (await selectForApiAgents(db, { organizationId: scope.organizationId })).length > 0;
+}
+
+/** Returns the columns that repeat what the body of a runner says. */
+export function stateOf(runner: Runner): Pick<RunnerTable, "available" | "api_agents"> {
+  return { available: isAvailable(runner) ? 1 : 0, api_agents: runner.status?.apiAgents ? 1 : 0 };
 }
 
 export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: Runner): Promise<void> {
@@ -70,6 +76,7 @@ export async function insertRunner(tx: WriteTransaction, scope: Scope, runner: R
       requests_stream: null,
       requests_until: null,
       kept_policies: null,
+      ...stateOf(runner),
     })
     .execute();
   tx.record({

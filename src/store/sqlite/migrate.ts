@@ -53,6 +53,7 @@ import * as sixtySecond from "./migrations/0062-device-login.ts";
 import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
+import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
 import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
@@ -134,6 +135,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sixtyEighth,
   seventyFirst,
   seventySeventh,
+  seventyNinth,
   eightyFirst,
   eightyThird,
 ];

@@ -1,12 +1,17 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { RunnerPolicy, WorkKind } from "#gen/runner/v1/work_pb.js";
+import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase as AgentPhase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
+import { EgressHostSet } from "#gen/service/v1/organization_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
+import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { policySet } from "../../../src/domain/runner/kept-policies.ts";
 import { markInactiveRunners } from "../../../src/jobs/runner-inactivity.ts";
 import { followRunnerWaits } from "../../../src/jobs/runner-waits.ts";
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
+import { isKeeperConnected } from "../../../src/services/runner/held-work.ts";
 import {
   AGENT_WITH_ENVIRONMENT,
   API_AGENT_WITH_ENVIRONMENT,
@@ -33,11 +38,14 @@ afterEach(() => made.close());
 const KEEPS = [RunnerPolicy.VETO_EXEC];
 const runner = (name: string, keeps?: readonly RunnerPolicy[]) =>
   registeredRunner(made, caller, { name, ...(keeps && { keeps }) });
-const veto = (enabled = true) =>
+const setPolicies = (
+  policies: MessageInitShape<typeof OrganizationContract.method.updateOrganizationPolicies.input>,
+) =>
   operationsOf(OrganizationContract, new OrganizationService(made.deps), caller).updateOrganizationPolicies({
     organizationId: caller.organizationId,
-    vetoExecPolicy: { enabled, executables: ["curl"] },
+    ...policies,
   });
+const veto = (enabled = true) => setPolicies({ vetoExecPolicy: { enabled, executables: ["curl"] } });
 const followWaits = () => followRunnerWaits(made.store, DAY_MS, made.clock.now);
 /** Starts an execution of one action; functions that read both. */
 async function started() {
@@ -184,6 +192,58 @@ describe("the wait", () => {
     });
     expect(await (await runner("strict", KEEPS)).lease()).toEqual([]);
   });
+});
+
+test("the wait goes on under a change that demands as much, and begins anew under one that demands less", async () => {
+  await setPolicies({ egress: {}, vetoExecPolicy: { enabled: true, executables: ["curl"] } });
+  const open = await runner("open", []);
+  const { action } = await started();
+  await open.lease();
+  made.clock.now += DAY_MS - 1;
+  await setPolicies({
+    maximumRunningEnvironmentsPerUser: 9n,
+    vetoExecPolicy: { enabled: true, executables: ["wget"] },
+  });
+  await setPolicies({ defaultEnvironmentImage: "x" });
+  await setPolicies({ vetoExecPolicy: { enabled: false } });
+  made.clock.now += 1;
+  await followWaits();
+  expect((await action()).status?.failures).toEqual([]);
+  made.clock.now += DAY_MS - 1;
+  await setPolicies({ maximumRunningEnvironmentsPerUser: 8n, egress: { sets: [EgressHostSet.SOURCES] } });
+  await open.lease();
+  await followWaits();
+  expect((await action()).status?.failures).toEqual([]);
+  made.clock.now += 1;
+  await followWaits();
+  expect((await action()).status?.failures).toMatchObject([
+    { reason: "policy_unsupported", message: expect.stringContaining("keeps all of egress:") },
+  ]);
+});
+
+test("work on an agent that is defined by the API has no keeper in a runner that does not take those", async () => {
+  await veto();
+  await runner("strict", KEEPS);
+  const needs = { needs: policySet(KEEPS), runner_id: null, environment_class_id: null };
+  const isKept = (kind: number) => isKeeperConnected(made.store.reader, caller, { ...needs, kind });
+  expect(await isKept(AGENT_WITH_ENVIRONMENT)).toBe(true);
+  expect(await isKept(API_AGENT_WITH_ENVIRONMENT)).toBe(false);
+  const taking = await runner("taking", KEEPS);
+  await taking.heartbeat({ apiAgents: true });
+  expect(await isKept(API_AGENT_WITH_ENVIRONMENT)).toBe(true);
+});
+
+test("a runner is shown with what it keeps, without what the server does not know", async () => {
+  const strict = await runner("strict", [...KEEPS, 30 as RunnerPolicy, 77 as RunnerPolicy]);
+  const shown = async () =>
+    (await own.runners.getRunner({ runnerId: strict.runnerId })).runner?.status?.keptPolicies?.policies;
+  expect(await shown()).toEqual(KEEPS);
+  await strict.heartbeat({ keptPolicies: { policies: [] } });
+  expect(await shown()).toEqual([]);
+  await strict.heartbeat({ version: "1" });
+  expect(await shown()).toEqual([]);
+  await strict.heartbeat({ version: "2" });
+  expect(await shown()).toBeUndefined();
 });
 
 test("the warning of an agent run and of its environment ends with the lease", async () => {

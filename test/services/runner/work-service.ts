@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { RunnerPolicy } from "#gen/runner/v1/work_pb.js";
 import { WorkService as WorkContract } from "#gen/runner/v1/work_service_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller, Role } from "../../../src/domain/identity/caller.ts";

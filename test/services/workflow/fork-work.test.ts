@@ -1,6 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { RunnerPolicy } from "#gen/runner/v1/work_pb.js";
 import {
   type Approval,
   ApprovalKind,
@@ -10,6 +9,7 @@ import {
 import { DecideApprovalRequest_Decision as Decision } from "#gen/service/v1/approval_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
+import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { parsePullRequestDelivery } from "../../../src/domain/workflow/trigger/pull-request-event.ts";
