@@ -1,9 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import { type Policies, PoliciesSchema } from "#gen/runner/v1/work_pb.js";
+import type { Policies } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
 import { type KeptPolicies, KeptPoliciesSchema, RunnerPolicy } from "#gen/service/v1/runner_pb.js";
-import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import { executablesOf, filesOf, type PolicyNeed } from "./path-policies.ts";
 
 /** The policies of a set, each by its bit; rows hold them so. */
@@ -76,11 +75,6 @@ export function neededByPolicies(policies: Policies): PolicySet {
     policies.defaultEnvironmentImage === "" ? RunnerPolicy.UNSPECIFIED : RunnerPolicy.ENVIRONMENT_IMAGE,
     policies.egress ? RunnerPolicy.EGRESS : RunnerPolicy.UNSPECIFIED,
   ]);
-}
-
-/** Returns what a security policy needs of the runner; nothing where there is none. */
-export function neededBySecurityPolicy(securityPolicy: SecurityPolicy | undefined): PolicySet {
-  return neededByPolicies(create(PoliciesSchema, { ...(securityPolicy && { securityPolicy }) }));
 }
 
 function byPath({ applies, isByPath }: PolicyNeed, blocked: RunnerPolicy, watched: RunnerPolicy) {

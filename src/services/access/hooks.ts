@@ -1,13 +1,13 @@
 /** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
 import { ApprovalKind } from "#gen/service/v1/approval_pb.js";
-import { endNeeds } from "../../store/runner/held-work.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { deliverApproval } from "../agent/agent-approval.ts";
 import { syncAgentExecutions } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
 import { approvalEnded, removeApprovalsOfPushes } from "../approval/approval-end.ts";
 import { environmentChanged } from "../environment/environment-change.ts";
-import { neededPoliciesEnded } from "../policy/organization-policies.ts";
+import { leasePoliciesChanged } from "../policy/organization-policies.ts";
+import { offerHeldWork } from "../runner/held-work.ts";
 import { applyStepApproval } from "../workflow/action/action-approval.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
 import { applyForkApproval } from "../workflow/execution/fork-approval.ts";
@@ -26,4 +26,4 @@ approvalEnded.set(async (tx, scope, approval) => {
   await (isOfStep ? applyStepApproval(tx, scope, approval) : deliverApproval(tx, scope, approval));
 });
 actionChanged.set(haltStepAgents);
-neededPoliciesEnded.set(endNeeds);
+leasePoliciesChanged.set(offerHeldWork);

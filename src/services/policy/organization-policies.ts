@@ -1,3 +1,4 @@
+import type { Policies as LeasePolicies } from "#gen/runner/v1/work_pb.js";
 import type { AgentApprovalPolicy, PushRules } from "#gen/service/v1/organization_pb.js";
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
@@ -14,7 +15,6 @@ import {
 import { requireRetentionKnown } from "../../domain/policy/retention.ts";
 import { leasePolicies } from "../../domain/policy/runner-policies.ts";
 import { requireSecurityPolicyAssignable } from "../../domain/policy/security-policy.ts";
-import { neededByPolicies, type PolicySet, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL, RETENTION_LEVEL } from "../../store/feature-level.ts";
 import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
@@ -24,10 +24,10 @@ import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
-/** The hook that is called when policies demand less of runners than before. */
-export const neededPoliciesEnded = createHook<[tx: WriteTransaction, scope: Scope, ended: PolicySet]>(
-  "the end of policies that runners keep",
-);
+/** The hook that is called with the policies of leases before and after a change. */
+export const leasePoliciesChanged = createHook<
+  [tx: WriteTransaction, scope: Scope, before: LeasePolicies, after: LeasePolicies]
+>("changes of policies that runners keep");
 
 /** The means by which a change of policies is checked. */
 export type PolicySnapshot = Snapshot & Pick<WriteTransaction, "featureLevel">;
@@ -44,23 +44,25 @@ export async function setPolicies(
 ): Promise<void> {
   const { before, after } = await changedPolicies(tx, caller, req);
   await updatePolicies(tx, caller, before, after);
-  const [needed, needs] = [await findNeeded(tx, caller, before), await findNeeded(tx, caller, after)];
-  const ended = policiesWithout(needed, needs);
-  if (ended !== 0) await neededPoliciesEnded.call(tx, caller, ended);
+  const leased = [
+    await leasePoliciesOf(tx, caller, before),
+    await leasePoliciesOf(tx, caller, after),
+  ] as const;
+  await leasePoliciesChanged.call(tx, caller, ...leased);
 }
 
-/** Returns what policies of an organization need of runners. */
-async function findNeeded(
+/** Returns what policies of an organization say to runners about environments that have no security policy of their own. */
+async function leasePoliciesOf(
   tx: PolicySnapshot,
   scope: Scope,
   configured: ConfiguredPolicies,
-): Promise<PolicySet> {
+): Promise<LeasePolicies> {
   const policies = effectivePolicies(scope.organizationId, configured);
   const { securityPolicyId } = policies.effective;
   const securityPolicy = securityPolicyId
     ? await findSecurityPolicy(tx.db, scope, securityPolicyId)
     : undefined;
-  return neededByPolicies(leasePolicies(policies, securityPolicy, false));
+  return leasePolicies(policies, securityPolicy, false);
 }
 
 /**

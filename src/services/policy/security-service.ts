@@ -1,5 +1,6 @@
-import { toJson } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
 import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import {
   type SecurityService as Contract,
@@ -20,7 +21,6 @@ import {
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
-import { neededBySecurityPolicy, policiesWithout } from "../../domain/runner/kept-policies.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   appliesInEnvironment,
@@ -34,7 +34,7 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
-import { neededPoliciesEnded } from "./organization-policies.ts";
+import { leasePoliciesChanged } from "./organization-policies.ts";
 
 /** The service of security policies, which limit the programs in environments. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
@@ -83,9 +83,10 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const { assigned, applied } = await findUse(tx, caller, before.id);
       if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);
-      const [needed, needs] = [before, securityPolicy].map(neededBySecurityPolicy);
-      const ended = policiesWithout(needed ?? 0, needs ?? 0);
-      if (ended !== 0 && (assigned || applied)) await neededPoliciesEnded.call(tx, caller, ended);
+      if (assigned || applied) {
+        const leased = (policy: SecurityPolicy) => create(PoliciesSchema, { securityPolicy: policy });
+        await leasePoliciesChanged.call(tx, caller, leased(before), leased(securityPolicy));
+      }
       return { securityPolicy };
     });
   }

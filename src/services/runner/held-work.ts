@@ -1,7 +1,14 @@
-import { type PolicySet, policyNames, waitMessage } from "../../domain/runner/kept-policies.ts";
+import type { Policies } from "#gen/runner/v1/work_pb.js";
+import {
+  neededByPolicies,
+  type PolicySet,
+  policiesWithout,
+  policyNames,
+  waitMessage,
+} from "../../domain/runner/kept-policies.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
-import { type HeldWork, setNeeds, setWaiting } from "../../store/runner/held-work.ts";
+import { endNeeds, type HeldWork, setNeeds, setWaiting } from "../../store/runner/held-work.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
 import { isConnected } from "../../store/runner/runner-life.ts";
 import { API_AGENT_WITH_ENVIRONMENT, type StoredWork } from "../../store/runner/work.ts";
@@ -23,6 +30,17 @@ export async function holdWork(
   const held = { ...work, needs, waiting_since: null };
   if (await isKeeperConnected(tx.db, scope, held)) return;
   await beginWait(tx, scope, held, handlerOf);
+}
+
+/** Offers held work to more runners where policies of leases demand less than before. */
+export async function offerHeldWork(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Policies,
+  after: Policies,
+): Promise<void> {
+  const ended = policiesWithout(neededByPolicies(before), neededByPolicies(after));
+  if (ended !== 0) await endNeeds(tx, scope, ended);
 }
 
 /** Lets work wait for a runner that keeps what it needs, from now on, and tells people why. */
