@@ -1,12 +1,18 @@
-/** Measures what a sandbox costs a command: `npm run bench:isolation`. As root it drops to another user, as runners do. */
+/**
+ * Measures what a sandbox costs a command: `npm run bench:isolation`. As root it drops to another user, as runners do.
+ * `--rounds N` in place of 100; with `--json` it prints the figures of a round of bench:workflows.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { chooseIsolation } from "../src/runner/isolation/choose-isolation.ts";
 import { commandEnvironment, createCommandRunner, type RunCommand } from "../src/runner/process/command.ts";
 import { workspaceAt } from "../src/runner/steps/workspace.ts";
+import { type Figures, percentile } from "./figures.ts";
 
-const ROUNDS = 100;
+const { values: options } = parseArgs({ options: { rounds: { type: "string" }, json: { type: "boolean" } } });
+const ROUNDS = Number(options.rounds ?? 100);
 const path = process.env.PATH ?? "";
 const signalGroup = (groupId: number, signal: NodeJS.Signals | 0) => void process.kill(-groupId, signal);
 const programs = { run: createCommandRunner(signalGroup), path };
@@ -42,10 +48,20 @@ try {
     timesMs.none.push(await timeOf(programs.run));
     timesMs.bubblewrap.push(await timeOf(kept));
   }
-  for (const [name, times] of Object.entries(timesMs)) {
-    const sorted = times.sort((one, other) => one - other);
-    const at = (share: number) => (sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1);
-    process.stdout.write(`${name}: median ${at(0.5)} ms, least ${at(0)} ms, 90 % ${at(0.9)} ms\n`);
+  if (options.json) {
+    const [none, kept] = [percentile(timesMs.none, 50), percentile(timesMs.bubblewrap, 50)];
+    const figures: Figures = {
+      "a command without a sandbox, median ms": none,
+      "a command in a sandbox, median ms": kept,
+      "a command in a sandbox, 90 %, ms": percentile(timesMs.bubblewrap, 90),
+      "what the sandbox costs, ms": kept - none,
+    };
+    process.stdout.write(JSON.stringify(figures));
+  } else {
+    for (const [name, times] of Object.entries(timesMs)) {
+      const [median, least, most] = [50, 0, 90].map((each) => percentile(times, each).toFixed(1));
+      process.stdout.write(`${name}: median ${median} ms, least ${least} ms, 90 % ${most} ms\n`);
+    }
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });

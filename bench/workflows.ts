@@ -4,9 +4,10 @@
  * place of three; `--only oneOrganization` runs that workload alone, or several with commas between, and prints its
  * figures. What the queues need and the machine lacks it names, and then it only prints.
  */
-import { writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { type Bar, barTable, roundsOf } from "./bars.ts";
 import before from "./data/before.json" with { type: "json" };
 import { type Figures, table } from "./figures.ts";
@@ -40,7 +41,7 @@ const isQuick = options.quick === true;
 const sizes: Sizes & { readonly postgres: PostgresSizes; readonly jobs: number } = isQuick ? QUICK : FULL;
 const only = options.only?.split(",");
 const roundCount = Number(options.rounds ?? (isQuick ? 1 : 3));
-const missing = missingForQueues();
+const missing = [...missingForQueues(), ...(existsSync("/usr/bin/bwrap") ? [] : ["bubblewrap"])];
 for (const each of missing) process.stderr.write(`missing: ${each}\n`);
 
 const began = new Date();
@@ -55,6 +56,7 @@ const rounds: Record<keyof typeof workloads, Figures[]> = {
   oneOrganization: [],
   organizations: [],
   twoServers: [],
+  sandboxes: [],
   graphileWorker: [],
   bullmq: [],
 };
@@ -108,9 +110,17 @@ function workloadsOn(on: BenchCluster) {
     oneOrganization: onPostgres(1),
     organizations: onPostgres(ORGANIZATIONS),
     twoServers: onPostgres(ORGANIZATIONS, 2),
+    sandboxes: isWhole ? (_: number) => sandboxedCommands() : undefined,
     graphileWorker: isWhole ? (round: number) => graphileWorker(on, `jobs_${round}`, sizes.jobs) : undefined,
     bullmq: isWhole ? (_: number) => bullmq(sizes.jobs) : undefined,
   };
+}
+
+/** Returns what a sandbox costs a command. */
+async function sandboxedCommands(): Promise<Figures> {
+  const args = [join(import.meta.dirname, "isolation.ts"), "--json", ...(isQuick ? ["--rounds", "20"] : [])];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  return JSON.parse(stdout);
 }
 
 function bars(): Bar[] {
@@ -172,6 +182,11 @@ function bars(): Bar[] {
       rounds: roundsOf(rounds.organizations, "actions a second"),
       atLeast: 150,
       aim: 300,
+    },
+    {
+      what: "what a sandbox costs a command, ms",
+      rounds: roundsOf(rounds.sandboxes, "what the sandbox costs, ms"),
+      atMost: 30,
     },
     ...(theirs.length > 0
       ? [
@@ -247,6 +262,12 @@ ${table(rounds.organizations).join("\n")}
 Two processes of the runners call each server.
 
 ${table(rounds.twoServers).join("\n")}
+
+## What a sandbox costs a command
+
+\`sh -c true\` by the runner, with and without a sandbox of bubblewrap, one after the other (bench/isolation.ts).
+
+${missing.length > 0 ? "Not measured." : table(rounds.sandboxes).join("\n")}
 
 ## Queues that do nothing else
 
