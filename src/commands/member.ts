@@ -71,7 +71,7 @@ const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.
 
 /**
  * Lists the members of an organization: a line each with user id, role, mail
- * address and name, the oldest first.
+ * address and name, and whether they are suspended or blocked, the oldest first.
  *
  * @throws StartError when no organization matches
  */
@@ -81,9 +81,11 @@ export async function listMembers(config: DataConfig, named: string): Promise<st
     const { id } = await resolveOrganization(store, named);
     const users = (await findUsers(store.reader)).filter(({ organizationId }) => organizationId === id);
     return users
-      .map(({ userId, role, email, name }) => {
+      .map(({ userId, role, email, name, suspendedAt, blockedAt }) => {
         const roleName = role === ROLES.administrator ? "administrator" : "member";
-        return `${userId}  ${roleName.padEnd("administrator".length)}  ${email}  ${name}\n`;
+        // Before what people choose themselves, which could say so of others.
+        const state = blockedAt !== null ? ", blocked" : suspendedAt !== null ? ", suspended" : "";
+        return `${userId}  ${(roleName + state).padEnd("administrator".length)}  ${email}  ${name}\n`;
       })
       .join("");
   } finally {

@@ -1,6 +1,7 @@
 import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import {
   type ReachableServer,
@@ -50,6 +51,19 @@ test("members are added, listed, given a role and removed beside the running ser
   expect([removed.code, removed.stdout]).toEqual([0, `${EMAIL} is no member any more\n`]);
   expect((await post(server, "AccountService/GetAccount", {}, token)).status).toBe(401);
   expect((await member("list")).stdout).not.toContain(EMAIL);
+});
+
+test("the list says who is suspended", async () => {
+  const { organizationId } = (await post(server, "IdentityService/GetAuthenticatedIdentity")).body;
+  const email = "suspended@example.org";
+  const { userId } = await addMember(server, { organizationId, email });
+  for (const [suspended, state] of [
+    [true, "member, suspended  "],
+    [false, "member         "],
+  ] as const) {
+    expect((await post(server, "UserService/SetSuspended", { userId, suspended })).status).toBe(200);
+    expect((await member("list")).stdout).toContain(`${userId}  ${state}${email}  `);
+  }
 });
 
 test("what cannot be done is said in a sentence", async () => {

@@ -81,6 +81,10 @@ export interface FoundUser {
   readonly email: string;
   /** 1 administrator, 2 member. */
   readonly role: number;
+  /** Set while the member is suspended there. */
+  readonly suspendedAt: number | null;
+  /** Set while the account is blocked. */
+  readonly blockedAt: number | null;
 }
 
 /**
@@ -99,6 +103,8 @@ export async function findUsers(db: Reader): Promise<FoundUser[]> {
       "account.name",
       "account.email",
       "member.role",
+      "member.suspended_at as suspendedAt",
+      "account.blocked_at as blockedAt",
     ])
     .where("member.left_at", "is", null)
     .orderBy("member.id")

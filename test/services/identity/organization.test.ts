@@ -44,6 +44,8 @@ describe("founding an organization", () => {
         name: "Administrator",
         email: "admin@example.org",
         role: 1,
+        suspendedAt: null,
+        blockedAt: null,
       },
     ]);
     expect(await lookUp(made.token)).toMatchObject({
