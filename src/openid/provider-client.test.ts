@@ -2,34 +2,34 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "@jest/globals";
+import { startTokenIssuer } from "../../test/harness/token-issuer.ts";
 import { createProviderClient, problemIn } from "./provider-client.ts";
 
-let provider: Server;
-afterEach(() => void provider.close());
+let provider: Server | undefined;
+afterEach(() => void provider?.close());
 
 /** Starts a provider whose discovery names an issuer; returns its address. */
 async function startDiscovery(issuerOf: (address: string) => string): Promise<string> {
   let address = "";
-  provider = createServer((_, res) => {
+  const server = createServer((_, res) => {
     res.setHeader("content-type", "application/json");
     res.end(JSON.stringify({ issuer: issuerOf(address), jwks_uri: `${address}/keys` }));
   });
-  await once(provider.listen(0, "127.0.0.1"), "listening");
-  address = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  provider = server;
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return address;
+}
+
+function clientOf(issuer: string, now: () => number) {
+  const [clientSecret, scopes] = [undefined, ["openid"]];
+  const clientAuthentication = "basic";
+  return createProviderClient({ issuer, clientId: "us", clientSecret, clientAuthentication, scopes }, now);
 }
 
 /** Returns what the log says of a sign-in that does not begin. */
 async function problemAt(issuer: string) {
-  const [clientSecret, scopes] = [undefined, ["openid"]];
-  const registration = {
-    issuer,
-    clientId: "us",
-    clientSecret,
-    clientAuthentication: "basic",
-    scopes,
-  } as const;
-  const refused = await createProviderClient(registration, Date.now)
+  const refused = await clientOf(issuer, Date.now)
     .begin("http://127.0.0.1/")
     .catch((error) => error);
   expect(refused.problem).toBe("provider_failed");
@@ -44,6 +44,35 @@ test("an issuer that discovery spells otherwise is refused, with the one to set"
 
 test("a provider that is away is logged with the reason of the connection", async () => {
   const issuer = await startDiscovery((address) => address);
-  await once(provider.close(), "close");
+  if (provider) await once(provider.close(), "close");
   expect(await problemAt(issuer)).toEqual({ reason: "fetch failed", cause: "ECONNREFUSED" });
+});
+
+test("a logout token is taken for two minutes, and for the 30 seconds by which clocks may differ", async () => {
+  const now = Date.parse("2030-01-01T00:00:00Z");
+  const issuer = await startTokenIssuer(() => now);
+  const client = clientOf(issuer.issuer, () => now);
+  const at = now / 1000;
+  const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
+  const isTaken = async (claims: object) => {
+    const token = await issuer.sign({ aud: "us", sub: "7", iat: at, exp: at + 60, events, ...claims });
+    const read = async () => (await client.readLogout(token).catch(() => undefined))?.at;
+    const first = await read();
+    // One that comes again says the same, and so of no session that began since.
+    expect(await read()).toBe(first);
+    return first !== undefined;
+  };
+  try {
+    const ages = [0, 149, 150, 151, 3_600, -30, -31];
+    const taken = await Promise.all(ages.map((age) => isTaken({ iat: at - age })));
+    expect(taken).toEqual([true, true, true, false, false, true, false]);
+    const ends = await Promise.all([1, 0, -29, -30].map((left) => isTaken({ exp: at + left })));
+    expect(ends).toEqual([true, true, true, false]);
+    expect([await isTaken({ aud: "them" }), await isTaken({ iss: "https://other.example.org" })]).toEqual([
+      ...[false, false],
+    ]);
+    expect(await isTaken({ iat: undefined })).toBe(false);
+  } finally {
+    await issuer.close();
+  }
 });
