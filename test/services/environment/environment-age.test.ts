@@ -16,6 +16,7 @@ import { setEnterprise } from "../../../src/services/policy/enterprise.ts";
 import { findEnvironment, updateEnvironment } from "../../../src/store/environment/environment.ts";
 import { updateEnterprise } from "../../../src/store/policy/enterprise.ts";
 import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organization-policies.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { DAY_MS, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";
@@ -334,6 +335,37 @@ describe("a preview of policies", () => {
     expect(await remove()).toBe(0);
     await setPolicies(deletion);
     expect(await remove()).toBe(1);
+  });
+
+  test.each([
+    [-1, true],
+    [0, true],
+    [1, false],
+  ])("looks at 8 MiB of what would be archived, and %i bytes", async (more, complete) => {
+    await markEnterprise();
+    const [small, large] = [await createEnvironment(), await createEnvironment()];
+    const bodies = async () =>
+      builderOf(testStore.store.reader)
+        .selectFrom("environment")
+        .select(["id", "body"])
+        .orderBy("id")
+        .execute();
+    const [first, second] = await bodies();
+    const body = JSON.parse(second?.body ?? "{}");
+    const left = 8 * 1024 * 1024 + more - (first?.body.length ?? 0) - (second?.body.length ?? 0);
+    body.metadata.name += "x".repeat(left);
+    const stored = JSON.stringify(body);
+    expect(stored.length - (second?.body.length ?? 0)).toBe(left);
+    await testStore.store.write(SYSTEM, "test", async ({ db }) => {
+      await builderOf(db).updateTable("environment").set({ body: stored }).where("id", "=", large).execute();
+    });
+    pass(2 * DAY_MS);
+    const change = { organizationId: caller.organizationId, archiveEnvironmentsAfter: days(1) };
+    const request = create(UpdateOrganizationPoliciesRequestSchema, change);
+    const found = await previewPolicies(testStore.deps, caller, request);
+    expect(found.complete).toBe(complete);
+    const ids = found.effects.flatMap(({ resources }) => resources.map(({ id }) => id));
+    expect(ids).toEqual(complete ? [small, large] : [small]);
   });
 
   test("names at most ten of what it counts", async () => {
