@@ -68,6 +68,11 @@ const VALUES: Readonly<Record<string, unknown>> = {
   ...{ bigint: 1, "double precision": 1, text: "{}", bytea: Buffer.from("x") },
 };
 
+/** Values of columns that a table takes no others of. */
+const OWN_VALUES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  audit_anchor: { sequence: 0, chain_hash: null, rows: 0 },
+};
+
 /** The types of a table's columns by their names. */
 const typesOf = (raw: RawData, table: string) =>
   raw.rows<{ name: string; type: string }>(
@@ -103,7 +108,7 @@ async function fill(dataDir: string, organizationId: string): Promise<void> {
         const [newest] = await raw.rows(`select "${to}" as id from "${parent}" order by 1 desc limit 1`);
         row[from] = newest?.id;
       }
-      await insert(raw, table, row);
+      await insert(raw, table, { ...row, ...OWN_VALUES[table] });
     }
   });
 }

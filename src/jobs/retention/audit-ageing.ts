@@ -30,7 +30,7 @@ import { BatchSize } from "./batch-size.ts";
 const EVERY_MS = 3_600_000;
 
 /** Number of rows removed per transaction at most, which other writes wait for. */
-const ROWS_PER_BATCH = 500;
+const ROWS_PER_BATCH = 200;
 
 /** Number of rows whose bytes are summed up at a time. */
 const SUMMED_AT_ONCE = 1_000;
