@@ -5,6 +5,8 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { anchorBytes } from "../../src/domain/record/audit-anchor.ts";
+import { loadKeys } from "../../src/keys.ts";
 import { rowProblems } from "../crash/rows.ts";
 import { post } from "../harness/call.ts";
 import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
@@ -68,10 +70,13 @@ const VALUES: Readonly<Record<string, unknown>> = {
   ...{ bigint: 1, "double precision": 1, text: "{}", bytea: Buffer.from("x") },
 };
 
-/** Values of columns that a table takes no others of. */
-const OWN_VALUES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  audit_anchor: { sequence: 0, chain_hash: null, rows: 0 },
-};
+/** An anchor of an organization's chain of which nothing has gone: another one breaks the chain. */
+function anchorRow(dataDir: string, organization_id: string): Readonly<Record<string, unknown>> {
+  const { audit } = loadKeys(join(dataDir, "key.json"));
+  const facts = { organization_id, sequence: 0, chain_hash: null, rows: 0, until_sequence: 0, at: 1 };
+  const named = { ...facts, key_id: audit.keyId };
+  return { ...named, hash: audit.mac(anchorBytes(named)) };
+}
 
 /** The types of a table's columns by their names. */
 const typesOf = (raw: RawData, table: string) =>
@@ -108,7 +113,7 @@ async function fill(dataDir: string, organizationId: string): Promise<void> {
         const [newest] = await raw.rows(`select "${to}" as id from "${parent}" order by 1 desc limit 1`);
         row[from] = newest?.id;
       }
-      await insert(raw, table, { ...row, ...OWN_VALUES[table] });
+      await insert(raw, table, table === "audit_anchor" ? anchorRow(dataDir, organizationId) : row);
     }
   });
 }
