@@ -82,6 +82,11 @@ export const UNSCOPED: readonly Group[] = [
     functions: { countInstallation: "what waits and what goes on, by kind and phase" },
   },
   {
+    reason: "What a target of the export of the audit trail has not confirmed covers every chain.",
+    callers: /^src\/(server-figures\.ts|metrics\/|commands\/doctor\/)/,
+    functions: { findAuditLag: "the number of rows, and the time of the oldest" },
+  },
+  {
     reason: "Commands of the operator are about the whole installation.",
     callers: COMMANDS,
     functions: {

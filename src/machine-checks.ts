@@ -4,12 +4,24 @@ import { readSecrets } from "./key-file.ts";
 import { type Keys, keysFrom } from "./keys.ts";
 import type { Problem } from "./rpc/health.ts";
 
+/** What is not well, and keeps the server from nothing. */
+export interface Warning {
+  readonly check: "audit export";
+  /** One sentence for the operator; everybody who reaches the server may read it. */
+  readonly reason: string;
+}
+
+/** Looks after which warnings are asked for again. */
+const WARN_EVERY = 10;
+
 /** Checks of what a server needs of its machine beside the database, made again and again. */
 export interface MachineChecks {
   /** Looks at the disk and at the key file. Never rejects. */
   look(): Promise<void>;
   /** Returns what the last look found wrong. */
   problems(): readonly Problem[];
+  /** Returns what the operator should know, and what keeps the server from nothing. */
+  warnings(): readonly Warning[];
 }
 
 export interface MachineCheckOptions {
@@ -18,6 +30,8 @@ export interface MachineCheckOptions {
   /** Bytes that have to be free on that disk; 0 for no floor. */
   readonly diskFloorBytes: number;
   readonly keyFile: string;
+  /** Returns what is to be warned of; asked every tenth look. */
+  readonly warn?: () => Promise<readonly Warning[]>;
   /** The keys that the server holds. */
   readonly keys: Pick<Keys, "ids">;
 }
@@ -25,9 +39,13 @@ export interface MachineCheckOptions {
 /** Creates the checks of a server's machine; none has been made yet. */
 export function createMachineChecks(options: MachineCheckOptions): MachineChecks {
   let found: readonly Problem[] = [];
+  let warnings: readonly Warning[] = [];
+  let looks = 0;
   const keyCheck = createKeyCheck(options);
   return {
     async look() {
+      // A database that does not answer is told by its own check.
+      if (options.warn && looks++ % WARN_EVERY === 0) warnings = await options.warn().catch(() => warnings);
       const reasons = await Promise.all([diskProblem(options), keyCheck()]);
       const [disk, keys] = reasons;
       found = [
@@ -36,6 +54,7 @@ export function createMachineChecks(options: MachineCheckOptions): MachineChecks
       ];
     },
     problems: () => found,
+    warnings: () => warnings,
   };
 }
 

@@ -1,9 +1,13 @@
+import { auditDelay } from "./domain/record/audit-delay.ts";
+import type { AuditTarget } from "./domain/record/audit-export.ts";
 import type { Figure, ServerHealth } from "./domain/server-health.ts";
 import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
+import type { Warning } from "./machine-checks.ts";
 import { type CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measures.ts";
 import { figuresOf } from "./metrics/figures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import {
+  METRICS_SCOPE,
   type MeasuredStore,
   organizationMetrics,
   sizeMetrics,
@@ -12,6 +16,7 @@ import {
 import type { CallLimits } from "./rpc/access/call-limits.ts";
 import { checksOf, type Readiness } from "./rpc/health.ts";
 import type { StreamSlots } from "./services/call/stream-slots.ts";
+import { findAuditLag } from "./store/record/audit-lag.ts";
 import type { Scope } from "./store/store.ts";
 
 /** The parts of a server that count what it does. */
@@ -41,6 +46,22 @@ export const countedSources = ({
     ]),
 ];
 
+/** Returns the warnings of targets of the audit export that are behind, whenever it is asked. */
+export const auditWarnings =
+  (
+    store: Pick<MeasuredStore, "searcher">,
+    targets: readonly AuditTarget[],
+    now: () => number,
+  ): (() => Promise<readonly Warning[]>) =>
+  async () => {
+    const db = store.searcher(METRICS_SCOPE);
+    const lags = await Promise.all(targets.map((target) => findAuditLag(db, target)));
+    return lags.flatMap((lag) => {
+      const reason = auditDelay(lag, now());
+      return reason === undefined ? [] : [{ check: "audit export", reason } as const];
+    });
+  };
+
 /** The parts of a server that tell how it is. */
 export interface HealthSources {
   readonly store: MeasuredStore;
@@ -50,6 +71,8 @@ export interface HealthSources {
   readonly now: () => number;
   /** Figures beside those of the store; one that fails takes only its own with it. */
   readonly sources: readonly MetricSource[];
+  /** Those of the process, if anybody has them. */
+  readonly figures?: readonly MetricSource[];
 }
 
 /** Returns how a server is that has just started, with the figures of an organization, whenever it is asked. */
@@ -59,9 +82,15 @@ export function createServerHealth({
   version,
   now,
   sources,
+  figures = [],
 }: HealthSources): (scope: Scope) => Promise<ServerHealth> {
   const startedAt = now();
-  const all: readonly MetricSource[] = [...sources, () => writeMetrics(store), () => sizeMetrics(store)];
+  const all: readonly MetricSource[] = [
+    ...sources,
+    ...figures,
+    () => writeMetrics(store),
+    () => sizeMetrics(store),
+  ];
   return async (scope) => {
     const reasons = new Map(readiness.problems().map(({ check, reason }) => [check, reason]));
     const [organization, ...server] = await Promise.all([

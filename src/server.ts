@@ -27,6 +27,7 @@ import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
 import { equalBytes, type Keys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { createMachineChecks } from "./machine-checks.ts";
+import { auditMetrics } from "./metrics/audit-metrics.ts";
 import { CallMeasures } from "./metrics/call-measures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
 import { installationMetrics, writeMetrics } from "./metrics/store-metrics.ts";
@@ -44,7 +45,7 @@ import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
-import { countedSources, createServerHealth } from "./server-figures.ts";
+import { auditWarnings, countedSources, createServerHealth } from "./server-figures.ts";
 import { createOrganizationSwitch } from "./services/access/sign-in/organization-switch.ts";
 import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
 import { createRevocationMonitor } from "./services/call/revocation-monitor.ts";
@@ -52,7 +53,7 @@ import { createStreamSlots } from "./services/call/stream-slots.ts";
 import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
-import { createAuditSinks } from "./sinks/audit-sinks.ts";
+import { auditTargetsOf, createAuditSinks } from "./sinks/audit-sinks.ts";
 import { asLeader, type Store } from "./store/store.ts";
 import { type CallTraces, PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
@@ -95,11 +96,13 @@ const CONSOLE_FOLDER = join(import.meta.dirname, "../console/dist");
 /** Composes the server from its parts; nothing listens yet. */
 export function buildServer(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
+  const auditTargets = auditTargetsOf(config);
   const machine = createMachineChecks({
     dataDir: config.databaseUrl ? undefined : config.dataDir,
     diskFloorBytes: diskFloorBytesOf(config),
     keyFile: keyFileOf(config),
     keys,
+    warn: auditWarnings(store, auditTargets, deps.now),
   });
   const readiness = createReadiness(() => store.problem(), machine.problems);
   const { draining } = readiness;
@@ -234,7 +237,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       signIn,
       console: createConsoleDispatch({ folder: CONSOLE_FOLDER, sessionOrigin, report }),
       scim,
-      probes: { readiness, version: packageJson.version },
+      probes: { readiness, warnings: machine.warnings, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),
       limits,
@@ -266,14 +269,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       onRenewed: (validTo) => log.info({ validTo }, "the renewed certificate is in use"),
       onFailure: (err) => log.error({ err }, "the certificate was not renewed: the one before stays in use"),
     });
-  const counted = countedSources({ calls, streamSlots, readiness, limits, listener });
-  const { version } = packageJson;
-  const sources = [...counted, ...(deps.figures ?? [])];
-  const health = createServerHealth({ store, readiness, version, now: deps.now, sources });
+  const ofCalls = countedSources({ calls, streamSlots, readiness, limits, listener });
+  const sources = [...ofCalls, auditMetrics(store, auditTargets, deps.now)];
+  const health = createServerHealth({ ...deps, readiness, version: packageJson.version, sources });
   let running: RunningJobs | undefined;
   return {
     transport: createInMemoryTransport({ routes, admission, newId }),
-    metrics: [...counted, () => writeMetrics(store), installationMetrics(store, deps.now)],
+    metrics: [...sources, () => writeMetrics(store), installationMetrics(store, deps.now)],
     async listen() {
       await machine.look();
       const { url } = await listener.listen();

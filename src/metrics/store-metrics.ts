@@ -21,7 +21,7 @@ const NEAR_END_MS = 7 * 24 * 3_600_000;
 const FRESH_MS = 10_000;
 
 /** Searches take turns by organization; those for metrics have a turn of their own. */
-const SCOPE = { organizationId: "metrics" };
+export const METRICS_SCOPE = { organizationId: "metrics" };
 
 /** @returns the metrics of what the process has written to the store. */
 export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => [
@@ -93,7 +93,7 @@ export function installationMetrics(
   const read = async () => {
     const at = now();
     const [counts, size] = await Promise.all([
-      countInstallation(store.searcher(SCOPE), { now: at, until: at + NEAR_END_MS }),
+      countInstallation(store.searcher(METRICS_SCOPE), { now: at, until: at + NEAR_END_MS }),
       store.measures.size(),
     ]);
     return [...metricsOf(counts, at), sizeMetric(size)];

@@ -61,6 +61,29 @@ describe("the doctor", () => {
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   });
 
+  testOnSqlite("it changes the file of the database")(
+    "notes an export of the audit trail that is behind, of which /readyz warns",
+    async () => {
+      const dataDir = temporaryFolder();
+      cpSync(sound, dataDir, { recursive: true });
+      await tampering(dataDir, (raw) => raw.run(`update audit_log set at = at - 600000`));
+      const args = ["--audit-otlp-endpoint", "http://127.0.0.1:1"];
+      const behind =
+        /the target otlp of the audit export has not confirmed \d+ rows, the oldest for 1\d minutes/;
+      const { code, stdout } = await diagnose(dataDir, args);
+      expect([code, stdout.match(/^note +audit export +(.*)/m)?.[1]]).toEqual([
+        0,
+        expect.stringMatching(behind),
+      ]);
+      const server = await startHostedServer({ dataDir, args });
+      const ready = await fetch(`${server.url}/readyz`);
+      expect([ready.status, await ready.json()]).toEqual([
+        200,
+        { status: "ok", warnings: [{ check: "audit export", reason: expect.stringMatching(behind) }] },
+      ]);
+    },
+  );
+
   test("names each setting that cannot be used, and says that it looked no further", async () => {
     const { code, stdout, wrong } = await diagnose(sound, ["--port", "x", "--base-url", "y"]);
     expect([code, wrong]).toEqual([

@@ -39,7 +39,9 @@ const sampleOf = (metrics: typeof scraped, name: string, labels: object = {}) =>
 beforeAll(async () => {
   const copies = temporaryFolder();
   writeFileSync(join(copies, "chartroom-20260101T000000.000Z.db"), "");
-  server = await startServer({ args: ["--metrics-address", FREE, "--backup-folder", copies] });
+  server = await startServer({
+    args: ["--metrics-address", FREE, "--backup-folder", copies, "--audit-file", join(copies, "audit.jsonl")],
+  });
   url = urlOf(server);
   await post(server, "ProjectService/CreateProject", PROJECT);
   await post(server, "ProjectService/GetProject", { projectId: "019a0000-0000-7000-8000-000000000000" });

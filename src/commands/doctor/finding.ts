@@ -7,6 +7,7 @@ export type Subject =
   | "database"
   | "clock"
   | "runners"
+  | "audit export"
   | "isolation";
 
 /** One thing that the doctor has found. */

@@ -1,7 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, keyFileOf } from "../../config/config.ts";
+import { auditDelay } from "../../domain/record/audit-delay.ts";
+import { auditTargetsOf } from "../../sinks/audit-sinks.ts";
 import { countInstallation } from "../../store/access/installation-counts.ts";
+import { findAuditLag } from "../../store/record/audit-lag.ts";
 import { findNewestAuditTime } from "../../store/record/audit-log.ts";
 import { findNamedKeyIds } from "../../store/runner/key-id.ts";
 import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
@@ -44,10 +47,24 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
       ...(await lookAtNamedKeys(store, look)),
       ...(await lookAtClock(store, look)),
       ...(await lookAtRunners(store, look)),
+      ...(await lookAtExport(store, look)),
     ];
   } finally {
     await store.close();
   }
+}
+
+async function lookAtExport({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const target of auditTargetsOf(config)) {
+    const lag = await findAuditLag(reader, target);
+    const delay = auditDelay(lag, now());
+    const whatToDo = "the log of the server says why; see docs/operations.md";
+    findings.push(
+      delay ? note("audit export", delay, whatToDo) : ok("audit export", `${target} is up to date`),
+    );
+  }
+  return findings;
 }
 
 async function openForReading(config: Config): Promise<ReadOnlyStore> {

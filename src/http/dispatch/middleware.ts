@@ -37,6 +37,8 @@ export interface AccessLine {
 export interface Probes {
   /** While it has a problem, /readyz responds with 503 and all of them. */
   readonly readiness: Pick<Readiness, "problems">;
+  /** Returns what is told beside, and keeps the server from nothing. */
+  readonly warnings?: () => readonly { readonly check: string; readonly reason: string }[];
   /** The release of the server, such as `0.1.0`. */
   readonly version: string;
 }
@@ -207,15 +209,21 @@ function handleCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<st
  *
  * @returns whether the request was a probe
  */
-function handleProbe(req: HttpRequest, res: HttpResponse, { readiness, version }: Probes): boolean {
+function handleProbe(
+  req: HttpRequest,
+  res: HttpResponse,
+  { readiness, warnings: findWarnings, version }: Probes,
+): boolean {
   switch (req.url) {
     case "/healthz":
       return respond(res, 200, { status: "ok" });
     case "/readyz": {
       const problems = readiness.problems();
       const [first] = problems;
-      if (!first) return respond(res, 200, { status: "ok" });
-      return respond(res, 503, { status: "unavailable", reason: first.reason, problems });
+      const warnings = findWarnings?.() ?? [];
+      const beside = warnings.length > 0 && { warnings };
+      if (!first) return respond(res, 200, { status: "ok", ...beside });
+      return respond(res, 503, { status: "unavailable", reason: first.reason, problems, ...beside });
     }
     case "/version":
       if (req.method !== "GET" && req.method !== "HEAD") return false;

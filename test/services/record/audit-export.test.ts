@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { auditDelay } from "../../../src/domain/record/audit-delay.ts";
 import type { AuditSink, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
 import { auditExportJobs, exportAudit } from "../../../src/jobs/audit-export.ts";
@@ -20,6 +21,7 @@ import { createLog } from "../../../src/log.ts";
 import { AuditCollector } from "../../../src/sinks/audit-collector.ts";
 import { AuditFile } from "../../../src/sinks/audit-file.ts";
 import { findConfirmed } from "../../../src/store/record/audit-export.ts";
+import { findAuditLag } from "../../../src/store/record/audit-lag.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
 
@@ -240,4 +242,28 @@ describe("the export to a collector", () => {
       await collector.close();
     }
   });
+});
+
+test("what a target has not confirmed is counted over all chains, from its oldest row on", async () => {
+  const lag = () => findAuditLag(made.store.reader, "file");
+  const begun = await lag();
+  expect(begun).toMatchObject({ target: "file", oldestAt: made.clock.now });
+  expect(begun.rows).toBe(await exportTo(fileOf("audit.jsonl")));
+  expect(await lag()).toEqual({ target: "file", rows: 0, oldestAt: undefined });
+  // The other target has nothing.
+  expect((await findAuditLag(made.store.reader, "otlp")).rows).toBe(begun.rows);
+  const at = made.clock.now + 1_000;
+  made.clock.now = at;
+  await change("one");
+  made.clock.now += 60_000;
+  await change("two");
+  await made.createOrganization("island");
+  const behind = await lag();
+  expect(behind.oldestAt).toBe(at);
+  const delay = (ms: number) => auditDelay(behind, at + ms);
+  expect([delay(299_999), delay(300_000)]).toEqual([undefined, undefined]);
+  expect(delay(300_001)).toBe(
+    `the target file of the audit export has not confirmed ${behind.rows} rows, the oldest for 5 minutes`,
+  );
+  expect(behind.rows).toBe(await exportTo(fileOf("audit.jsonl")));
 });

@@ -1,0 +1,73 @@
+import type { AuditTarget } from "../../domain/record/audit-export.ts";
+import { builderOf } from "../query-builder.ts";
+import type { Reader } from "../store.ts";
+
+/** What a target of the export of the audit trail has not confirmed yet. */
+export interface AuditLag {
+  readonly target: AuditTarget;
+  /** Rows of all chains. */
+  readonly rows: number;
+  /** When the oldest of them was written, in milliseconds since 1970 UTC; undefined without any. */
+  readonly oldestAt: number | undefined;
+}
+
+/** Returns what a target has not confirmed. It covers the installation, so it takes no scope. */
+export async function findAuditLag(db: Reader, target: AuditTarget): Promise<AuditLag> {
+  const organizations = await builderOf(db)
+    .selectFrom("organization")
+    .leftJoin("audit_export", (join) =>
+      join
+        .onRef("audit_export.organization_id", "=", "organization.id")
+        .on("audit_export.target", "=", target),
+    )
+    .leftJoin("audit_log", (join) =>
+      join
+        .onRef("audit_log.organization_id", "=", "organization.id")
+        .on((eb) =>
+          eb(
+            "audit_log.sequence",
+            "=",
+            eb(eb.fn.coalesce("audit_export.sequence", eb.lit(0)), "+", eb.lit(1)),
+          ),
+        ),
+    )
+    .select((eb) => [
+      eb.fn
+        .sum<number | null>(
+          eb("organization.sequence", "-", eb.fn.coalesce("audit_export.sequence", eb.lit(0))),
+        )
+        .as("rows"),
+      eb.fn.min<number | null>("audit_log.at").as("oldestAt"),
+    ])
+    .where((eb) => eb("organization.sequence", ">", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
+    .executeTakeFirst();
+  const own = await findInstallationLag(db, target);
+  const times = [organizations?.oldestAt ?? undefined, own.oldestAt].flatMap((at) =>
+    at === undefined ? [] : [Number(at)],
+  );
+  return {
+    target,
+    rows: Number(organizations?.rows ?? 0) + own.rows,
+    oldestAt: times.length === 0 ? undefined : Math.min(...times),
+  };
+}
+
+async function findInstallationLag(db: Reader, target: AuditTarget): Promise<Omit<AuditLag, "target">> {
+  const [installation] = await builderOf(db).selectFrom("installation").select("sequence").execute();
+  const [position] = await builderOf(db)
+    .selectFrom("audit_export")
+    .select("sequence")
+    .where("target", "=", target)
+    .where("organization_id", "=", "")
+    .execute();
+  const confirmed = position?.sequence ?? 0;
+  const rows = (installation?.sequence ?? 0) - confirmed;
+  if (rows <= 0) return { rows: 0, oldestAt: undefined };
+  const [oldest] = await builderOf(db)
+    .selectFrom("audit_log")
+    .select("at")
+    .where("organization_id", "is", null)
+    .where("sequence", "=", confirmed + 1)
+    .execute();
+  return { rows, oldestAt: oldest?.at };
+}
