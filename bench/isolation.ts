@@ -23,6 +23,7 @@ for (const each of [workspace.tree, workspace.home]) mkdirSync(each, { recursive
 const chosen = await chooseIsolation({
   isolation: "bubblewrap",
   cgroup: "none",
+  image: "",
   readable: [],
   hidden: [],
   user: 64_913,

@@ -26,12 +26,20 @@ export async function chooseIsolationOnMachine(
   { env, isRoot, signalGroup }: Terminal,
   log: Log,
 ): Promise<ChosenIsolation> {
-  const { isolation, isolationRead: readable, isolationUser: user, isolationCgroup: cgroup } = config;
+  const {
+    isolation,
+    isolationRead: readable,
+    isolationUser: user,
+    isolationCgroup: cgroup,
+    isolationImage: image,
+  } = config;
   return chooseIsolation({
     isolation,
     readable,
     user,
     cgroup,
+    image,
+    env,
     isRoot,
     hidden: hidden.filter((path) => path !== ""),
     limits: workLimitsOf(config),

@@ -129,6 +129,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   isolation: two(["bubblewrap", "bubblewrap"], ["none", "none"]),
   allowApiAgents: BOOLEANS,
   isolationRead: two(["/opt/agent", ["/opt/agent"]], [" /opt/a b::/srv/tools:", ["/opt/a b", "/srv/tools"]]),
+  isolationImage: two(["a", "a"], ["registry.example.org/base:1", "registry.example.org/base:1"]),
   isolationUser: two(["1", 1], ["4294967293", 4_294_967_293]),
   egressHosts: two(["hosts", "hosts"], ["/etc/chartroom/hosts", "/etc/chartroom/hosts"]),
   egressPrivate: two(
@@ -242,6 +243,7 @@ describe("without flags and variables", () => {
       isolation: "auto",
       allowApiAgents: false,
       isolationRead: [],
+      isolationImage: "",
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

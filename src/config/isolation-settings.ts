@@ -5,11 +5,11 @@ import { setting } from "./settings.ts";
 export const ISOLATION_SETTINGS = {
   isolation: setting({
     flag: "--isolation",
-    argument: "auto|bubblewrap|none",
+    argument: "auto|bubblewrap|container|none",
     env: "CHARTROOM_ISOLATION",
     default: "auto",
     help: "what keeps commands and agents in: auto takes the strongest that works on this machine; none lets them do what the runner's user may",
-    read: oneOf<"auto" | "bubblewrap" | "none">(["auto", "bubblewrap", "none"]),
+    read: oneOf<"auto" | "bubblewrap" | "container" | "none">(["auto", "bubblewrap", "container", "none"]),
   }),
   allowApiAgents: setting({
     flag: "--allow-api-agents",
@@ -25,6 +25,14 @@ export const ISOLATION_SETTINGS = {
     default: "",
     help: "files and folders, separated by colons, that isolated work may read beside the system's programs, such as those of agents",
     read: paths,
+  }),
+  isolationImage: setting({
+    flag: "--isolation-image",
+    argument: "image",
+    env: "CHARTROOM_ISOLATION_IMAGE",
+    default: "",
+    help: "image in which work runs in containers of podman or docker, where its organization names none; it is tried at the start",
+    read: (text) => text,
   }),
   isolationUser: setting({
     flag: "--isolation-user",

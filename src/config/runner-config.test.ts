@@ -15,6 +15,7 @@ describe("the settings of a runner", () => {
       isolation: "auto",
       allowApiAgents: false,
       isolationRead: [],
+      isolationImage: "",
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

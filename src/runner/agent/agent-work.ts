@@ -43,6 +43,7 @@ export async function executeAgent(
   const { tools, lease } = assignment;
   if (work.apiDefined && !tools.apiAgents) throw new WorkFailure("policy_unsupported", API_AGENT_REFUSED);
   const rules = rulesForAgents(assignment.work.policies, tools.isolation);
+  const image = assignment.work.policies?.defaultEnvironmentImage;
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;
   if (agentExecution?.spec?.desiredPhase === Phase.STOPPED) lease.interrupt("stop");
@@ -64,7 +65,7 @@ export async function executeAgent(
   const readable = [state.imagesFolder, state.secretsFolder, state.pullRequestFile];
   const network = await openNetwork(assignment, workspace, environment);
   const runCommand = await tools.isolation
-    .enter(workspace, readable, { network, rules })
+    .enter(workspace, readable, { network, rules, image })
     .catch(async (error) => {
       await network?.close();
       throw error;

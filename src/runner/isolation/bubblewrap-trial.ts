@@ -1,12 +1,11 @@
-import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { arch, platform, tmpdir } from "node:os";
 import { join } from "node:path";
-import { Egress } from "../egress/egress.ts";
-import { PROXY_PORT } from "../egress/work-network.ts";
-import { commandEnvironment, createCommandRunner } from "../process/command.ts";
-import { workspaceAt } from "../steps/workspace.ts";
+import { createCommandRunner } from "../process/command.ts";
 import { type BubblewrapOptions, createBubblewrap, type SandboxPrograms } from "./bubblewrap.ts";
+import { findExecutable, PROGRAM_FOLDERS } from "./find-executable.ts";
+import { tryWork } from "./trial.ts";
 
 type Parts = Omit<BubblewrapOptions, "folder" | "programs" | "record">;
 type TrialOptions = Pick<Parts, "view" | "limits" | "groups" | "user" | "signalGroup"> & {
@@ -48,8 +47,6 @@ export async function tryBubblewrap(
   }
 }
 
-/** The folders of the system's programs. Not PATH: these run as the runner's user, beside the work. */
-const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
 const PACKAGES = {
   bwrap: "bubblewrap",
   prlimit: "util-linux",
@@ -63,7 +60,7 @@ const PACKAGES = {
 function findSandboxPrograms(folders: readonly string[]): SandboxPrograms | { readonly problem: string } {
   const found: Record<string, string> = {};
   for (const [name, packageName] of Object.entries(PACKAGES)) {
-    const file = folders.map((folder) => join(folder, name)).find(isExecutable);
+    const file = findExecutable(name, folders);
     if (file === undefined)
       return { problem: `${name} is not installed (on Debian: apt-get install ${packageName})` };
     found[name] = file;
@@ -71,64 +68,10 @@ function findSandboxPrograms(folders: readonly string[]): SandboxPrograms | { re
   return found as unknown as SandboxPrograms;
 }
 
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Fails where a part of what a sandbox promises does not hold. */
-const TRIAL = `
-set -e
-has() { grep -q "^$1:[[:space:]]*$2\\$" /proc/self/status; }
-has NoNewPrivs 1 || { echo "new privileges are possible" >&2; exit 1; }
-has Seccomp 2 || { echo "system calls are not filtered" >&2; exit 1; }
-has CapEff 0000000000000000 || { echo "it has capabilities" >&2; exit 1; }
-[ "$(id -u)" != 0 ] || { echo "it is root" >&2; exit 1; }
-[ "$(grep -c : /proc/net/dev)" = 1 ] || { echo "it has the network of the machine" >&2; exit 1; }
-grep -q "$LISTENING" /proc/net/tcp || { echo "it does not reach a proxy" >&2; exit 1; }
-touch file "$HOME/file" /tmp/file
-! touch /usr/file /file 2>&1
-`;
-
-/** The forwarder's port on 127.0.0.1, as the system lists it. */
-const LISTENING = `0100007F:${PROXY_PORT.toString(16).toUpperCase().padStart(4, "0")}`;
-const NOWHERE = { named: { registries: [], models: [] }, privateNetworks: [] };
-
 async function tryIn(folder: string, parts: Parts, path: string): Promise<string | undefined> {
   const programs = { run: createCommandRunner(parts.signalGroup), path };
   const isolation = await createBubblewrap({ ...parts, folder: join(folder, "shared"), programs });
-  const workspace = workspaceAt(folder, "00000000-0000-4000-8000-000000000000");
-  for (const each of [workspace.tree, workspace.home]) await mkdir(each, { recursive: true });
-  const network = await new Egress({ serverUrl: "", ...NOWHERE, machine: { programs, env: {} } }).open({
-    folder: workspace.folder,
-    initializer: undefined,
-    policy: { sets: [] },
-  });
-  const run = await isolation.enter(workspace, [], { network });
-  let text = "";
-  const { exit } = await run({
-    program: "sh",
-    args: ["-c", TRIAL],
-    folder: workspace.tree,
-    environment: commandEnvironment(programs, workspace.home, { LISTENING }),
-    timeoutMs: 60_000,
-    onOutput: (bytes) => {
-      if (text.length < 1_000) text += bytes.toString();
-    },
-  })
-    .catch((error) => {
-      throw new Error(firstLineOf(text) || (error as Error).message);
-    })
-    .finally(() => network.close());
-  return exit === 0 ? undefined : firstLineOf(text) || `a trial ended with ${exit}`;
-}
-
-function firstLineOf(text: string): string {
-  return (text.trim().split("\n")[0] ?? "").replace(/\.$/, "");
+  return tryWork(folder, isolation, programs);
 }
 
 /** O_CLOEXEC, as the system shows the flags of a descriptor. */

@@ -1,13 +1,6 @@
 import { access, constants, lstat, mkdir, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
-import { proxyVariables, type WorkNetwork } from "../egress/work-network.ts";
-import {
-  type Command,
-  commandEnvironment,
-  createCommandRunner,
-  type Programs,
-  type RunCommand,
-} from "../process/command.ts";
+import { type Command, createCommandRunner, type Programs, type RunCommand } from "../process/command.ts";
 import type { CommandRecord } from "../process/command-record.ts";
 import type { Enclose } from "../process/enclosure.ts";
 import type { SignalGroup } from "../process/process-group.ts";
@@ -30,6 +23,7 @@ import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
+import { givenTo, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
 import type { WorkGroups } from "./work-groups.ts";
 
 /** The programs of the machine that a sandbox is made with, by their paths. */
@@ -79,14 +73,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   await writeFile(deniedFile, "", { mode: 0 });
   const runner = await lstat(options.folder);
   await makeEtcFolder(programs, etc, { uid: user ?? runner.uid, gid: user ?? runner.gid });
-  const handOver = async (paths: readonly string[]) => {
-    if (user === undefined || paths.length === 0) return;
-    const command = ["-R", "-h", "-P", `${user}:${user}`, "--", ...paths];
-    const environment = commandEnvironment(programs, "/");
-    const { exit } = await programs.run({ program: "chown", args: command, folder: "/", environment });
-    if (exit !== 0)
-      throw new WorkFailure("workspace_not_entered", "the files could not be given to the work's user");
-  };
+  const handOver = givenTo(programs, user);
   const runGit: RunGitApart = (place, command) =>
     withGitSandbox({ folder: options.folder, view: options.view, etc, deniedFile, place }, async (parts) => {
       const { workspace, tmp, writable = [] } = parts;
@@ -117,11 +104,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
-      const { authoritiesFile } = network ?? {};
-      const wanted = authoritiesFile === undefined ? readable : [...readable, authoritiesFile];
-      const shown = (
-        await Promise.all(wanted.map(async (each) => ((await exists(each)) ? [each] : [])))
-      ).flat();
+      const shown = await shownOf(readable, network);
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
       const hasNetwork = network !== undefined;
       const place = { view: options.view, workspace, tmp, readable: shown, etc, deniedFile, hasNetwork };
@@ -181,29 +164,6 @@ function encloseIn(
       },
     };
   };
-}
-
-/** Returns a function that runs commands with the variables of a network, and says after each what was refused. */
-function withNetwork(run: RunCommand, network: WorkNetwork): RunCommand {
-  return async (command) => {
-    try {
-      return await run({ ...command, environment: { ...proxyVariables(network), ...command.environment } });
-    } finally {
-      const lines = network.takeRefusals().map((line) => `chartroom: ${line}\n`);
-      if (lines.length > 0) await command.onOutput?.(Buffer.from(lines.join("")), "stderr");
-    }
-  };
-}
-
-/** Returns the paths that are not yet those of the user of the work. */
-async function ownedByOthers(paths: readonly string[], user: number | undefined): Promise<readonly string[]> {
-  if (user === undefined) return [];
-  const stats = await Promise.all(paths.map((path) => lstat(path)));
-  return paths.filter((_, index) => stats[index]?.uid !== user);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
 /**

@@ -20,6 +20,7 @@ async function choose(choice: Partial<IsolationChoice>) {
     isRoot: false,
     limits: { processes: 1, memoryBytes: 1, diskBytes: 1, tmpBytes: 1, freeDiskBytes: 1, processors: 0 },
     cgroup: "auto",
+    image: "",
     path: "",
     signalGroup: () => undefined,
     programFolders: [temporaryFolder()],

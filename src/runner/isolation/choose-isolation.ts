@@ -5,6 +5,9 @@ import type { SignalGroup } from "../process/process-group.ts";
 import { RunnerError } from "../protocol/runner-error.ts";
 import { createBubblewrap } from "./bubblewrap.ts";
 import { tryBubblewrap } from "./bubblewrap-trial.ts";
+import { createContainers } from "./container/container.ts";
+import { tryContainers } from "./container/container-trial.ts";
+import { PROGRAM_FOLDERS } from "./find-executable.ts";
 import { type Isolation, type IsolationName, noIsolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
 import { readSystemView } from "./system-view.ts";
@@ -16,12 +19,16 @@ export interface IsolationChoice {
   readonly readable: readonly string[];
   /** Files and folders that no work may see: those of the server and of the runner. */
   readonly hidden: readonly string[];
+  /** The image of work in containers whose organization names none; empty for no containers. */
+  readonly image: string;
   /** The user of the work where the runner is root. */
   readonly user: number;
   readonly isRoot: boolean;
   readonly limits: WorkLimits;
   /** The control group that the operator names for work; "auto" or "none". */
   readonly cgroup: string;
+  /** The variables of the runner; none when absent. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** The PATH of all programs and commands. */
   readonly path: string;
   readonly signalGroup: SignalGroup;
@@ -61,21 +68,41 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   const user = isRoot ? choice.user : undefined;
   const opened = openWorkGroups(choice);
   const groups = "groups" in opened ? opened.groups : undefined;
-  const tried = await tryBubblewrap({ ...choice, view, user, groups });
-  if ("parts" in tried) {
+  const bubblewrap = await tryBubblewrap({ ...choice, view, user, groups });
+  const facts = user === undefined ? {} : { user };
+  if ("parts" in bubblewrap && wanted !== "container") {
     requireGroups(choice, opened);
     const limits = "groups" in opened ? { cgroup: opened.groups.folder } : { noCgroup: opened.problem };
-    log.info(
-      { isolation: "bubblewrap", ...(user !== undefined && { user }), ...limits },
-      "work is isolated by bubblewrap",
-    );
-    return { name: "bubblewrap", create: (context) => createBubblewrap({ ...tried.parts, ...context }) };
+    log.info({ isolation: "bubblewrap", ...facts, ...limits }, "work is isolated by bubblewrap");
+    return { name: "bubblewrap", create: (context) => createBubblewrap({ ...bubblewrap.parts, ...context }) };
   }
-  const why = `bubblewrap does not work here: ${tried.problem}`;
-  if (wanted === "bubblewrap") throw new RunnerError(`--isolation bubblewrap: ${why}`);
+  const whyNot = "parts" in bubblewrap ? "" : `bubblewrap does not work here: ${bubblewrap.problem}`;
+  if (wanted === "bubblewrap") throw new RunnerError(`--isolation bubblewrap: ${whyNot}`);
+  const programFolders = choice.programFolders ?? PROGRAM_FOLDERS;
+  const containers = await tryContainers({ env: {}, ...choice, view, user, programFolders });
+  if ("parts" in containers) {
+    const { engine } = containers.parts;
+    const limits = { engine: engine.name, isRootless: engine.isRootless, hasCgroups: engine.hasGroups };
+    log.info(
+      { isolation: "container", ...facts, ...limits, ...(whyNot && { whyNot }) },
+      "work is isolated by containers",
+    );
+    return {
+      name: "container",
+      async create(context) {
+        // Git that reaches a remote is kept apart by it, where it works.
+        const { runGit } =
+          "parts" in bubblewrap ? await createBubblewrap({ ...bubblewrap.parts, ...context }) : {};
+        return createContainers({ ...containers.parts, ...context, runGit });
+      },
+    };
+  }
+  const noContainers = `containers do not work here: ${containers.problem}`;
+  if (wanted === "container") throw new RunnerError(`--isolation container: ${noContainers}`);
+  const why = `${whyNot}, and ${noContainers}`;
   if (isRoot) {
     throw new RunnerError(
-      `the runner is root, and nothing would keep its work in, since ${why}. Install it, or start as another user; --isolation none lets workflows and agents do anything on this machine`,
+      `the runner is root, and nothing would keep its work in, since ${why}. Install one, or start as another user; --isolation none lets workflows and agents do anything on this machine`,
     );
   }
   log.warn({ isolation: "none", why, readable: choice.hidden }, NOTHING);

@@ -4,7 +4,7 @@ import type { Workspace } from "../steps/workspace.ts";
 import type { PathRules } from "./path-rules.ts";
 
 /** The classes of isolation, the strongest first. */
-export type IsolationName = "bubblewrap" | "none";
+export type IsolationName = "bubblewrap" | "container" | "none";
 
 /** Rules for the work that enters a workspace. */
 export interface EntryOptions {
@@ -12,6 +12,8 @@ export interface EntryOptions {
   readonly network?: WorkNetwork | undefined;
   /** The rules about files; none when absent. */
   readonly rules?: PathRules | undefined;
+  /** The image that it is to run in, where the class has images; that of the runner's operator when empty or absent. */
+  readonly image?: string | undefined;
 }
 
 /** The files that a call of git works on. */

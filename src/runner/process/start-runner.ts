@@ -93,6 +93,7 @@ export interface Runner {
 const ISOLATIONS: Readonly<Record<IsolationName, RunnerIsolation>> = {
   none: RunnerIsolation.NONE,
   bubblewrap: RunnerIsolation.BUBBLEWRAP,
+  container: RunnerIsolation.CONTAINER,
 };
 
 const KINDS_WITHOUT_AGENTS = [

@@ -1,13 +1,13 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
-import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
+import { PoliciesSchema, RunnerPolicy } from "#gen/runner/v1/work_pb.js";
 import {
   KernelControlsAction,
   VetoFileSurface as Surface,
   type VetoFilePathEntrySchema,
 } from "#gen/service/v1/environment_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
-import { requireSupportedPolicies, rulesForAgents } from "./supported-policies.ts";
+import { keptPolicies, requireSupportedPolicies, rulesForAgents } from "./supported-policies.ts";
 
 const NONE = { name: "none", keepsRules: false } as const;
 const BY_PATH = { name: "bubblewrap", keepsRules: true } as const;
@@ -147,4 +147,13 @@ describe("a class that denies paths", () => {
     expect(rulesForAgents(policies, BY_PATH).executables).toEqual(["rm", "/usr/bin/nc"]);
     expect(requireSupportedPolicies(policies, BY_PATH).executables).toEqual([]);
   });
+});
+
+test("containers run work in the image of its organization, and keep no rules about files", () => {
+  const container = { name: "container", keepsRules: false } as const;
+  expect(keptPolicies(container)).toContain(RunnerPolicy.ENVIRONMENT_IMAGE);
+  const inImage = create(PoliciesSchema, { defaultEnvironmentImage: "registry.example.org/base" });
+  expect(requireSupportedPolicies(inImage, container)).toEqual({ executables: [], denied: [], readOnly: [] });
+  const denied = create(PoliciesSchema, { vetoExecPolicy: { enabled: true, executables: ["curl"] } });
+  expect(() => requireSupportedPolicies(denied, container)).toThrow(/in containers.*vetoExecPolicy/);
 });

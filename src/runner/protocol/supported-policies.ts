@@ -13,7 +13,15 @@ import { NO_RULES, type PathRules } from "../isolation/path-rules.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** Returns the policies that this runner keeps with a class of isolation, as it tells the service. */
-export function keptPolicies({ keepsRules }: Pick<Isolation, "keepsRules">): RunnerPolicy[] {
+export function keptPolicies({ name, keepsRules }: Pick<Isolation, "name" | "keepsRules">): RunnerPolicy[] {
+  if (name === "container") {
+    return [
+      RunnerPolicy.ENVIRONMENT_IMAGE,
+      RunnerPolicy.EGRESS,
+      RunnerPolicy.FORK_WORK,
+      RunnerPolicy.FORK_EGRESS,
+    ];
+  }
   if (!keepsRules) return [RunnerPolicy.FORK_WORK];
   return [
     RunnerPolicy.VETO_EXEC,
@@ -27,7 +35,7 @@ export function keptPolicies({ keepsRules }: Pick<Isolation, "keepsRules">): Run
 
 /**
  * Returns the rules about files that a work's policies make, for a class that keeps those. Throws when policies apply in
- * the environment that this runner cannot enforce: no class watches what commands do, and none runs them in an image. A
+ * the environment that this runner cannot enforce: no class watches what commands do, and containers alone run them in an image. A
  * policy that is switched off, or covers nothing, is supported by any runner.
  *
  * @throws WorkFailure policy_unsupported, naming them
@@ -37,13 +45,16 @@ export function requireSupportedPolicies(
   { name, keepsRules }: Pick<Isolation, "name" | "keepsRules">,
 ): PathRules {
   if (!policies) return NO_RULES;
-  const kept = policySet(keptPolicies({ keepsRules }));
+  const kept = policySet(keptPolicies({ name, keepsRules }));
   // Who opens the way out of commands says what of it cannot be kept.
   const unkept = policiesWithout(neededByPolicies({ ...policies, egress: undefined }), kept);
   if (unkept !== 0) {
-    const how = keepsRules
-      ? `denies what policies name by path, in the class ${name},`
-      : "runs commands in plain folders";
+    const how =
+      name === "container"
+        ? "runs commands in containers"
+        : keepsRules
+          ? `denies what policies name by path, in the class ${name},`
+          : "runs commands in plain folders";
     throw new WorkFailure(
       "policy_unsupported",
       `this runner ${how} and cannot keep ${policyNames(unkept).join(", ")}: ` +

@@ -47,6 +47,7 @@ export async function executeAction(
 ): Promise<Pick<WorkEnd, "outcome" | "push">> {
   const { tools, lease } = assignment;
   const rules = requireSupportedPolicies(assignment.work.policies, tools.isolation);
+  const image = assignment.work.policies?.defaultEnvironmentImage;
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
@@ -61,7 +62,7 @@ export async function executeAction(
       const readable = [secretsFolderOf(workspace), outputs, pullRequest].filter((path) => path !== "");
       const network = await openNetwork(assignment, workspace, action.environment);
       try {
-        const runCommand = await tools.isolation.enter(workspace, readable, { network, rules });
+        const runCommand = await tools.isolation.enter(workspace, readable, { network, rules, image });
         const run = { assignment, action, workspace, checkouts, folder, environment, runCommand, signal };
         tools.watch?.enter(watchedOf(run));
         push = await runSteps(run).finally(() => tools.watch?.leave(watchedOf(run)));

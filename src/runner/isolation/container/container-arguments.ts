@@ -1,0 +1,137 @@
+import type { Command } from "../../process/command.ts";
+import type { Workspace } from "../../steps/workspace.ts";
+import type { WorkLimits } from "../limits.ts";
+import { realPathOf, type SystemView } from "../system-view.ts";
+
+/** The engine that runs containers on this machine. */
+export interface Engine {
+  readonly name: "podman" | "docker";
+  /** Its program. */
+  readonly file: string;
+  /** The variables of its program. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** True where it runs without root. */
+  readonly isRootless: boolean;
+  /** True where the machine lets it limit a container by a control group. */
+  readonly hasGroups: boolean;
+}
+
+/** The folder of the runner's files for a command in its container. */
+export const COMMAND_FOLDER = "/run/chartroom";
+/** The label of all containers of a runner. */
+export const LABEL = "chartroom.runner";
+const SHARED_MEMORY_BYTES = 512 * 2 ** 20;
+
+export interface ContainerParts {
+  readonly engine: Engine;
+  readonly image: string;
+  readonly view: Pick<SystemView, "readable">;
+  readonly workspace: Workspace;
+  /** The folder of the environment's /tmp. */
+  readonly tmp: string;
+  /** Files and folders of the runner that the work may read. */
+  readonly readable: readonly string[];
+  readonly limits: WorkLimits;
+  /** The ids of the user and group of the work, on the machine. */
+  readonly user: string;
+  /** The profile of the filter of system calls. */
+  readonly filterFile: string;
+  /** The value of the label of the runner's containers. */
+  readonly runner: string;
+}
+
+/** Returns the arguments that keep a container in, of a command of the work as of the runner's forwarder. */
+export function confinement({
+  engine,
+  limits,
+  user,
+  filterFile,
+  runner,
+}: Omit<ContainerParts, "image">): string[] {
+  const { processes, memoryBytes, processors } = limits;
+  const cpus = processors > 0 ? [`--cpus=${processors}`] : [];
+  const memory = [`--memory=${memoryBytes}`, `--memory-swap=${memoryBytes}`];
+  return [
+    ["--rm", `--label=${LABEL}=${runner}`, "--pull=missing", "--log-driver=none"],
+    ["--cap-drop=all", "--security-opt=no-new-privileges", `--security-opt=seccomp=${filterFile}`],
+    // In a container of a user, root is that user, and all other ids are none of the machine's.
+    engine.isRootless && engine.name === "docker" ? ["--user=0:0"] : [`--user=${user}`],
+    engine.isRootless && engine.name === "podman" ? ["--userns=keep-id"] : [],
+    ["--read-only", "--ipc=private", "--uts=private", `--shm-size=${SHARED_MEMORY_BYTES}`],
+    engine.name === "podman" ? ["--read-only-tmpfs=false", "--pid=private", "--cgroupns=private"] : [],
+    engine.hasGroups ? [`--pids-limit=${processes}`, ...memory, ...cpus] : ["--cgroups=disabled"],
+    [
+      `--ulimit=nproc=${processes}:${processes}`,
+      "--ulimit=core=0:0",
+      `--ulimit=data=${memoryBytes}:${memoryBytes}`,
+    ],
+    ["--ulimit=nofile=4096:4096"],
+  ].flat();
+}
+
+/**
+ * Returns the arguments that run a command of the work in a container of its own.
+ *
+ * @param network the container whose network it has; undefined for none
+ * @param commandFolder the folder of the runner with the script that starts it
+ */
+export function commandArguments(
+  parts: ContainerParts,
+  { folder, input }: Pick<Command, "folder" | "input">,
+  { name, network, commandFolder }: Started,
+): string[] {
+  const { image, view, workspace, tmp, readable } = parts;
+  return [
+    ["run", `--name=${name}`, ...confinement(parts)],
+    input ? ["--interactive"] : [],
+    [network === undefined ? "--network=none" : `--network=container:${network}`],
+    mount(tmp, "/tmp"),
+    mount(tmp, "/var/tmp"),
+    ...view.readable.map((path) => mount(realPathOf(path), path, "readonly")),
+    ...readable.map((path) => mount(path, path, "readonly")),
+    mount(workspace.tree, workspace.tree),
+    mount(workspace.home, workspace.home),
+    mount(commandFolder, COMMAND_FOLDER),
+    [`--workdir=${folder}`, "--entrypoint=/bin/sh", image, `${COMMAND_FOLDER}/command`],
+  ].flat();
+}
+
+export interface Started {
+  /** The name of the container. */
+  readonly name: string;
+  readonly network: string | undefined;
+  readonly commandFolder: string;
+}
+
+/** Returns the argument that shows a path of the machine. */
+export function mount(source: string, target: string, how?: "readonly"): string[] {
+  return [`--mount=type=bind,${field("source", source)},${field("target", target)}${how ? `,${how}` : ""}`];
+}
+
+/** Returns a field of comma-separated values, as both engines read them. */
+function field(name: string, value: string): string {
+  const text = `${name}=${value}`;
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The exit of a script whose command is not in the image. */
+export const STARTED_FILE = "started";
+
+/**
+ * Returns the script that becomes a command: its variables and arguments are in no arguments of a program, where other users
+ * of the machine would read them, and in no variable of the engine's.
+ */
+export function commandScript({ program, args, environment }: Command): string {
+  const variables = Object.entries(environment).filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+  return [
+    ...variables.map(([name, value]) => `export ${name}=${quoted(value)}`),
+    `command -v ${quoted(program)} > /dev/null || { echo 'the image has no such program' >&2; exit 127; }`,
+    `: > ${COMMAND_FOLDER}/${STARTED_FILE}`,
+    `exec ${[program, ...args].map(quoted).join(" ")}`,
+    "",
+  ].join("\n");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { existsSync, readlinkSync } from "node:fs";
+import { forwarderProgram } from "../../egress/forwarder.ts";
+import { PROXY_PORT, type WorkNetwork } from "../../egress/work-network.ts";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+import { realPathOf } from "../system-view.ts";
+import { type ContainerParts, confinement, mount } from "./container-arguments.ts";
+
+const NODE = "/run/node";
+const SOCKET = "/run/egress.sock";
+/** The folders of the machine in which Node finds its libraries, whatever the image has. */
+const LIBRARIES = ["/usr", "/lib", "/lib64"];
+const FIRST_FREE_PORT = 1_024;
+
+/** Returns the name of the container whose network commands have. @throws WorkFailure command_not_started */
+export type NetworkName = () => Promise<string>;
+
+/**
+ * Opens a network that has nothing but a loopback, in a container of its own in which only a forwarder runs that listens
+ * for the runner's proxy. It ends with the work.
+ *
+ * @param remove ends a container
+ */
+export function openContainerNetwork(
+  parts: ContainerParts,
+  network: WorkNetwork,
+  remove: (name: string) => Promise<void>,
+): NetworkName {
+  const name = `chartroom-network-${randomUUID()}`;
+  const { loopbackService: service, socketFile } = network;
+  const forwarder = forwarderProgram({ socketFile: SOCKET, proxyPort: PROXY_PORT, service });
+  const args = [
+    ["run", `--name=${name}`, ...confinement(parts), "--network=none"],
+    service && service.port < FIRST_FREE_PORT ? ["--cap-add=NET_BIND_SERVICE"] : [],
+    ...LIBRARIES.filter((each) => existsSync(each)).map((each) => mount(realPathOf(each), each, "readonly")),
+    mount(readlinkSync("/proc/self/exe"), NODE, "readonly"),
+    mount(socketFile, SOCKET),
+    [`--entrypoint=${NODE}`, parts.image],
+    ["--max-old-space-size=64", "--input-type=module", "--eval", forwarder],
+  ].flat();
+  const child = spawn(parts.engine.file, args, {
+    cwd: "/",
+    env: parts.engine.environment,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { promise: opened, resolve, reject } = Promise.withResolvers<string>();
+  // Commands learn of it, if any is run.
+  opened.catch(() => undefined);
+  const texts = { stdout: "", stderr: "" };
+  child.stdout.on("data", (bytes: Buffer) => {
+    texts.stdout = (texts.stdout + bytes).slice(0, 100);
+    if (texts.stdout.startsWith("ready\n")) resolve(name);
+  });
+  child.stderr.on("data", (bytes: Buffer) => {
+    texts.stderr = (texts.stderr + bytes).slice(0, 2_000);
+  });
+  let problem: string | undefined;
+  const fail = (why: string) => {
+    problem ??= `no network could be made for the work: ${why}`;
+    reject(new WorkFailure("command_not_started", problem));
+  };
+  child.once("error", (error) => fail(error.message));
+  child.once("close", (code) => fail(texts.stderr.trim().split("\n").at(-1) || `it ended with ${code}`));
+  const end = () => void remove(name);
+  network.ended.addEventListener("abort", end);
+  if (network.ended.aborted) end();
+  return async () => {
+    const found = await opened;
+    if (problem !== undefined) throw new WorkFailure("command_not_started", problem);
+    return found;
+  };
+}

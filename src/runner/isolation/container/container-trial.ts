@@ -1,0 +1,80 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCommandRunner } from "../../process/command.ts";
+import { findExecutable } from "../find-executable.ts";
+import { tryWork } from "../trial.ts";
+import { type ContainerOptions, createContainers, engineEnvironment, runEngine } from "./container.ts";
+import type { Engine } from "./container-arguments.ts";
+
+type Parts = Omit<ContainerOptions, "programs" | "record">;
+type TrialOptions = Omit<Parts, "engine" | "filterFile"> & {
+  readonly path: string;
+  readonly isRoot: boolean;
+  /** The variables of the runner. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The folders of the engines' programs. */
+  readonly programFolders: readonly string[];
+};
+
+/**
+ * Tries the engines of containers by running a command as work has it, those without root first.
+ *
+ * @returns what it takes to run containers, or why none can be run, for people
+ */
+export async function tryContainers(
+  options: TrialOptions,
+): Promise<{ readonly parts: Parts } | { readonly problem: string }> {
+  if (options.image === "") return { problem: "--isolation-image names no image to try it with" };
+  const problems: string[] = [];
+  for (const engine of await findEngines(options)) {
+    for (const hasGroups of [true, false]) {
+      // Only this one runs containers without control groups.
+      if (!hasGroups && (engine.name === "docker" || options.limits.processors > 0)) continue;
+      const parts = {
+        ...options,
+        engine: { ...engine, hasGroups },
+        filterFile: join(import.meta.dirname, "../seccomp/containers.json"),
+      };
+      const problem = await tryIn(parts, options.path);
+      if (problem === undefined) return { parts };
+      problems.push(`${engine.name}${hasGroups ? "" : " without control groups"}: ${problem}`);
+    }
+  }
+  return { problem: problems.join("; ") || "neither podman nor docker is installed" };
+}
+
+async function findEngines({
+  programFolders,
+  env,
+  isRoot,
+}: TrialOptions): Promise<readonly Omit<Engine, "hasGroups">[]> {
+  const environment = engineEnvironment(env);
+  const found: Omit<Engine, "hasGroups">[] = [];
+  for (const name of ["podman", "docker"] as const) {
+    const file = findExecutable(name, programFolders);
+    if (file === undefined) continue;
+    const isRootless = name === "podman" ? !isRoot : await isRootlessDocker({ file, environment });
+    found.push({ name, file, environment, isRootless });
+  }
+  return found.toSorted((one, other) => Number(other.isRootless) - Number(one.isRootless));
+}
+
+async function isRootlessDocker(engine: Pick<Engine, "file" | "environment">): Promise<boolean> {
+  const { text } = await runEngine(engine, ["info", "--format", "{{.SecurityOptions}}"]);
+  return text.includes("rootless");
+}
+
+async function tryIn(parts: Parts, path: string): Promise<string | undefined> {
+  const folder = await mkdtemp(join(tmpdir(), "chartroom-isolation-"));
+  try {
+    const programs = { run: createCommandRunner(parts.signalGroup), path };
+    const { name, isRootless } = parts.engine;
+    const variables = { ROOT_IS_USER: name === "docker" && isRootless ? "1" : "" };
+    return await tryWork(folder, createContainers({ ...parts, programs }), programs, variables);
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

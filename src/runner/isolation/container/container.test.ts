@@ -1,0 +1,211 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "@jest/globals";
+import { realPrograms } from "../../../../test/harness/runner-git.ts";
+import { stopAll, temporaryFolder } from "../../../../test/harness/server.ts";
+import { until } from "../../../../test/harness/until.ts";
+import { commandEnvironment } from "../../process/command.ts";
+import { workspaceAt } from "../../steps/workspace.ts";
+import { createContainers } from "./container.ts";
+import { type ContainerParts, commandArguments, confinement, type Engine } from "./container-arguments.ts";
+
+afterAll(stopAll);
+
+const ID = "00000000-0000-4000-8000-000000000001";
+
+/** A stand-in for an engine: it records its calls, and runs the script of a command beside no container. */
+const STAND_IN = `#!/bin/sh
+here=\${0%/*}
+{ printf '%s\\n' "$*"; env | sed 's/^/  /'; } >> "$here/calls"
+case $1 in
+kill|rm) for name; do :; done; [ -f "$here/$name" ] && kill "$(cat "$here/$name")"; exit 0 ;;
+ps) exit 0 ;;
+esac
+for each; do
+  case $each in
+  --name=*) name=\${each#--name=} ;;
+  --mount=*target=/run/chartroom) folder=\${each#*source=}; folder=\${folder%%,*} ;;
+  --workdir=*) cd "\${each#--workdir=}" || exit 125 ;;
+  esac
+done
+echo $$ > "$here/$name"
+[ -f "$here/broken" ] && { echo "no such image" >&2; exit 125; }
+sed "s#/run/chartroom#$folder#" "$folder/command" > "$here/script-$name"
+exec /bin/sh "$here/script-$name"
+`;
+
+const limits = {
+  processes: 50,
+  memoryBytes: 2 ** 40,
+  processors: 2,
+  diskBytes: 2 ** 50,
+  tmpBytes: 2 ** 50,
+  freeDiskBytes: 0,
+};
+
+async function enter(image?: string) {
+  const folder = temporaryFolder();
+  const file = join(folder, "podman");
+  writeFileSync(file, STAND_IN, { mode: 0o755 });
+  const isolation = createContainers({
+    engine: {
+      name: "podman",
+      file,
+      isRootless: true,
+      hasGroups: true,
+      environment: { PATH: realPrograms.path },
+    },
+    image: "base",
+    filterFile: "/filter.json",
+    view: { readable: [] },
+    limits,
+    user: undefined,
+    programs: realPrograms,
+    signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
+  });
+  const workspace = workspaceAt(temporaryFolder(), ID);
+  for (const each of [workspace.tree, workspace.home]) mkdirSync(each, { recursive: true });
+  const run = await isolation.enter(workspace, [], { image });
+  let text = "";
+  return {
+    folder,
+    workspace,
+    calls: () => (existsSync(join(folder, "calls")) ? readFileSync(join(folder, "calls"), "utf8") : ""),
+    output: () => text,
+    run: (program: string, args: readonly string[], more: object = {}, variables = {}) =>
+      run({
+        program,
+        args,
+        folder: workspace.tree,
+        environment: commandEnvironment(realPrograms, workspace.home, variables),
+        onOutput: (bytes) => {
+          text += bytes;
+        },
+        ...more,
+      }),
+  };
+}
+
+test("a command has its variables and arguments, of which the engine and its arguments show none", async () => {
+  const place = await enter();
+  const value = 'it\'s\n"$HOME"';
+  const result = await place.run(
+    "sh",
+    ["-c", 'printf %s "$SECRET|$1"; exit 3', "sh", value],
+    {},
+    { SECRET: value },
+  );
+  expect([result.exit, place.output()]).toEqual([3, `${value}|${value}`]);
+  expect(place.calls()).toContain(
+    `--workdir=${place.workspace.tree} --entrypoint=/bin/sh base /run/chartroom/command`,
+  );
+  expect(place.calls()).not.toMatch(/it's|SECRET/);
+  // What started it is gone.
+  expect(readdirSync(place.workspace.folder).filter((name) => name.startsWith("command-"))).toEqual([]);
+});
+
+test("work runs in the image that its organization names", async () => {
+  const place = await enter("registry.example.org/theirs:2");
+  await place.run("true", []);
+  expect(place.calls()).toContain("registry.example.org/theirs:2 /run/chartroom/command");
+});
+
+test("a command is not started without its program, or without a container", async () => {
+  const place = await enter();
+  await expect(place.run("no-such-program", [])).rejects.toMatchObject({ reason: "command_not_started" });
+  // A program's own exit of that kind is no such failure.
+  expect(await place.run("sh", ["-c", "exit 127"])).toMatchObject({ exit: 127 });
+  writeFileSync(join(place.folder, "broken"), "");
+  await expect(place.run("true", [])).rejects.toMatchObject({ reason: "command_not_started" });
+});
+
+test("a command that is stopped is asked by the engine, and its container ends", async () => {
+  const place = await enter();
+  const stop = new AbortController();
+  const running = place.run("sh", ["-c", "echo up; exec sleep 1000"], { signal: stop.signal });
+  await until(place.output, (text) => text.includes("up"));
+  stop.abort();
+  expect(await running).toMatchObject({ stopped: true });
+  expect(place.calls()).toMatch(/^kill --signal=TERM chartroom-/m);
+});
+
+const PARTS: Omit<ContainerParts, "engine"> = {
+  image: "base",
+  view: { readable: [] },
+  workspace: workspaceAt("/srv", ID),
+  tmp: "/srv/work/tmp",
+  readable: ["/srv/a,b"],
+  limits,
+  user: "64913:64913",
+  filterFile: "/filter.json",
+  runner: "r",
+};
+const engineOf = (name: Engine["name"], isRootless: boolean, hasGroups = true): Engine => ({
+  ...{ name, isRootless, hasGroups },
+  file: `/usr/bin/${name}`,
+  environment: {},
+});
+
+test.each([
+  [
+    "podman of root",
+    engineOf("podman", false),
+    ["--user=64913:64913", "--pids-limit=50"],
+    ["--userns=keep-id"],
+  ],
+  ["podman of a user", engineOf("podman", true), ["--user=64913:64913", "--userns=keep-id"], ["--user=0:0"]],
+  ["podman without groups", engineOf("podman", true, false), ["--cgroups=disabled"], ["--memory="]],
+  ["docker of root", engineOf("docker", false), ["--user=64913:64913", "--cpus=2"], ["--cgroupns=private"]],
+  ["docker of a user", engineOf("docker", true), ["--user=0:0"], ["--user=64913:64913"]],
+])("%s keeps a container in", (_, engine, has, hasNot) => {
+  const words = confinement({ ...PARTS, engine });
+  const always = [
+    "--cap-drop=all",
+    "--security-opt=no-new-privileges",
+    "--security-opt=seccomp=/filter.json",
+    "--read-only",
+  ];
+  expect(words).toEqual(
+    expect.arrayContaining([...always, ...has, "--ulimit=nproc=50:50", "--ulimit=core=0:0"]),
+  );
+  for (const word of hasNot) expect(words.filter((each) => each.startsWith(word))).toEqual([]);
+});
+
+test("a container sees its workspace, its /tmp and what is told, and no network but that of its work", () => {
+  const parts = { ...PARTS, engine: engineOf("podman", true) };
+  const place = { name: "n", commandFolder: "/srv/work/command-1" };
+  const command = { folder: "/srv/work/tree", input: undefined };
+  const words = commandArguments(parts, command, { ...place, network: undefined });
+  const { tree, home } = PARTS.workspace;
+  expect(words.filter((each) => each.startsWith("--mount"))).toEqual([
+    "--mount=type=bind,source=/srv/work/tmp,target=/tmp",
+    "--mount=type=bind,source=/srv/work/tmp,target=/var/tmp",
+    '--mount=type=bind,"source=/srv/a,b","target=/srv/a,b",readonly',
+    `--mount=type=bind,source=${tree},target=${tree}`,
+    `--mount=type=bind,source=${home},target=${home}`,
+    "--mount=type=bind,source=/srv/work/command-1,target=/run/chartroom",
+  ]);
+  expect(words).toContain("--network=none");
+  expect(commandArguments(parts, command, { ...place, network: "other" })).toContain(
+    "--network=container:other",
+  );
+});
+
+/** The system calls that the filter of the other class refuses, whatever their arguments. */
+test("the filter of containers refuses the system calls that the one of sandboxes does", () => {
+  const root = join(import.meta.dirname, "../../../..");
+  const source = readFileSync(join(root, "scripts/seccomp/filter.c"), "utf8").replace(
+    /\/\*[\s\S]*?\*\//g,
+    "",
+  );
+  const [, list = ""] = /REFUSED\[\] = \{([\s\S]*?)\};/.exec(source) ?? [];
+  const names = [...list.matchAll(/"(\w+)"/g)].map(([, name]) => name);
+  const profile = JSON.parse(readFileSync(join(import.meta.dirname, "../seccomp/containers.json"), "utf8"));
+  expect(names.length).toBeGreaterThan(50);
+  expect(profile.syscalls[0]).toEqual({ names, action: "SCMP_ACT_ERRNO", errnoRet: 1 });
+  const called = (name: string) =>
+    profile.syscalls.filter(({ names: [one] }: { names: string[] }) => one === name).length;
+  expect(["clone", "unshare", "ptrace", "ioctl", "socket", "clone3"].map(called)).toEqual([
+    7, 8, 2, 2, 13, 1,
+  ]);
+});

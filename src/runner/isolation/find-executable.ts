@@ -1,0 +1,19 @@
+import { accessSync, constants } from "node:fs";
+import { join } from "node:path";
+
+/** The folders of the system's programs. Not PATH: these run as the runner's user, beside the work. */
+export const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
+
+/** Returns the path of a program in the first folder that has it. */
+export function findExecutable(name: string, folders: readonly string[]): string | undefined {
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
