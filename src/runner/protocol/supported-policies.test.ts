@@ -1,11 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
-import { PoliciesSchema, RunnerPolicy } from "#gen/runner/v1/work_pb.js";
+import { PoliciesSchema } from "#gen/runner/v1/work_pb.js";
 import {
   KernelControlsAction,
   VetoFileSurface as Surface,
   type VetoFilePathEntrySchema,
 } from "#gen/service/v1/environment_pb.js";
+import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
 import { keptPolicies, requireSupportedPolicies, rulesForAgents } from "./supported-policies.ts";
 
