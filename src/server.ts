@@ -2,7 +2,6 @@ import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import packageJson from "../package.json" with { type: "json" };
 import { type Config, keyFileOf } from "./config/config.ts";
-import type { MachineIssuer } from "./config/machine-issuers.ts";
 import { diskFloorBytesOf } from "./config/maintenance-settings.ts";
 import type { SignInProvider } from "./config/sign-in-providers.ts";
 import { createPageTokens } from "./domain/page.ts";
@@ -24,8 +23,7 @@ import { implementations } from "./implementations.ts";
 import { createJobs } from "./jobs/jobs.ts";
 import { retentionOfSettings } from "./jobs/retention/retention.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
-import { equalBytes, type Keys } from "./keys.ts";
-import type { Log } from "./log.ts";
+import { equalBytes } from "./keys.ts";
 import { createMachineChecks } from "./machine-checks.ts";
 import { auditMetrics } from "./metrics/audit-metrics.ts";
 import { CallMeasures } from "./metrics/call-measures.ts";
@@ -45,6 +43,7 @@ import { createInMemoryTransport } from "./rpc/in-memory.ts";
 import { createInterceptors } from "./rpc/interceptors.ts";
 import { createRoutes } from "./rpc/routes.ts";
 import { createSourceControl } from "./scm/source-control.ts";
+import type { ServerDependencies } from "./server-dependencies.ts";
 import { auditWarnings, countedSources, createServerHealth } from "./server-figures.ts";
 import { createOrganizationSwitch } from "./services/access/sign-in/organization-switch.ts";
 import { createProviderSignIn } from "./services/access/sign-in/provider-sign-in.ts";
@@ -54,25 +53,9 @@ import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { auditTargetsOf, createAuditSinks } from "./sinks/audit-sinks.ts";
-import { asLeader, type Store } from "./store/store.ts";
-import { type CallTraces, PASSED_ON } from "./tracing/call-traces.ts";
+import { asLeader } from "./store/store.ts";
+import { PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
-
-export interface ServerDependencies {
-  readonly store: Store;
-  readonly keys: Keys;
-  readonly log: Log;
-  /** The sign-in providers of the settings. */
-  readonly providers: readonly SignInProvider[];
-  /** The issuers of the settings whose tokens service accounts may trust. */
-  readonly machineIssuers: readonly MachineIssuer[];
-  /** Takes the calls of a server that sends traces; absent for others. */
-  readonly traces?: CallTraces | undefined;
-  /** Sources of figures that the process has of itself; for administrators, beside those of the server. */
-  readonly figures?: readonly MetricSource[];
-  /** Returns milliseconds since 1970 UTC. */
-  readonly now: () => number;
-}
 
 export interface Server {
   /** Starts to accept requests; resolves with the URL at which clients reach it. */
@@ -247,6 +230,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       log: (line) => log.info(line, "call"),
     }),
   });
+  const isShared = store.others !== undefined;
   const jobs = createJobs({
     store: asLeader(store),
     keys,
@@ -256,7 +240,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     output,
     machine,
     limits,
-    auditSinks: createAuditSinks(config, { now: deps.now, draining, isShared: store.others !== undefined }),
+    auditSinks: createAuditSinks({ ...config, ...deps }, { now: deps.now, draining, isShared }),
     now: deps.now,
     draining,
     settings: config,

@@ -3,6 +3,7 @@ import { BlockList, isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { type Config, ConfigError } from "../config/config.ts";
+import { readOtlpHeaders } from "../config/otlp-headers.ts";
 import { StartError } from "./start-error.ts";
 
 const LOOPBACK = new BlockList();
@@ -22,6 +23,7 @@ export function checkServeSettings(config: Config): void {
     ...sshKeyProblems(config),
     ...auditFileProblems(config),
     ...auditRetentionProblems(config),
+    ...headerProblems(config),
   ];
   if (problems.length > 0) throw new ConfigError(problems);
 }
@@ -43,6 +45,16 @@ export function isLoopback(host: string): boolean {
   return version === 0
     ? host.toLowerCase() === "localhost"
     : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
+}
+
+function headerProblems({ otlpHeadersFile }: Config): readonly string[] {
+  try {
+    readOtlpHeaders(otlpHeadersFile, {});
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
 }
 
 function tlsProblems({ tlsCert, tlsKey }: Config): string[] {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
+import { readOtlpHeaders } from "../config/otlp-headers.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
 import { createLog, type Log, tellOnStandardError } from "../log.ts";
 import { type LogFile, openLogFile } from "../log-file.ts";
@@ -36,6 +37,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   checkServeSettings(config);
   const providers = readSignInProviders(config.signInProviders, terminal.env);
   const machineIssuers = readMachineIssuers(config.machineIssuers);
+  const otlpHeaders = readOtlpHeaders(config.otlpHeadersFile, terminal.env);
   makeFolder(config.dataDir);
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl)
@@ -79,16 +81,16 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     await sample?.requireFreshData(store.reader, config);
     await requireOrganizations(store, providers);
     const spans = new SpanMeasures();
-    const traces = await traceCalls(config, store, { log, spans });
+    const traces = await traceCalls(config, store, { log, spans, otlpHeaders });
     const figures = healthFigures(config, terminal);
-    const parts = { store, keys, log, providers, machineIssuers, traces, now: Date.now };
+    const parts = { store, keys, log, providers, machineIssuers, traces, otlpHeaders, now: Date.now };
     const server = buildServer(config, { ...parts, figures: figures.sources });
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
     keepServerUrl(config.dataDir, url);
     const sources = [...server.metrics, spans.metrics];
-    const telemetry = await serveTelemetry(config, sources, { log, terminal });
+    const telemetry = await serveTelemetry(config, sources, { log, terminal, otlpHeaders });
     log.info({ url, dataDir: config.dataDir }, "listening");
     if (!isLoopback(config.host) && config.tlsCert === "") {
       log.warn(

@@ -46,6 +46,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["http://127.0.0.1:4318", "http://127.0.0.1:4318"],
     ["https://traces.example.org/otlp/", "https://traces.example.org/otlp"],
   ),
+  otlpHeadersFile: two(["headers", "headers"], ["/etc/headers", "/etc/headers"]),
   traceRatio: two(["0.25", 0.25], ["0", 0]),
   trustedProxies: two(
     ["10.0.0.7", [{ address: "10.0.0.7", prefix: 32, family: "ipv4" }]],
@@ -179,6 +180,7 @@ describe("without flags and variables", () => {
       machineIssuers: "",
       otlpEndpoint: "",
       otlpTracesEndpoint: "",
+      otlpHeadersFile: "",
       traceRatio: 1,
       dataDir: "./data",
       firstTokenFile: "",

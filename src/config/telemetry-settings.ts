@@ -30,6 +30,14 @@ export const TELEMETRY_SETTINGS = {
     help: "URL of a collector that gets traces of calls, executions and agents by OTLP over HTTP, such as http://127.0.0.1:4318; none by default",
     read: baseUrl,
   }),
+  otlpHeadersFile: setting({
+    flag: "--otlp-headers-file",
+    argument: "file",
+    env: "CHARTROOM_OTLP_HEADERS_FILE",
+    default: "",
+    help: "file with headers for collectors of metrics, traces and the audit trail, a line each: name: value; OTEL_EXPORTER_OTLP_HEADERS names others",
+    read: (text: string) => text,
+  }),
   traceRatio: setting({
     flag: "--trace-ratio",
     argument: "share",

@@ -17,6 +17,8 @@ export interface TelemetryTargets {
   readonly address?: { readonly host: string; readonly port: number } | undefined;
   /** The URL of a collector that takes OTLP over HTTP, without its path; undefined for none. */
   readonly otlpEndpoint?: string | undefined;
+  /** Headers for that collector. */
+  readonly otlpHeaders?: Readonly<Record<string, string>>;
 }
 
 export interface TelemetryOptions {
@@ -46,7 +48,7 @@ const EXPORT_EVERY_MS = 15_000;
  */
 export async function startTelemetry(
   sources: readonly MetricSource[],
-  { address, otlpEndpoint }: TelemetryTargets,
+  { address, otlpEndpoint, otlpHeaders = {} }: TelemetryTargets,
   { version, startedAt, onFailure }: TelemetryOptions,
 ): Promise<Telemetry> {
   const producer = createProducer(sources, startedAt, onFailure);
@@ -57,7 +59,7 @@ export async function startTelemetry(
     readers.push(exporter);
     server = await listen(createScrapeHandler(exporter), address);
   }
-  if (otlpEndpoint !== undefined) readers.push(await createExport(otlpEndpoint, producer));
+  if (otlpEndpoint !== undefined) readers.push(await createExport(otlpEndpoint, otlpHeaders, producer));
   const resource = resourceFromAttributes({ "service.name": "chartroom", "service.version": version });
   const provider = new MeterProvider({ resource, readers });
   return {
@@ -70,11 +72,15 @@ export async function startTelemetry(
   };
 }
 
-async function createExport(endpoint: string, producer: MetricProducer): Promise<IMetricReader> {
+async function createExport(
+  endpoint: string,
+  headers: Readonly<Record<string, string>>,
+  producer: MetricProducer,
+): Promise<IMetricReader> {
   // Loaded on demand: it brings the whole form of OTLP.
   const { OTLPMetricExporter } = await import("@opentelemetry/exporter-metrics-otlp-proto");
   return new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter({ url: new URL("/v1/metrics", endpoint).href }),
+    exporter: new OTLPMetricExporter({ url: new URL("/v1/metrics", endpoint).href, headers: { ...headers } }),
     exportIntervalMillis: EXPORT_EVERY_MS,
     metricProducers: [producer],
   });

@@ -17,21 +17,31 @@ export class AuditCollector implements AuditSink {
   readonly #url: string;
   readonly #now: () => number;
   readonly #draining: AbortSignal;
+  readonly #headers: Readonly<Record<string, string>>;
 
   /** @param endpoint the URL of the collector, without the path of logs */
   constructor(
     endpoint: string,
-    { now, draining }: { readonly now: () => number; readonly draining: AbortSignal },
+    {
+      now,
+      draining,
+      headers = {},
+    }: {
+      readonly now: () => number;
+      readonly draining: AbortSignal;
+      readonly headers?: Readonly<Record<string, string>>;
+    },
   ) {
     this.#url = `${endpoint}/v1/logs`;
     this.#now = now;
     this.#draining = draining;
+    this.#headers = headers;
   }
 
   async take(lines: readonly ExportLine[]): Promise<void> {
     const answer = await fetch(this.#url, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { ...this.#headers, "content-type": "application/json" },
       body: JSON.stringify(this.#request(lines)),
       redirect: "error",
       signal: AbortSignal.any([this.#draining, AbortSignal.timeout(ANSWER_MS)]),

@@ -12,6 +12,8 @@ export interface AuditExportSettings {
   readonly auditFileCount: number;
   /** URL of a collector that takes OTLP over HTTP, without its path; empty for none. */
   readonly auditOtlpEndpoint: string;
+  /** Headers for that collector. */
+  readonly otlpHeaders?: Readonly<Record<string, string>>;
 }
 
 /** Returns the targets that the settings name. */
@@ -31,6 +33,6 @@ export function createAuditSinks(
   return auditTargetsOf(settings).map((target) =>
     target === "file"
       ? new AuditFile({ path, bytes: auditFileSize * 1024 * 1024, count }, options)
-      : new AuditCollector(auditOtlpEndpoint, options),
+      : new AuditCollector(auditOtlpEndpoint, { ...options, headers: settings.otlpHeaders ?? {} }),
   );
 }

@@ -17,10 +17,15 @@ export interface SpanExport {
 }
 
 /** Creates what sends spans to a collector by OTLP over HTTP. */
-export function createSpanExport(endpoint: string, version: string): SpanExport {
+export function createSpanExport(
+  endpoint: string,
+  version: string,
+  headers: Readonly<Record<string, string>>,
+): SpanExport {
   const exporter = new OTLPTraceExporter({
     url: `${endpoint}/v1/traces`,
     timeoutMillis: EXPORT_MS,
+    headers: { ...headers },
   });
   const resource = resourceFromAttributes({ "service.name": "chartroom", "service.version": version });
   return {

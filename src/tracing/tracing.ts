@@ -23,6 +23,8 @@ const CLOSE_MS = 5_000;
 export interface TracingOptions {
   /** The URL of a collector that takes OTLP over HTTP, without its path. */
   readonly endpoint: string;
+  /** Headers for the collector. */
+  readonly headers: Readonly<Record<string, string>>;
   /** The share of the traces that begin here and are sent. */
   readonly ratio: number;
   readonly version: string;
@@ -41,7 +43,7 @@ export interface Tracing extends CallTraces {
 /** Sends the spans of calls, and of what ends in the store by a write of this process. */
 export function startTracing(options: TracingOptions): Tracing {
   const { store, measures, ratio, onFailure } = options;
-  const exporter = createSpanExport(options.endpoint, options.version);
+  const exporter = createSpanExport(options.endpoint, options.version, options.headers);
   const queue = new SpanQueue({ measures, send: exporter.send, onFailure });
   const ended = new EndedQueue(options, (spans) => queue.add(spans));
   const begin = (id: string): TraceParent => {

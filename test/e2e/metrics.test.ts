@@ -185,23 +185,45 @@ test("a chosen address that is in use stops the start, with what to do", async (
   );
 });
 
-test("a collector gets them by OTLP", async () => {
+test("a collector gets them by OTLP, as traces and the audit trail with the headers of a file, which nothing shows", async () => {
   const bodies: { readonly path: string; readonly type: string; readonly body: string }[] = [];
+  const authorizations = new Map<string, string | undefined>();
   const collector = createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk);
     const type = req.headers["content-type"] ?? "";
+    authorizations.set(req.url ?? "", req.headers.authorization);
     bodies.push({ path: req.url ?? "", type, body: Buffer.concat(chunks).toString("latin1") });
     res.end();
   });
   await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve));
   const { port } = collector.address() as AddressInfo;
-  const other = await startServer({ args: ["--otlp-endpoint", `http://127.0.0.1:${port}`] });
+  const headers = join(temporaryFolder(), "headers");
+  writeFileSync(headers, "Authorization: Bearer of-the-collector\n");
+  const endpoints = ["--otlp-endpoint", "--otlp-traces-endpoint", "--audit-otlp-endpoint"].flatMap((flag) => [
+    flag,
+    `http://127.0.0.1:${port}`,
+  ]);
+  const other = await startServer({ args: [...endpoints, "--otlp-headers-file", headers] });
+  await post(other, "ProjectService/CreateProject", PROJECT);
+  await until(
+    async () => [...authorizations.keys()],
+    (paths) => paths.includes("/v1/logs"),
+  );
   // The last ones are sent when the server stops.
   expect(await other.stop()).toBe(0);
   collector.close();
   expect(bodies.length).toBeGreaterThan(0);
-  const [{ path, type, body } = { path: "", type: "", body: "" }] = bodies;
+  const given = "Bearer of-the-collector";
+  expect([...authorizations].toSorted()).toEqual([
+    ["/v1/logs", given],
+    ["/v1/metrics", given],
+    ["/v1/traces", given],
+  ]);
+  expect(JSON.stringify(other.log())).not.toContain("of-the-collector");
+  const [{ path, type, body } = { path: "", type: "", body: "" }] = bodies.filter(
+    (each) => each.path === "/v1/metrics",
+  );
   expect([path, type]).toEqual(["/v1/metrics", "application/x-protobuf"]);
   for (const name of ["chartroom.ready", "rpc.server.call.duration", "service.name"])
     expect(body).toContain(name);

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import packageJson from "../../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../../config/config.ts";
+import type { OtlpHeaders } from "../../config/otlp-headers.ts";
 import { METRICS_ADDRESS } from "../../config/telemetry-settings.ts";
 import type { Log } from "../../log.ts";
 import { backupMetrics } from "../../metrics/backup-metrics.ts";
@@ -34,7 +35,11 @@ const copyMetrics = (folder: string): MetricSource[] =>
 export async function serveTelemetry(
   { metricsAddress: address, otlpEndpoint, backupFolder }: Config,
   served: readonly MetricSource[],
-  { log, terminal }: { readonly log: Log; readonly terminal: Terminal },
+  {
+    log,
+    terminal,
+    otlpHeaders,
+  }: { readonly log: Log; readonly terminal: Terminal; readonly otlpHeaders: OtlpHeaders },
 ): Promise<Telemetry | undefined> {
   if (!address && otlpEndpoint === "") return undefined;
   // Loaded on demand, with the packages that it brings.
@@ -44,7 +49,7 @@ export async function serveTelemetry(
   const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
   const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
   const start = (at: typeof address) =>
-    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined }, options);
+    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined, otlpHeaders }, options);
   const problemOf = (error: NodeJS.ErrnoException) =>
     `--metrics-address ${address?.host}:${address?.port} cannot be used (${error.code}): choose another, or none`;
   try {
@@ -64,7 +69,11 @@ export async function serveTelemetry(
 export async function traceCalls(
   { otlpTracesEndpoint: endpoint, traceRatio: ratio }: Config,
   store: Store,
-  { log, spans: measures }: { readonly log: Log; readonly spans: SpanMeasures },
+  {
+    log,
+    spans: measures,
+    otlpHeaders: headers,
+  }: { readonly log: Log; readonly spans: SpanMeasures; readonly otlpHeaders: OtlpHeaders },
 ): Promise<Tracing | undefined> {
   if (endpoint === "") return undefined;
   // Loaded on demand, with the packages that it brings.
@@ -74,7 +83,7 @@ export async function traceCalls(
     log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
   );
   const { version } = packageJson;
-  return startTracing({ endpoint, ratio, version, store, measures, now: Date.now, onFailure });
+  return startTracing({ endpoint, headers, ratio, version, store, measures, now: Date.now, onFailure });
 }
 
 /** Returns a function that tells of a failure once a minute at most. */

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { ConfigError } from "./settings.ts";
+
+/** Headers of what is sent to collectors, such as an authorization. Their values are secret: no message has one. */
+export type OtlpHeaders = Readonly<Record<string, string>>;
+
+/** The variable of OpenTelemetry: `name=value` in pairs that commas part, values percent-encoded. */
+const VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS";
+
+const MAX_HEADERS = 16;
+const MAX_VALUE = 8_192;
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const VALUE = /^[\t\x20-\x7e]+$/;
+
+/** Those that describe the request itself. */
+const RESERVED = new Set([
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "host",
+  "transfer-encoding",
+]);
+
+/**
+ * Reads the headers for collectors: those of the variable, then those of the file, which go before them by name. A line
+ * of the file is `name: value`; empty ones, and those that begin with `#`, are left out.
+ *
+ * @param file empty for none
+ * @throws ConfigError with every problem there is, without a value
+ */
+export function readOtlpHeaders(
+  file: string,
+  env: Readonly<Record<string, string | undefined>>,
+): OtlpHeaders {
+  const problems: string[] = [];
+  const headers = new Map<string, string>();
+  const add = (place: string, name: string, value: string | undefined) => {
+    const problem = problemOf(name, value);
+    if (problem) problems.push(`${place}: ${problem}`);
+    else headers.set(name.toLowerCase(), value ?? "");
+  };
+  const pairs = (env[VARIABLE] ?? "").split(",").filter((pair) => pair.trim() !== "");
+  for (const [index, pair] of pairs.entries()) {
+    const [name, value] = parted(pair, "=");
+    add(`${VARIABLE}, pair ${index + 1}`, name, decoded(value));
+  }
+  for (const [index, line] of linesOf(file).entries()) {
+    if (line.trim() === "" || line.startsWith("#")) continue;
+    const [name, value] = parted(line, ":");
+    add(`--otlp-headers-file ${file}, line ${index + 1}`, name, value);
+  }
+  if (headers.size > MAX_HEADERS) problems.push(`headers for collectors: at most ${MAX_HEADERS}`);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.fromEntries(headers);
+}
+
+function linesOf(file: string): string[] {
+  if (file === "") return [];
+  try {
+    return readFileSync(file, "utf8").split(/\r?\n/);
+  } catch (error) {
+    throw new ConfigError([
+      `--otlp-headers-file ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`,
+    ]);
+  }
+}
+
+/** Returns a name and a value; without the mark that parts them, no value. */
+function parted(text: string, mark: string): readonly [name: string, value: string | undefined] {
+  const at = text.indexOf(mark);
+  return at === -1 ? [text.trim(), undefined] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+}
+
+function decoded(value: string | undefined): string | undefined {
+  try {
+    return value === undefined ? undefined : decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name may be a secret too, where a line has nothing but a value. */
+function problemOf(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return "it is no name with a value";
+  if (!NAME.test(name)) return "its name is no name of a header";
+  if (RESERVED.has(name.toLowerCase())) return `${name.toLowerCase()} is set by the server itself`;
+  if (!VALUE.test(value) || value.length > MAX_VALUE)
+    return `its value must have 1 to ${MAX_VALUE} printable characters of ASCII`;
+  return undefined;
+}
