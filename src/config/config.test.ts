@@ -14,10 +14,7 @@ const COUNTS = two(["1", 1], ["1000000", 1_000_000]);
 const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknown][]>> = {
   host: two(["0.0.0.0", "0.0.0.0"], ["::1", "::1"]),
   port: two(["0", 0], ["65535", 65_535]),
-  dataDir: [
-    ["/srv/data", "/srv/data"],
-    ["data here", "data here"],
-  ],
+  dataDir: two(["/srv/data", "/srv/data"], ["data here", "data here"]),
   firstTokenFile: two(["token", "token"], ["/run/chartroom/token", "/run/chartroom/token"]),
   databaseUrl: two(
     ["postgres://me@db/one", "postgres://me@db/one"],
@@ -29,10 +26,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["https://chartroom.example.org", "https://chartroom.example.org"],
     ["http://10.0.0.1:8080", "http://10.0.0.1:8080"],
   ],
-  keyFile: [
-    ["/etc/key.json", "/etc/key.json"],
-    ["key.json", "key.json"],
-  ],
+  keyFile: two(["/etc/key.json", "/etc/key.json"], ["key.json", "key.json"]),
   tlsCert: two(["cert.pem", "cert.pem"], ["/etc/cert.pem", "/etc/cert.pem"]),
   tlsKey: two(["key.pem", "key.pem"], ["/etc/key.pem", "/etc/key.pem"]),
   signInProviders: two(["providers.json", "providers.json"], ["/etc/providers.json", "/etc/providers.json"]),
