@@ -136,7 +136,7 @@ const LIMITS = new Map<DescMessage, readonly Limit[]>([
       [`${file}.deletedLines`, ["0", "1"], ["-1"]],
       [`${file}.sizeBytes`, ["0", "1"], ["-1"]],
       [`${file}.patch`, texts(0, 524_287, 524_288), texts(524_289)],
-      [`${file}.patchOmission`, [0, 3], [4]],
+      [`${file}.patchOmission`, [0, 4], [5]],
       [`${file}.oldMode`, texts(0, 5, 6), texts(7)],
       [`${file}.newMode`, texts(0, 5, 6), texts(7)],
     ],

@@ -5,6 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { EnvironmentQuestion } from "#gen/runner/v1/environment_question_pb.js";
 import { EnvironmentQuestionSchema } from "#gen/runner/v1/environment_question_pb.js";
+import { EnvironmentFileDiff_PatchOmission } from "#gen/service/v1/environment_changes_pb.js";
 import { Secrets } from "../../src/domain/secrets.ts";
 import type { ChangesReport } from "../../src/runner/changes/environment-report.ts";
 import { EnvironmentWatch } from "../../src/runner/changes/environment-watch.ts";
@@ -58,10 +59,10 @@ function program() {
     const asked = create(EnvironmentQuestionSchema, { id: "q", environmentId, question });
     return (await answer(asked, new AbortController().signal, () => undefined)).value;
   };
-  const work = () => {
+  const work = (value = SECRET, secretIds: readonly string[] = []) => {
     const secrets = new Secrets();
-    secrets.add(SECRET);
-    const watched = { environmentId: ID, workspace, checkouts: [], secrets };
+    secrets.add(value);
+    const watched = { environmentId: ID, workspace, checkouts: [], secrets, secretIds };
     watch.enter(watched);
     return () => watch.leave(watched);
   };
@@ -115,6 +116,29 @@ describe("an answer", () => {
       await expect(next.ask(question)).rejects.toMatchObject({ reason: "secrets_unknown" });
     next.work();
     expect(await next.ask(read)).toMatchObject({ data: Buffer.from("x *** y") });
+  });
+
+  test("is refused, and reports have no patch, until all are known that somebody's work had", async () => {
+    const before = program();
+    before.work(SECRET, ["one"])();
+    before.work("another secret", ["another"])();
+    const next = program();
+    next.work("another secret", ["another"])();
+    await expect(next.ask(read)).rejects.toMatchObject({ reason: "secrets_unknown" });
+    const checkouts = [{ location: "ship", remoteUri: "https://git.example.org/ship.git", commit }];
+    const end = async () => {
+      reports.length = 0;
+      next.watch.turnEnds({ environmentId: ID, workspace, checkouts, secrets: new Secrets() });
+      await next.watch.settled(ID);
+      return reports[0]?.diffs?.flatMap(({ files }) => files);
+    };
+    const patchOmission = EnvironmentFileDiff_PatchOmission.SECRETS_UNKNOWN;
+    const hidden = { patch: "", patchOmission };
+    expect(await end()).toMatchObject([hidden, hidden]);
+    next.work(SECRET, ["one", "new"])();
+    expect(await next.ask(read)).toMatchObject({ data: Buffer.from("x *** y") });
+    const shown = { patch: expect.stringContaining("+x *** y\n") };
+    expect(await end()).toMatchObject([shown, shown]);
   });
 
   test("needs no secrets where there was no work", async () => {

@@ -354,6 +354,14 @@ export enum EnvironmentFileDiff_PatchOmission {
    * @generated from enum value: PATCH_OMISSION_FULL = 3;
    */
   FULL = 3,
+
+  /**
+   * It may have secrets that its runner cannot mask: it was started again, and not
+   * all work that had secrets in the environment goes on since.
+   *
+   * @generated from enum value: PATCH_OMISSION_SECRETS_UNKNOWN = 4;
+   */
+  SECRETS_UNKNOWN = 4,
 }
 
 /**

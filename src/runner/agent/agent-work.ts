@@ -53,7 +53,8 @@ export async function executeAgent(
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
   const checkouts = await prepareCheckouts(workspace, assignment, work);
   const environmentId = environment?.id ?? "";
-  const watched = { environmentId, workspace, checkouts, secrets: assignment.secrets };
+  const { secrets, secretIds } = assignment;
+  const watched = { environmentId, workspace, checkouts, secrets, secretIds };
   const turns = watchTurns(tools.watch, watched);
   const report = new AgentReporter((progress) => lease.reportAgent(progress), work.lastSequence, turns);
   if (environment?.status?.phase === EnvironmentPhase.CREATING) report.environmentIsRunning();

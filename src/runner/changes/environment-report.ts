@@ -30,6 +30,10 @@ export interface WatchedWorkspace {
   readonly checkouts: readonly Checkout[];
   /** Masked in all that is reported. */
   readonly secrets: Secrets;
+  /** Ids of the secrets that its work may leave in the tree; none when absent. */
+  readonly secretIds?: readonly string[];
+  /** Whether there may be secrets in the tree that are not masked, so that no patch is told. */
+  readonly hidesPatches?: boolean;
 }
 
 export type ChangesReport = MessageInitShape<typeof ReportEnvironmentChangesRequestSchema>;
@@ -72,20 +76,16 @@ export async function reportChanges(
     seen.push(await look(tools, watched, checkout, place, turns.begin?.[place]));
   }
   if (isEnd) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
+  const told = (files: readonly EnvironmentFileDiff[]) =>
+    watched.hidesPatches ? files.map(withoutPatch) : files;
   const diffs = [
     {
       base: DiffBase.ENVIRONMENT,
-      ...withinBytes(
-        seen.flatMap(({ files }) => files),
-        BASE_BYTES,
-      ),
+      ...withinBytes(told(seen.flatMap(({ files }) => files)), BASE_BYTES),
     },
     {
       base: DiffBase.LAST_TURN,
-      ...withinBytes(
-        seen.flatMap(({ turnFiles }) => turnFiles),
-        TURN_BYTES,
-      ),
+      ...withinBytes(told(seen.flatMap(({ turnFiles }) => turnFiles)), TURN_BYTES),
     },
   ];
   return { environmentId, repositories: seen.map(({ repository }) => repository), diffs };
@@ -193,6 +193,10 @@ async function countAhead(
   const range = [headCommit, ...(base ? [`^${base}`] : []), "--"];
   const { exit, stdout } = await tryGit(tools, ["rev-list", "--count", ...range], call);
   return exit === 0 ? Math.min(Number(stdout), 2 ** 31 - 1) : 0;
+}
+
+function withoutPatch(file: EnvironmentFileDiff): EnvironmentFileDiff {
+  return file.patch === "" ? file : { ...file, patch: "", patchOmission: Omission.SECRETS_UNKNOWN };
 }
 
 /** Returns the files that a report holds, without the patches that do not fit. */

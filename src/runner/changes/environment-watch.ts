@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
@@ -26,6 +26,8 @@ export class EnvironmentWatch {
   readonly #atWork = new Map<string, Set<Secrets>>();
   /** The secrets of the work that has ended, which may have left them in the files of its environment. */
   readonly #earlier = new Map<string, Secrets>();
+  /** Ids of the secrets of all work since this program began, by its environments. */
+  readonly #knownIds = new Map<string, Set<string>>();
   /** The refreshes that have not begun, by their environments. */
   readonly #refreshes = new Map<string, Promise<void>>();
   /** False once the server has turned out to be of an earlier release. */
@@ -38,9 +40,13 @@ export class EnvironmentWatch {
   }
 
   /** Records that work goes on in a workspace, whose secrets are masked until it leaves. */
-  enter({ environmentId, workspace, secrets }: WatchedWorkspace): void {
+  enter({ environmentId, workspace, secrets, secretIds = [] }: WatchedWorkspace): void {
     mkdirSync(changesFolderOf(workspace), { recursive: true });
-    writeFileSync(workFileOf(workspace), "");
+    const ids = new Set([...(readSecretIds(workspace) ?? []), ...secretIds]);
+    writeFileSync(workFileOf(workspace), [...ids].join("\n"));
+    const known = this.#knownIds.get(environmentId) ?? new Set();
+    for (const id of secretIds) known.add(id);
+    this.#knownIds.set(environmentId, known);
     const atWork = this.#atWork.get(environmentId) ?? new Set();
     this.#atWork.set(environmentId, atWork.add(secrets));
   }
@@ -65,20 +71,27 @@ export class EnvironmentWatch {
 
   /**
    * Requires that the secrets are known which work may have left in the files of an environment, before they are shown.
-   * @throws WorkFailure secrets_unknown when a program before this one had work there, and this one not yet
+   * @throws WorkFailure secrets_unknown when a program before this one had work there with secrets of which this one has
+   *   had none yet
    */
-  requireSecrets({ environmentId, workspace }: Omit<WatchedWorkspace, "secrets">): void {
-    if (this.#atWork.has(environmentId) || this.#earlier.has(environmentId)) return;
-    if (!existsSync(workFileOf(workspace))) return;
+  requireSecrets(watched: Omit<WatchedWorkspace, "secrets">): void {
+    if (this.#knowsSecrets(watched)) return;
     throw new WorkFailure(
       "secrets_unknown",
-      "its runner was started again, and knows which secrets to mask only once work goes on in the environment",
+      "its runner was started again, and knows which secrets to mask only once all work goes on that had secrets in the environment",
     );
+  }
+
+  #knowsSecrets({ environmentId, workspace }: Omit<WatchedWorkspace, "secrets">): boolean {
+    const ids = readSecretIds(workspace);
+    const known = this.#knownIds.get(environmentId);
+    return ids === undefined || (known !== undefined && ids.every((id) => known.has(id)));
   }
 
   /** Forgets the secrets of an environment whose workspace is gone. */
   forget(environmentId: string): void {
     this.#earlier.delete(environmentId);
+    this.#knownIds.delete(environmentId);
   }
 
   /**
@@ -150,7 +163,7 @@ export class EnvironmentWatch {
   #masked(watched: WatchedWorkspace): WatchedWorkspace {
     const secrets = this.secretsOf(watched.environmentId);
     secrets.addAll(watched.secrets);
-    return { ...watched, secrets };
+    return { ...watched, secrets, hidesPatches: !this.#knowsSecrets(watched) };
   }
 
   #watches({ checkouts }: WatchedWorkspace): boolean {
@@ -206,7 +219,16 @@ export class EnvironmentWatch {
   }
 }
 
-/** Returns the file that says that there was work in a workspace. */
+/** Returns the ids of the secrets that work has had in a workspace; undefined where there was no work. */
+function readSecretIds(workspace: WatchedWorkspace["workspace"]): readonly string[] | undefined {
+  const file = workFileOf(workspace);
+  if (!existsSync(file)) return undefined;
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter((id) => id !== "");
+}
+
+/** Returns the file that says that there was work in a workspace, with the ids of its secrets. */
 function workFileOf(workspace: WatchedWorkspace["workspace"]): string {
   return join(changesFolderOf(workspace), "work");
 }

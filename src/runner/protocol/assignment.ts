@@ -52,6 +52,8 @@ export interface Assignment {
   readonly lease: Lease;
   /** Texts that are masked in all output of the work. */
   readonly secrets: Secrets;
+  /** Ids of the secrets that the work itself gets. */
+  readonly secretIds: readonly string[];
   /** Finds the credentials of the work's executor. */
   readonly credentialFor: CredentialFor;
   /** Warnings for people, reported whether the work is done, fails or is stopped. */
@@ -68,6 +70,7 @@ export function newAssignment(tools: RunnerTools, work: Work, lease: Lease): Ass
     work,
     lease,
     secrets,
+    secretIds: work.secrets.filter((secret) => !secret.credentialProxy).map(({ secretId }) => secretId),
     warnings: [],
     async credentialFor(host) {
       const credential = await lease.credential(host);

@@ -172,7 +172,8 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPu
 
 function watchedOf({ action, assignment, workspace, checkouts }: Omit<StepRun, "log" | "stepIndex">) {
   const environmentId = action.environment?.id ?? "";
-  return { environmentId, workspace, checkouts, secrets: assignment.secrets };
+  const { secrets, secretIds } = assignment;
+  return { environmentId, workspace, checkouts, secrets, secretIds };
 }
 
 /** Returns the environment of a step's commands, in which those that trace find the span of the step. */

@@ -21,6 +21,8 @@ const OMISSIONS: Readonly<Record<Omission, string>> = {
   [Omission.UNSPECIFIED]: "No line differs.",
   [Omission.BINARY]: "The file is not text.",
   [Omission.LARGE]: "The file is too large to be shown by lines.",
+  [Omission.SECRETS_UNKNOWN]:
+    "The runner was started again and does not know all secrets to mask: the lines of this file are left out.",
   [Omission.FULL]: "The diff is too large as a whole: the lines of this file are left out.",
 };
 
