@@ -37,6 +37,7 @@ export async function pacedLoad(task: LoadTask): Promise<LoadResult> {
     p50Ms: percentile(timesMs, 50),
     p99Ms: percentile(timesMs, 99),
     longestMs: percentile(timesMs, 100),
+    timesMs,
   };
 }
 

@@ -32,4 +32,6 @@ export interface LoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly longestMs: number;
+  /** How long each took; of a load with a pace. */
+  readonly timesMs?: readonly number[];
 }
