@@ -65,6 +65,8 @@ export interface Change {
   readonly operation?: string;
   /** Facts of the resource for the event that its body does not contain. */
   readonly facts?: Partial<EventFacts>;
+  /** The author, where the trail must not name that of the write, who is of another organization. */
+  readonly actor?: Actor;
 }
 
 export type ResourceType =
@@ -212,9 +214,8 @@ export interface Store {
     values: { [C in BookkeepingColumns[T]]?: Schema[T][C & keyof Schema[T]] },
   ): Promise<void>;
   /**
-   * Makes several bookkeeping updates atomically, such as a score and the rows that it counted. A
-   * function reads the values that they depend on in the same transaction, under the locks of the
-   * options.
+   * Makes several bookkeeping updates atomically, such as a score and the rows that it counted. A function reads the
+   * values that they depend on in the same transaction, under the locks of the options.
    */
   touchAll(
     notes: readonly BookkeepingUpdate[] | ((db: Reader) => Promise<readonly BookkeepingUpdate[]>),

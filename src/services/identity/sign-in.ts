@@ -68,7 +68,7 @@ export function createSignIn({ store, keys, now }: SignInDependencies): SignIn {
         const { token, caller } = await find(tx.db, secret, tx.now);
         requireReplacementAgreed(isAnother(present, caller), isAgreed);
         if (token.kind === "link") await removeSignIn(tx, caller, token.id);
-        if (present) await removeSignIn(tx, present, present.tokenId);
+        if (present) await removeSignIn(tx, present, present.tokenId, present.subject);
         await removeOldestSessions(tx, caller, caller.subject.id, MAX_SESSIONS - 1);
         return insertSession(tx, caller, keys, token.kind === "personal" ? { token } : {});
       };

@@ -6,7 +6,7 @@ import { firstOfFew } from "../first-rows.ts";
 import { fromBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../store.ts";
+import type { Actor, Reader, Scope, WriteTransaction } from "../store.ts";
 import { denyDeviceLoginsOf } from "./device-login.ts";
 import type { TokenTable } from "./identity-schema.ts";
 import { findTokens, removeToken } from "./token.ts";
@@ -54,8 +54,17 @@ export async function findOwnSession(
     .executeTakeFirst();
 }
 
-/** Ends a session, or makes a link useless; does nothing for one that is gone. */
-export async function removeSignIn(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+/**
+ * Ends a session, or makes a link useless; does nothing for one that is gone.
+ *
+ * @param actor who does it, a member of the scope's organization; default the author of the write
+ */
+export async function removeSignIn(
+  tx: WriteTransaction,
+  scope: Scope,
+  id: string,
+  actor?: Actor,
+): Promise<void> {
   const token = await builderOf(tx.db)
     .selectFrom("token")
     .selectAll()
@@ -63,7 +72,7 @@ export async function removeSignIn(tx: WriteTransaction, scope: Scope, id: strin
     .where("organization_id", "=", scope.organizationId)
     .where("kind", "in", ["session", "link"])
     .executeTakeFirst();
-  if (token) await removeToken(tx, scope, token);
+  if (token) await removeToken(tx, scope, token, actor);
 }
 
 /** Ends the oldest sessions of a member of the scope's organization, those past their end among them, but for `kept`. */

@@ -1,7 +1,7 @@
 import { endsSoon } from "../../domain/identity/token-end.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader, ResourceType, Scope, WriteTransaction } from "../store.ts";
+import type { Actor, Reader, ResourceType, Scope, WriteTransaction } from "../store.ts";
 import type { TokenTable } from "./identity-schema.ts";
 
 /** A token found by its hash, with the principal that it acts for. */
@@ -237,15 +237,24 @@ const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db,
   db.deleteFrom("token").where("id", "=", id).where("organization_id", "=", organizationId),
 );
 
-/** Removes a token, with the sessions that began with it; from the next request on its value is unknown. */
-export async function removeToken(tx: WriteTransaction, scope: Scope, token: TokenTable): Promise<void> {
+/**
+ * Removes a token, with the sessions that began with it; from the next request on its value is unknown.
+ *
+ * @param actor who does it; default the author of the write
+ */
+export async function removeToken(
+  tx: WriteTransaction,
+  scope: Scope,
+  token: TokenTable,
+  actor?: Actor,
+): Promise<void> {
   if (token.kind === "personal") {
     const sessions = builderOf(tx.db)
       .selectFrom("token")
       .selectAll()
       .where("parent_id", "=", token.id)
       .where("organization_id", "=", scope.organizationId);
-    for (const session of await sessions.execute()) await removeToken(tx, scope, session);
+    for (const session of await sessions.execute()) await removeToken(tx, scope, session, actor);
   }
   await deleteRow(tx.db, { id: token.id, organizationId: scope.organizationId });
   tx.record({
@@ -255,5 +264,6 @@ export async function removeToken(tx: WriteTransaction, scope: Scope, token: Tok
     kind: "deleted",
     before: token.body,
     facts: { ownerId: token.subject_id },
+    ...(actor && { actor }),
   });
 }

@@ -117,6 +117,7 @@ export async function buildRecord(
   change: Change,
 ): Promise<PendingRecord> {
   const { organizationId, kind } = change;
+  const author = change.actor ?? actor;
   const before = parseSource(change.before);
   const after = parseSource(change.after);
   // So that a missing organization fails this change, and not its whole commit.
@@ -125,8 +126,8 @@ export async function buildRecord(
     id: tx.newId(),
     organization_id: organizationId,
     at: tx.now,
-    actor_id: actor.id,
-    actor_principal: actor.principal,
+    actor_id: author.id,
+    actor_principal: author.principal,
     operation: change.operation ?? operation,
     subject_type: change.type,
     subject_id: change.id,

@@ -20,6 +20,9 @@ import { revalidate } from "../../call/authenticated-caller.ts";
 import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
 import { findInviteSummary } from "../organization-invite.ts";
 
+/** The form of an organization's id; some databases fail at other texts. */
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** A provider of the settings: its rules, and who it is. */
 export interface SigningProvider {
   readonly issuer: string;
@@ -89,6 +92,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
       const present = requireSignedIn(signedIn);
       const scope = { organizationId };
       const { accountId } = present;
+      if (!ID.test(organizationId)) throw notFound("organization");
       // Only so that the record names the member: it is looked up again in the transaction.
       const named = await findMemberOfAccount(store.reader, scope, accountId);
       if (!named) throw notFound("organization");
@@ -100,7 +104,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
           await findMemberOfAccount(tx.db, scope, accountId),
         );
         requireNoProvider(providersInto(organizationId, await issuersOf(tx.db, accountId), providers));
-        await removeSignIn(tx, present, present.tokenId);
+        await removeSignIn(tx, present, present.tokenId, present.subject);
         await removeOldestSessions(tx, scope, member.id, MAX_SESSIONS - 1);
         const subject = create(SubjectSchema, { id: member.id, principal: Principal.USER });
         return insertSession(tx, { organizationId, subject, readOnly: false }, keys, {

@@ -101,7 +101,7 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
         const groupNames = groupNamesOf(rules, claims);
         if (groupNames)
           await setProviderMemberships(tx, { organizationId }, member.id, `oidc:${rules.id}`, groupNames);
-        if (present) await removeSignIn(tx, present, present.tokenId);
+        if (present) await removeSignIn(tx, present, present.tokenId, present.subject);
         await removeOldestSessions(tx, { organizationId }, member.id, MAX_SESSIONS - 1);
         return insertSession(tx, { organizationId, subject, readOnly: false }, keys, {
           identityId: identity.id,
