@@ -49,6 +49,35 @@ describe("an account of an earlier release", () => {
     );
     expect(row).toEqual(["grüße σ", "grüße σ\nann@example.org"]);
   });
+
+  test("has the address that the SCIM of an organization gave it, where that keeps it", () => {
+    const rows = migrated(
+      "0079-runner-state",
+      (raw) => {
+        const account = raw.prepare(
+          "insert into account (id, name, email, created_at, updated_at) values (?, '', ?, 0, 0)",
+        );
+        const member =
+          raw.prepare(`insert into member (id, organization_id, account_id, role, created_at, external_id)
+          values (?, ?, ?, 2, 0, ?)`);
+        raw.exec(`insert into organization (id, name, created_at, updated_at)
+          values ('one', '', 0, 0), ('two', '', 0, 0)`);
+        for (const id of ["kept", "plain", "both", "none"]) account.run(id, `${id}@example.org`);
+        member.run("1", "one", "kept", null);
+        member.run("2", "two", "kept", "x");
+        member.run("3", "one", "plain", null);
+        member.run("4", "two", "both", "y");
+        member.run("5", "one", "both", "z");
+      },
+      (raw) => raw.prepare("select id, scim_organization_id from account order by id").raw().all(),
+    );
+    expect(rows).toEqual([
+      ["both", "one"],
+      ["kept", "two"],
+      ["none", null],
+      ["plain", null],
+    ]);
+  });
 });
 
 describe("the webhook secret of a workflow of an earlier release", () => {

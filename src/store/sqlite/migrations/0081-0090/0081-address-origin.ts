@@ -3,8 +3,10 @@ export const name = "0081-address-origin";
 
 export const statements = `
 alter table account add column scim_organization_id text;
-update account set scim_organization_id = (
-  select min(member.organization_id) from member
-  where member.account_id = account.id and member.external_id is not null
-);
+update account set scim_organization_id = provisioned.organization_id
+from (
+  select account_id, min(organization_id) as organization_id from member
+  where external_id is not null group by account_id
+) as provisioned
+where provisioned.account_id = account.id;
 `;
