@@ -167,6 +167,13 @@ describe("a run", () => {
     await page.reload();
     await page.getByText("echo in German").waitFor();
     expect(await page.getByLabel("Summary").inputValue()).toBe("Nearly there.");
+    // What could not be kept is not sent as it was before.
+    await page.route("**/UpdateAgentReviewDraft", (route) => route.abort());
+    await page.getByLabel("Summary").fill("Not at all.");
+    await page.getByRole("button", { name: "Send to agent" }).click();
+    await page.getByRole("region", { name: "Review", exact: true }).getByRole("alert").waitFor();
+    await page.unroute("**/UpdateAgentReviewDraft");
+    await page.getByLabel("Summary").fill("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Conversation" }).click();

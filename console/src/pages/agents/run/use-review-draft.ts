@@ -25,7 +25,7 @@ interface Content {
 
 const EMPTY: Content = { summary: "", comments: [] };
 /** What pages that were left are still keeping, by the run. */
-const leaving = new Map<string, Promise<void>>();
+const leaving = new Map<string, Promise<unknown>>();
 const isEmpty = ({ summary, comments }: Content) => summary === "" && comments.length === 0;
 
 /** The review that somebody writes, which the server keeps as a draft: it outlives the page. */
@@ -35,7 +35,7 @@ export function useReviewDraft(runId: string) {
   const [isSending, setSending] = useState(false);
   const newest = useRef(EMPTY);
   const kept = useRef<Pick<AgentReviewDraft, "id" | "revision">>(undefined);
-  const saves = useRef(Promise.resolve());
+  const saves = useRef(Promise.resolve(true));
   const timer = useRef<number>(undefined);
   const [isSettled, setSettled] = useState(!leaving.has(runId));
   useEffect(() => void leaving.get(runId)?.then(() => setSettled(true)), [runId]);
@@ -68,8 +68,8 @@ export function useReviewDraft(runId: string) {
     show({ summary: found.summary, comments: found.comments.map(commentOf) });
   }, [found]);
 
-  /** Keeps what is newest, after what is being kept. */
-  const keep = (): Promise<void> => {
+  /** Keeps what is newest, after what is being kept. @returns whether it is kept */
+  const keep = (): Promise<boolean> => {
     window.clearTimeout(timer.current);
     timer.current = undefined;
     const save = async () => {
@@ -93,7 +93,16 @@ export function useReviewDraft(runId: string) {
         : await made();
       kept.current = draft;
     };
-    saves.current = saves.current.then(save).then(() => setProblem(undefined), setProblem);
+    saves.current = saves.current.then(save).then(
+      () => {
+        setProblem(undefined);
+        return true;
+      },
+      (error) => {
+        setProblem(error);
+        return false;
+      },
+    );
     return saves.current;
   };
   const leave = useRef(keep);
@@ -127,7 +136,8 @@ export function useReviewDraft(runId: string) {
     },
     async send() {
       setSending(true);
-      await keep();
+      // A draft of before is not what its author sees and sends.
+      if (!(await keep()) && kept.current) return setSending(false);
       const { summary, comments } = newest.current;
       const draft = kept.current;
       const value = draft
