@@ -2,6 +2,7 @@ import { createClient } from "@connectrpc/connect";
 import { useEffect, useState } from "react";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import { EventService, type WatchEventsResponse } from "#gen/service/v1/event_service_pb.js";
+import { usePerson } from "./person.tsx";
 import { queries, transport } from "./server.tsx";
 import { type StreamState, useStream } from "./stream.ts";
 
@@ -54,8 +55,12 @@ function markStale(services: readonly string[]): void {
   }, GATHER_MS);
 }
 
-/** What the tab with the stream tells the others: what has changed, or only that it is there. */
-type Told = { readonly sequence?: string; readonly services: readonly string[] };
+/** What the tab with the stream tells the others: what has changed in its organization, or only that it is there. */
+type Told = {
+  readonly organizationId: string;
+  readonly sequence?: string;
+  readonly services: readonly string[];
+};
 
 /** Milliseconds between two signs of life of the tab with the stream, and for how long one is believed. */
 const SIGN_MS = 1_500;
@@ -75,9 +80,12 @@ function servicesOf(event: WatchEventsResponse): readonly string[] {
 /** Follows the organization's events in one tab of the browser for all of them, and reads again what has changed. */
 export function useEvents(): StreamState {
   const [isTold, setIsTold] = useState(false);
+  const organizationId = usePerson().user?.organizationId ?? "";
   useEffect(() => {
     let silence: ReturnType<typeof setTimeout> | undefined;
     const listen = ({ data }: MessageEvent<Told>) => {
+      // A tab that has not learned of a switch counts the events of the organization before.
+      if (data.organizationId !== organizationId) return;
       if (data.sequence !== undefined) last = BigInt(data.sequence);
       markStale(data.services);
       setIsTold(true);
@@ -89,7 +97,7 @@ export function useEvents(): StreamState {
       channel.removeEventListener("message", listen);
       clearTimeout(silence);
     };
-  }, []);
+  }, [organizationId]);
   const state = useStream({
     key: "events",
     slot: "events",
@@ -102,15 +110,15 @@ export function useEvents(): StreamState {
       last = event.sequence;
       const services = servicesOf(event);
       markStale(services);
-      channel.postMessage({ sequence: String(event.sequence), services } satisfies Told);
+      channel.postMessage({ organizationId, sequence: String(event.sequence), services } satisfies Told);
     },
   });
   useEffect(() => {
     if (state !== "live") return;
-    const tell = () => channel.postMessage({ services: [] } satisfies Told);
+    const tell = () => channel.postMessage({ organizationId, services: [] } satisfies Told);
     tell();
     const timer = setInterval(tell, SIGN_MS);
     return () => clearInterval(timer);
-  }, [state]);
+  }, [state, organizationId]);
   return isTold ? "live" : state;
 }
