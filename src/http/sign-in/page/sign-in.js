@@ -113,7 +113,7 @@ async function offer() {
   if (!signedIn && inviteId !== undefined) {
     const invite = await post("sign-in/invite", { inviteId });
     if (invite.ok) return offerInvite(invite.body, providers);
-    problem ||= INVITE_GONE;
+    problem ||= invite.body.code === "not_found" ? INVITE_GONE : invite.body.message;
   }
   const told = problem;
   problem = "";
