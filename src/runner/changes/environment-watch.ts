@@ -182,7 +182,7 @@ export class EnvironmentWatch {
 
   /** Does a task after those before it; a failure goes to the log. */
   async #add(watched: WatchedWorkspace, task: () => Promise<void>): Promise<void> {
-    const { environmentId, secrets } = watched;
+    const { environmentId } = watched;
     const tasks = this.#tasksOf(watched);
     // A turn that begins separates the looks before it from those after it.
     tasks.waitingLook = false;
@@ -191,7 +191,7 @@ export class EnvironmentWatch {
       .then(() => (signal.aborted ? undefined : task()))
       .catch((error: Error) => {
         if (signal.aborted) return;
-        const problem = secrets.maskText(error.message);
+        const problem = this.#masked(watched).secrets.maskText(error.message);
         this.#log.warn({ environment: environmentId, problem }, "changes could not be reported");
       });
     tasks.last = last;
