@@ -109,6 +109,20 @@ describe("an answer", () => {
     expect(files).toMatchObject([{ path: "ship/b-***", patch: expect.stringContaining("+x *** y\n") }]);
   });
 
+  test("that waits for its turn is masked by the secrets of work that begins meanwhile", async () => {
+    const { work, watch } = program();
+    const checkouts = [{ location: "ship", remoteUri: "https://git.example.org/ship.git", commit }];
+    const watched = { environmentId: ID, workspace, checkouts, secrets: new Secrets() };
+    const turn = Promise.withResolvers<void>();
+    const before = watch.exclusively(watched, () => turn.promise);
+    const refreshed = watch.refresh(watched);
+    work();
+    turn.resolve();
+    await Promise.all([before, refreshed]);
+    const text = JSON.stringify(reports, (_, value) => (typeof value === "bigint" ? String(value) : value));
+    expect([text.includes("b-***"), text.includes(SECRET)]).toEqual([true, false]);
+  });
+
   test("is refused by a program that does not know the secrets of the one before, until there is work", async () => {
     program().work()();
     const next = program();

@@ -137,7 +137,7 @@ export class EnvironmentWatch {
     const refreshed = this.exclusively(watched, async (git) => {
       this.#refreshes.delete(watched.environmentId);
       const { abandoned } = this.#tasksOf(watched);
-      const report = await reportChanges(git, watched, { isEnd: false });
+      const report = await reportChanges(git, this.#masked(watched), { isEnd: false });
       await this.#client.reportEnvironmentChanges(report, {
         timeoutMs: CALL_MS,
         signal: abandoned.signal,

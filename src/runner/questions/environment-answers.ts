@@ -90,9 +90,12 @@ async function respondWithDiff(
   watched: WatchedWorkspace,
   { commit, offset, limit }: EnvironmentQuestion_DiffToCommit,
 ) {
-  const { files: all, filesLeftOut } = await watch.exclusively(watched, (git) =>
-    diffToCommit(git, watched, commit),
-  );
+  const { files: all, filesLeftOut } = await watch.exclusively(watched, (git) => {
+    // With those of work that began while this waited for its turn.
+    const secrets = watch.secretsOf(watched.environmentId);
+    secrets.addAll(watched.secrets);
+    return diffToCommit(git, { ...watched, secrets }, commit);
+  });
   const hash = createHash("sha256");
   const files: EnvironmentFileDiff[] = [];
   let bytes = 0;
