@@ -159,7 +159,7 @@ describe("the metrics of a server", () => {
     ])
       expect(names).toContain(each);
     // They would tell of the other organizations of the server.
-    expect([...names].filter((each) => /ended|trigger|rpc_|_request_/.test(String(each)))).toEqual([]);
+    expect([...names].filter((each) => /ended|trigger|audit|rpc_|_request_/.test(String(each)))).toEqual([]);
   });
 
   test("are served at one path, to GET", async () => {
