@@ -34,9 +34,10 @@ export interface LocalRunnerContext {
  * @throws StartError where nothing that the operator accepts works on this machine
  */
 export function chooseLocalIsolation(config: Config, terminal: Terminal, log: Log): Promise<ChosenIsolation> {
-  const { dataDir, databasePasswordFile, tlsKey, sshKeyFile } = config;
+  const { dataDir, databasePasswordFile, tlsKey, sshKeyFile, otlpHeadersFile } = config;
   const workDir = workDirOf(config, terminal);
-  const hidden = [dataDir, keyFileOf(config), databasePasswordFile, tlsKey, sshKeyFile, workDir];
+  const secret = [keyFileOf(config), databasePasswordFile, tlsKey, sshKeyFile, otlpHeadersFile];
+  const hidden = [dataDir, ...secret, workDir];
   return chooseIsolationOnMachine(config, hidden, terminal, log);
 }
 

@@ -104,6 +104,18 @@ describe("the doctor", () => {
     );
   });
 
+  test("tells that work would see the headers for collectors", async () => {
+    const readable = temporaryFolder();
+    const file = join(readable, "headers");
+    writeFileSync(file, "authorization: Bearer x\n", { mode: 0o600 });
+    const args = ["--local-runner", "--isolation", "auto", "--otlp-headers-file", file];
+    const { code, wrong } = await diagnose(sound, [...args, "--isolation-read", readable]);
+    expect([code, wrong]).toEqual([
+      1,
+      [expect.stringContaining(`--isolation-read names ${readable}, where work would see ${file}`)],
+    ]);
+  });
+
   test("is a command of the program", async () => {
     const { code, stdout } = await runCommand(["doctor", "--data-dir", join(temporaryFolder(), "none")]);
     expect(code).toBe(1);
