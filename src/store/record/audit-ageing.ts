@@ -175,10 +175,12 @@ export async function removeUpTo(
   return anchor;
 }
 
+/** Compares what anchors say, too: one that was changed under its seal would be sealed again as it is. */
 const isSame = (one: AuditAnchor | undefined, other: AuditAnchor | undefined) =>
-  Buffer.compare(one?.hash ?? EMPTY, other?.hash ?? EMPTY) === 0;
+  Buffer.compare(bytesOf(one), bytesOf(other)) === 0;
 
-const EMPTY = new Uint8Array();
+const bytesOf = (anchor: AuditAnchor | undefined) =>
+  anchor ? Buffer.concat([anchor.hash, anchorBytes(anchor)]) : Buffer.alloc(0);
 
 async function updateAnchor(db: Reader, { organization_id, ...values }: AuditAnchor): Promise<void> {
   await builderOf(db)

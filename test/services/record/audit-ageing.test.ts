@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { AUDIT_FLOOR_ROWS, AUDIT_LEAST_ROWS } from "../../../src/domain/record/audit-ageing.ts";
+import { AUDIT_AGEING } from "../../../src/domain/record/audit-anchor.ts";
 import type { AuditTarget, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
 import { ageAudit, previewAgeing } from "../../../src/jobs/retention/audit-ageing.ts";
@@ -209,6 +210,26 @@ describe("rows of the trail", () => {
     expect(await age()).toMatchObject({ lighthouse: expect.any(Number) });
     expect(await trail.breaks()).toEqual([]);
   });
+});
+
+test("an anchor that was changed under its seal is not sealed as it is", async () => {
+  const before = await trail.anchorOf(trail.harbour);
+  const id = trail.harbour.organizationId;
+  const change = (by: 1 | -1) =>
+    tampering(made.dataDir, (raw) =>
+      raw.run(`update audit_anchor set at = at + ${by} where organization_id = '${id}'`),
+    );
+  await change(1);
+  const last = { sequence: 9_999, chain_hash: null };
+  const recorded = await made.store.write(
+    SYSTEM,
+    AUDIT_AGEING,
+    (tx) => recordRemoval(tx, trail.harbour, before, last),
+    within(trail.harbour),
+  );
+  expect(recorded).toBeUndefined();
+  await change(-1);
+  expect(await trail.breaks()).toEqual([]);
 });
 
 test("no other write seals an anchor", async () => {
