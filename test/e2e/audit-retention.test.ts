@@ -5,6 +5,7 @@ import { AUDIT_FLOOR_ROWS } from "../../src/domain/record/audit-ageing.ts";
 import { exportAudit } from "../../src/jobs/audit-export.ts";
 import { AuditFile } from "../../src/sinks/audit-file.ts";
 import { dropData } from "../harness/data-config.ts";
+import { tampering } from "../harness/raw-data.ts";
 import { runHostedCommand, stopAll, temporaryFolder } from "../harness/server.ts";
 import { START_MS } from "../harness/test-store.ts";
 import { openOldTrail } from "../services/record/old-trail.ts";
@@ -85,6 +86,19 @@ describe("chartroom retention with --audit-retention", () => {
       const { code, stdout } = await run("audit", "check", file);
       expect([code, stdout]).toEqual([0, expect.stringMatching(said)]);
     }
+  });
+
+  test("leaves an anchor that is said to be forged where it names another time, also one that no date has", async () => {
+    const move = (by: string) =>
+      tampering(dataDir, (raw) => raw.run(`update audit_anchor set at = at ${by} 9000000000000000`));
+    await move("+");
+    const { code, stdout } = await run("audit", "verify");
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining("what its anchor says is not what the anchor's seal was made over"),
+    ]);
+    await move("-");
+    await verified();
   });
 
   test("leaves an anchor that a rotation of keys, a backup and its restoration keep", async () => {

@@ -9,6 +9,9 @@ import { requireKeyFile } from "../open-data.ts";
 import { addressOf, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
 
+/** The last time that a date can have, in milliseconds since 1970 UTC. */
+const LAST_MS = 8.64e15;
+
 /** The result of `chartroom audit verify`. */
 export interface Verdict {
   readonly holds: boolean;
@@ -64,7 +67,9 @@ function anchorText({ sequence, until_sequence, chain_hash, at, key_id }: AuditA
   if (sequence === 0) return `the rows up to ${until_sequence} are about to go`;
   const until = until_sequence > sequence ? `, those up to ${until_sequence} are about to` : "";
   const hash = chain_hash === null ? "" : ` with the hash ${Buffer.from(chain_hash).toString("hex")}`;
-  const sealed = `anchored at ${new Date(at).toISOString()} with the key ${key_id}`;
+  // A forged one may name a time that no date has.
+  const time = Math.abs(at) > LAST_MS ? `${at}` : new Date(at).toISOString();
+  const sealed = `anchored at ${time} with the key ${key_id}`;
   return `the rows up to ${sequence}${hash} went by retention${until}, ${sealed}`;
 }
 
