@@ -12,13 +12,15 @@ import type { Scope } from "../../../store/store.ts";
 import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
 import {
   type ExecutionKind,
-  LOOKED_AT,
   pastEntries,
   pastEventsBound,
   pastExecutions,
   type RetentionReaders,
   tableOf,
 } from "./past.ts";
+
+/** Number of executions whose bytes are summed up together: each may have thousands of parts. */
+const SUMMED_AT_ONCE = 20;
 
 /** Number of events that are looked at together. */
 const EVENTS_LOOKED_AT = 1_000;
@@ -62,8 +64,8 @@ export async function countRemovable(
   const gone = besides && (await findGoing(store, scope, kind, besides, query));
   const ids = [...going.ids].filter((id) => !gone?.ids.has(id));
   let bytes = 0;
-  for (let first = 0; first < ids.length; first += LOOKED_AT) {
-    bytes += await findBytes(store.reader, scope, tableOf(kind), ids.slice(first, first + LOOKED_AT));
+  for (let first = 0; first < ids.length; first += SUMMED_AT_ONCE) {
+    bytes += await findBytes(store.reader, scope, tableOf(kind), ids.slice(first, first + SUMMED_AT_ONCE));
     await yieldToEventLoop();
   }
   return { rows: ids.length, bytes, ids, isAll: going.isAll && (gone?.isAll ?? true) };
@@ -102,12 +104,18 @@ async function findGoing(
   return { ids: going, isAll };
 }
 
-/** Takes out what is held by something that stays, and so on. */
+/** Takes out what is held by something that stays, and so on. Each holder is looked at once: a conversation may be long. */
 function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
-  for (let before = -1; before !== going.size; ) {
-    before = going.size;
-    for (const { id, holderId } of holders) if (!going.has(holderId)) going.delete(id);
+  const heldBy = new Map<string, string[]>();
+  const staying: string[] = [];
+  for (const { id, holderId } of holders) {
+    const held = heldBy.get(holderId);
+    if (!going.has(holderId)) staying.push(id);
+    else if (held) held.push(id);
+    else heldBy.set(holderId, [id]);
   }
+  // It grows while it is gone through.
+  for (const id of staying) if (going.delete(id)) staying.push(...(heldBy.get(id) ?? []));
 }
 
 async function countEntries(
