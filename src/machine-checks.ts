@@ -44,14 +44,14 @@ export function createMachineChecks(options: MachineCheckOptions): MachineChecks
   const keyCheck = createKeyCheck(options);
   return {
     async look() {
-      // A database that does not answer is told by its own check.
-      if (options.warn && looks++ % WARN_EVERY === 0) warnings = await options.warn().catch(() => warnings);
       const reasons = await Promise.all([diskProblem(options), keyCheck()]);
       const [disk, keys] = reasons;
       found = [
         ...(disk === undefined ? [] : [{ check: "disk", reason: disk } as const]),
         ...(keys === undefined ? [] : [{ check: "keys", reason: keys } as const]),
       ];
+      // Last, since the others do not wait for the database, whose own check tells that it does not answer.
+      if (options.warn && looks++ % WARN_EVERY === 0) warnings = await options.warn().catch(() => warnings);
     },
     problems: () => found,
     warnings: () => warnings,
