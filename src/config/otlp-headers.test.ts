@@ -44,6 +44,7 @@ describe("the headers for collectors", () => {
     ["ok: 1\nx: secret-\u0001value", "line 2: its value must have 1 to 8192 printable characters of ASCII"],
     ["x:", "line 1: its value must have 1 to 8192 printable characters of ASCII"],
     ["Content-Type: secret-value", "line 1: content-type is set by the server itself"],
+    ["Expect: secret-value", "line 1: expect is set by the server itself"],
   ])("are refused with their place and without a value: %j", (text, problem) => {
     const said = problemOf(() => ofFile(text));
     expect(said).toContain(`--otlp-headers-file ${join(folder, "headers")}, ${problem}`);

@@ -12,14 +12,17 @@ const MAX_VALUE = 8_192;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const VALUE = /^[\t\x20-\x7e]+$/;
 
-/** Those that describe the request itself. */
+/** Those that describe the request itself, and those with which none can be sent. */
 const RESERVED = new Set([
   "connection",
   "content-encoding",
   "content-length",
   "content-type",
+  "expect",
   "host",
+  "keep-alive",
   "transfer-encoding",
+  "upgrade",
 ]);
 
 /**
