@@ -31,6 +31,14 @@ create or replace function audit_log_is_not_deleted() returns trigger language p
   return old;
 end $$;
 
+create function audit_rows_are_not_truncated() returns trigger language plpgsql as $$ begin
+  raise exception 'audit rows are never removed' using errcode = 'raise_exception';
+end $$;
+create trigger audit_log_is_not_truncated before truncate on audit_log
+for each statement execute function audit_rows_are_not_truncated();
+create trigger audit_anchor_is_not_truncated before truncate on audit_anchor
+for each statement execute function audit_rows_are_not_truncated();
+
 create function audit_anchor_begins_at_nothing() returns trigger language plpgsql as $$ begin
   if new.sequence <> 0 or new.rows <> 0 or new.chain_hash is not null then
     raise exception 'anchors of the audit trail begin before its first row' using errcode = 'raise_exception';
