@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader } from "../store.ts";
@@ -11,6 +12,10 @@ export interface AuditLag {
   readonly oldestAt: number | undefined;
 }
 
+/** The number of the last row of a chain that is done: confirmed, or gone before the target had any of it. */
+const DONE = sql<number>`case when coalesce(audit_anchor.sequence, 0) > coalesce(audit_export.sequence, 0)
+  then audit_anchor.sequence else coalesce(audit_export.sequence, 0) end`;
+
 /** Returns what a target has not confirmed. It covers the installation, so it takes no scope. */
 export async function findAuditLag(db: Reader, target: AuditTarget): Promise<AuditLag> {
   const organizations = await builderOf(db)
@@ -20,26 +25,17 @@ export async function findAuditLag(db: Reader, target: AuditTarget): Promise<Aud
         .onRef("audit_export.organization_id", "=", "organization.id")
         .on("audit_export.target", "=", target),
     )
+    .leftJoin("audit_anchor", "audit_anchor.organization_id", "organization.id")
     .leftJoin("audit_log", (join) =>
       join
         .onRef("audit_log.organization_id", "=", "organization.id")
-        .on((eb) =>
-          eb(
-            "audit_log.sequence",
-            "=",
-            eb(eb.fn.coalesce("audit_export.sequence", eb.lit(0)), "+", eb.lit(1)),
-          ),
-        ),
+        .on((eb) => eb("audit_log.sequence", "=", eb(DONE, "+", eb.lit(1)))),
     )
     .select((eb) => [
-      eb.fn
-        .sum<number | null>(
-          eb("organization.sequence", "-", eb.fn.coalesce("audit_export.sequence", eb.lit(0))),
-        )
-        .as("rows"),
+      eb.fn.sum<number | null>(eb("organization.sequence", "-", DONE)).as("rows"),
       eb.fn.min<number | null>("audit_log.at").as("oldestAt"),
     ])
-    .where((eb) => eb("organization.sequence", ">", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
+    .where((eb) => eb("organization.sequence", ">", DONE))
     .executeTakeFirst();
   const own = await findInstallationLag(db, target);
   const times = [organizations?.oldestAt ?? undefined, own.oldestAt].flatMap((at) =>

@@ -7,6 +7,7 @@ import { ageAudit, previewAgeing } from "../../../src/jobs/retention/audit-agein
 import { keysFrom } from "../../../src/keys.ts";
 import { recordRemoval } from "../../../src/store/record/audit-ageing.ts";
 import { exportChains } from "../../../src/store/record/audit-chain.ts";
+import { findAuditLag } from "../../../src/store/record/audit-lag.ts";
 import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
 import { tampering } from "../../harness/raw-data.ts";
 import { openReadOnlyData } from "../../harness/read-only-data.ts";
@@ -124,7 +125,10 @@ describe("rows of the trail", () => {
 
   test("are whole in the export from before on, and in one that begins behind the anchor", async () => {
     expect(checked(trail.taken.file)).toEqual([]);
-    await trail.exportTo("otlp");
+    const lag = await findAuditLag(made.store.reader, "otlp");
+    // The rows behind the anchor, and the line that has it.
+    expect(await trail.exportTo("otlp")).toBe(lag.rows + 1);
+    expect(lag.oldestAt).toBe(OLD_MS);
     const whole = await exported();
     for (const lines of [trail.taken.otlp, whole]) {
       expect(checked(lines)).toEqual([]);
