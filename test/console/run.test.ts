@@ -8,6 +8,7 @@ import { LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import { signInLink } from "../harness/session.ts";
 import { look } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
 
@@ -301,5 +302,30 @@ describe("a run", () => {
     await page.getByText("goes on with an earlier run").waitFor();
     await conversation().getByText("not sent yet", { exact: true }).waitFor();
     expect(faults).toEqual([]);
+  });
+
+  test("shows nobody else what was typed, and forgets it when its person signs out", async () => {
+    const { page, context, origin } = visit;
+    const run = page.url();
+    const message = page.getByLabel("Message to the agent");
+    await message.fill("of one person alone");
+    await page.reload();
+    await message.waitFor();
+    expect(await message.inputValue()).toBe("of one person alone");
+    // The session ends, and somebody else begins one in the same tab.
+    await context.clearCookies();
+    await page.goto(`${server.url}/sign-in#${await signInLink(server, "robin@example.org")}`);
+    await page.getByRole("button", { name: /^Sign in as/ }).click();
+    await page.waitForURL(`${origin}/`);
+    await page.goto(run);
+    await message.waitFor();
+    expect(await message.inputValue()).toBe("");
+    const stored = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+    await message.fill("of the other one");
+    expect(await stored()).toContain("of the other one");
+    await page.goto(`${origin}/account`);
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await page.waitForURL(`${origin}/sign-in`);
+    expect(await stored()).not.toContain("of the other one");
   });
 });

@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { transport } from "./server.tsx";
 import { tellTabs } from "./tabs.ts";
+import { forgetTyped } from "./typed.ts";
 
 const users = createClient(UserService, transport);
 
@@ -18,6 +19,7 @@ export function useSignOut() {
       }
     },
     onSuccess() {
+      forgetTyped();
       tellTabs();
       location.assign("/sign-in");
     },

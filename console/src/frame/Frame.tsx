@@ -1,10 +1,11 @@
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Outlet, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useEvents } from "../api/events.ts";
 import { usePerson } from "../api/person.tsx";
 import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session.ts";
 import { useOtherTabs } from "../api/tabs.ts";
+import { forgetTypedOfOthers } from "../api/typed.ts";
 import { Problem } from "../parts/Problem.tsx";
 import { moveBetweenRows } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
@@ -38,10 +39,12 @@ export function Frame() {
       </main>
     );
   }
-  return <SignedIn isRefused={isRefused} />;
+  return <SignedIn userId={user.id} isRefused={isRefused} />;
 }
 
-function SignedIn({ isRefused }: { readonly isRefused: boolean }) {
+function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isRefused: boolean }) {
+  // Before the page in it reads what the tab keeps.
+  useState(() => forgetTypedOfOthers(userId));
   const [isDrawerOpen, drawer] = useDisclosure();
   const [isPaletteOpen, palette] = useDisclosure();
   const [isHelpOpen, help] = useDisclosure();

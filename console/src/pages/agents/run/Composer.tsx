@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { keepTyped, readTyped } from "../../../api/typed.ts";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { MODES } from "../run-state.ts";
@@ -17,24 +18,18 @@ interface ComposerProps {
 }
 
 /** Where what was typed stays until it is sent, so that a reload or an expired session loses none of it. */
-const draftKey = (runId: string) => `draft ${runId}`;
+const draftName = (runId: string) => `draft ${runId}`;
 
 /** The field for what to say to the agent, with images and the mode of the turn; it is always there. */
 export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
-  const [text, setText] = useState(() => sessionStorage.getItem(draftKey(runId)) ?? "");
+  const [text, setText] = useState(() => readTyped(draftName(runId)) ?? "");
   const [images, setImages] = useState(() => keptImages(runId));
   const [areKept, setAreKept] = useState(true);
   const [problem, setProblem] = useState("");
   const [mode, setMode] = useState(AgentMode.UNSPECIFIED);
-  useEffect(() => {
-    try {
-      if (text === "") sessionStorage.removeItem(draftKey(runId));
-      else sessionStorage.setItem(draftKey(runId), text);
-    } catch {
-      // Too long for the storage: it stays in the field.
-    }
-  }, [runId, text]);
+  // What is too long for the tab stays in the field.
+  useEffect(() => void keepTyped(draftName(runId), text), [runId, text]);
   useEffect(() => setAreKept(keepImages(runId, images)), [runId, images]);
   const clear = () => {
     setText("");

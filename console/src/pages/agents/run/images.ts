@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { UserInputBlock_InputSchema } from "#gen/service/v1/agent_pb.js";
+import { keepTyped, readTyped } from "../../../api/typed.ts";
 
 /** An image that is to be sent with a message. */
 export interface Image {
@@ -57,26 +58,26 @@ export function partsOf(
 }
 
 /** Where the images of a message stay until it is sent, as its text does. */
-const imagesKey = (runId: string) => `images ${runId}`;
+const imagesName = (runId: string) => `images ${runId}`;
+
+/** Characters of images that a tab keeps: browsers allow 5 Mi in all, and the text needs room, too. */
+const MAX_KEPT = 5_000_000;
 
 /** Keeps the images of a message that is not sent yet in the tab; returns false where they are too large for it. */
 export function keepImages(runId: string, images: readonly Image[]): boolean {
-  try {
-    sessionStorage.removeItem(imagesKey(runId));
-    if (images.length > 0) {
-      const kept = images.map(({ name, mimeType, address }) => ({ name, mimeType, address }));
-      sessionStorage.setItem(imagesKey(runId), JSON.stringify(kept));
-    }
-    return true;
-  } catch {
-    return false;
+  const length = images.reduce((sum, { address }) => sum + address.length, 0);
+  if (images.length > 0 && length <= MAX_KEPT) {
+    const kept = images.map(({ name, mimeType, address }) => ({ name, mimeType, address }));
+    if (keepTyped(imagesName(runId), JSON.stringify(kept))) return true;
   }
+  keepTyped(imagesName(runId), "");
+  return images.length === 0;
 }
 
 /** Returns the images of a message that was not sent when its page was left. */
 export function keptImages(runId: string): readonly Image[] {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(imagesKey(runId)) ?? "[]") as Omit<Image, "data">[];
+    const kept = JSON.parse(readTyped(imagesName(runId)) ?? "[]") as Omit<Image, "data">[];
     return kept.map((image) => ({
       ...image,
       data: Uint8Array.from(atob(image.address.split(",")[1] ?? ""), (each) => each.charCodeAt(0)),

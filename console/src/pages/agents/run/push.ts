@@ -4,6 +4,7 @@ import { type EnvironmentPush, EnvironmentPush_State as State } from "#gen/servi
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
 import { queries, transport } from "../../../api/server.tsx";
+import { keepTyped, readTyped } from "../../../api/typed.ts";
 
 const environments = createClient(EnvironmentService, transport);
 
@@ -31,12 +32,12 @@ export interface PushStatus {
 }
 
 const keyOf = (runId: string) => ["run", runId, "push"] as const;
-const storageKey = (runId: string) => `push ${runId}`;
+const storedName = (runId: string) => `push ${runId}`;
 
 /** Returns what a tab remembers of a push that was not done when its page was left. */
 function remembered(runId: string): PushStatus {
   try {
-    const { order, approvalId } = JSON.parse(sessionStorage.getItem(storageKey(runId)) ?? "{}");
+    const { order, approvalId } = JSON.parse(readTyped(storedName(runId)) ?? "{}");
     return { isBusy: false, ...(order && { order }), ...(approvalId && { approvalId }) };
   } catch {
     return { isBusy: false };
@@ -46,12 +47,9 @@ function remembered(runId: string): PushStatus {
 function set(runId: string, status: PushStatus): void {
   queries.setQueryData<PushStatus>(keyOf(runId), status);
   const { order, approvalId, push } = status;
-  try {
-    if (!order || push?.state === State.DONE || status.error) sessionStorage.removeItem(storageKey(runId));
-    else sessionStorage.setItem(storageKey(runId), JSON.stringify({ order, approvalId }));
-  } catch {
-    // Without a storage it is forgotten when the page is left.
-  }
+  const isEnded = !order || push?.state === State.DONE || status.error !== undefined;
+  // Without a storage it is forgotten when the page is left.
+  keepTyped(storedName(runId), isEnded ? "" : JSON.stringify({ order, approvalId }));
 }
 
 /** Follows the push of a run: it stays while other parts of the run are looked at, and an unfinished one past a reload. */
