@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { useQuery } from "@tanstack/react-query";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Section } from "../../parts/Page.tsx";
@@ -5,8 +6,12 @@ import { State } from "../../parts/State.tsx";
 
 /** What /readyz answers, to probes as to this page. */
 interface Readiness {
+  readonly status: "ok" | "unavailable";
   readonly problems?: readonly { readonly check: string; readonly reason: string }[];
 }
+
+/** The status of an answer that says what keeps the server from being ready. */
+const NOT_READY = 503;
 
 /** Milliseconds after which the server is asked again. */
 const AGAIN_MS = 15_000;
@@ -14,8 +19,10 @@ const AGAIN_MS = 15_000;
 /** Reads an address that every probe reads; what it says of a server that is not ready comes with status 503. */
 async function read<T>(path: string, signal: AbortSignal): Promise<T> {
   const response = await fetch(path, { signal });
-  if (!response.headers.get("content-type")?.includes("json")) {
-    throw new Error(`The address ${path} answers ${response.status} and tells no more.`);
+  const isJson = response.headers.get("content-type")?.includes("json");
+  if (!isJson || !(response.ok || response.status === NOT_READY)) {
+    const sentence = `the address ${path} answers ${response.status} and tells no more`;
+    throw new ConnectError(sentence, Code.Unknown, response.headers);
   }
   return (await response.json()) as T;
 }
@@ -34,10 +41,10 @@ export function ServerHealth() {
   return (
     <Section title="Server">
       <Loaded reading={readiness}>
-        {({ problems = [] }) => (
+        {({ status, problems = [] }) => (
           <>
             <p className="row">
-              {problems.length === 0 ? (
+              {status === "ok" ? (
                 <State tone="done" word="Ready" />
               ) : (
                 <State tone="failed" word="Not ready" />

@@ -3,6 +3,9 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
+/** Most entries of a page (contract). */
+const MAX_PAGE = 100;
+
 interface ProjectPickerProps {
   readonly label: string;
   /** Ids of projects that are chosen already. */
@@ -16,7 +19,11 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
   const typed = useTyped();
   const { data, error } = useQuery(
     ProjectService.method.listProjects,
-    { filter: { search: typed.search }, pagination: { pageSize: FOUND } },
+    {
+      filter: { search: typed.search },
+      // Those that are chosen take no other's place, as far as one page goes.
+      pagination: { pageSize: Math.min(MAX_PAGE, FOUND + chosen.length) },
+    },
     { placeholderData: keepPreviousData },
   );
   const found = data?.projects
@@ -26,8 +33,8 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
     <SearchPicker
       {...props}
       typed={typed}
-      found={found}
-      hasMore={!!data?.pagination?.nextToken}
+      found={found?.slice(0, FOUND)}
+      hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}
       error={error}
       none={typed.search === "" ? "There is no other project." : "No other project has that in its name."}
     />

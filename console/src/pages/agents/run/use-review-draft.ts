@@ -38,7 +38,10 @@ export function useReviewDraft(runId: string) {
   const saves = useRef(Promise.resolve(true));
   const timer = useRef<number>(undefined);
   const [isSettled, setSettled] = useState(!leaving.has(runId));
-  useEffect(() => void leaving.get(runId)?.then(() => setSettled(true)), [runId]);
+  useEffect(() => {
+    // It may have been kept since the page was drawn.
+    void Promise.resolve(leaving.get(runId)).then(() => setSettled(true));
+  }, [runId]);
   const create = useMutation(AgentReviewService.method.createAgentReviewDraft);
   const update = useMutation(AgentReviewService.method.updateAgentReviewDraft);
   const remove = useMutation(AgentReviewService.method.deleteAgentReviewDraft);
