@@ -54,7 +54,9 @@ describe("a run", () => {
     await look(visit.page);
     await page.getByRole("button", { name: "Start agent" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Project").selectOption({ label: "Hello" });
+    await dialog.getByLabel("Project: search, then choose").fill("hel");
+    await dialog.getByRole("button", { name: "Choose Hello" }).click();
+    await dialog.getByText("The project Hello").waitFor();
     await dialog
       .getByLabel("First message")
       .fill("write app.txt one / zwei / three\necho <b>Good</b> morning");

@@ -1,22 +1,22 @@
-import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { useMutation } from "@connectrpc/connect-query";
 import { Button, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { ProjectName, ProjectPicker } from "../../parts/pickers/ProjectPicker.tsx";
+import { useAgents } from "../../parts/pickers/use-agents.ts";
 import { MODES } from "./run-state.ts";
 
 /** Starts a run: the agent, the code that it works on, and the first message. */
 export function StartRun() {
   const navigate = useNavigate();
-  const agents = useQuery(AgentService.method.listAgents, { pagination: { pageSize: 100 } });
-  const projects = useQuery(ProjectService.method.listProjects, { pagination: { pageSize: 100 } });
+  const agents = useAgents();
   const [agentId, setAgentId] = useState("");
-  const all = agents.data?.agents ?? [];
+  const all = agents.data ?? [];
   // Without a default one the list shows the first.
   const chosenId = agentId || (all.some((agent) => agent.default) ? "" : (all[0]?.id ?? ""));
   const [projectId, setProjectId] = useState("");
@@ -47,7 +47,7 @@ export function StartRun() {
   };
   return (
     <Loaded reading={agents}>
-      {({ agents }) =>
+      {(agents) =>
         agents.length === 0 ? (
           <Empty title="No agent is registered yet.">
             <p>
@@ -67,25 +67,29 @@ export function StartRun() {
                 ...agents.map(({ id, name }) => ({ value: id, label: name })),
               ]}
             />
-            <NativeSelect
-              label="Project"
-              value={projectId}
-              onChange={(event) => setProjectId(event.currentTarget.value)}
-              data={[
-                { value: "", label: "None" },
-                ...(projects.data?.projects ?? []).map(({ id, metadata }) => ({
-                  value: id,
-                  label: metadata?.name ?? id,
-                })),
-              ]}
-            />
-            {projectId === "" && (
-              <TextInput
-                label="Or the URL of a repository, branch, issue or pull request"
-                value={url}
-                maxLength={2048}
-                onChange={(event) => setUrl(event.currentTarget.value)}
-              />
+            {projectId === "" ? (
+              <>
+                <ProjectPicker
+                  label="Project: search, then choose"
+                  verb="Choose"
+                  onChoose={({ id }) => setProjectId(id)}
+                />
+                <TextInput
+                  label="Or the URL of a repository, branch, issue or pull request"
+                  value={url}
+                  maxLength={2048}
+                  onChange={(event) => setUrl(event.currentTarget.value)}
+                />
+              </>
+            ) : (
+              <p className="row">
+                <span>
+                  The project <ProjectName id={projectId} />
+                </span>
+                <Button variant="default" size="compact-xs" onClick={() => setProjectId("")}>
+                  Choose another
+                </Button>
+              </p>
             )}
             <Textarea
               label="First message"

@@ -1,9 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
 import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
@@ -12,7 +10,7 @@ import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { MemberPicker } from "../../parts/pickers/MemberPicker.tsx";
-import { FOUND, SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
+import { ServiceAccountPicker } from "../../parts/pickers/ServiceAccountPicker.tsx";
 import type { PartProps } from "./Organization.tsx";
 
 /** The members of one group. */
@@ -96,12 +94,6 @@ export function GroupMembers({
 }
 
 function AddMember({ groupId, onAdded }: { readonly groupId: string; readonly onAdded: () => void }) {
-  const typed = useTyped();
-  const accounts = useQuery(
-    ServiceAccountService.method.listServiceAccounts,
-    { filter: { search: typed.search }, pagination: { pageSize: FOUND } },
-    { placeholderData: keepPreviousData },
-  );
   const add = useMutation(GroupService.method.createMembership, { onSuccess: onAdded });
   return (
     <div className="stack">
@@ -111,16 +103,9 @@ function AddMember({ groupId, onAdded }: { readonly groupId: string; readonly on
         disabled={add.isPending}
         onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.USER } })}
       />
-      <SearchPicker
+      <ServiceAccountPicker
         label="Service accounts: search, then add"
-        typed={typed}
-        found={accounts.data?.serviceAccounts}
-        hasMore={!!accounts.data?.pagination?.nextToken}
-        error={accounts.error}
         disabled={add.isPending}
-        none={
-          typed.search === "" ? "There is no service account." : "No service account has that in its name."
-        }
         onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.SERVICE_ACCOUNT } })}
       />
     </div>
