@@ -21,6 +21,7 @@ const printed: string[] = [];
 const terminal: Terminal = {
   env: { ...process.env, XDG_STATE_HOME: join(folder, "state") },
   print: (text) => void printed.push(text),
+  printError: (text) => void process.stderr.write(text),
   input: process.stdin,
   output: process.stderr,
   figures: process,

@@ -31,6 +31,7 @@ const runUntilStopped: RunUntilStopped = async (start) => {
 const terminal: Terminal = {
   env: process.env,
   print: (text) => void process.stdout.write(text),
+  printError: (text) => void process.stderr.write(text),
   // Opened on demand: a server leaves its standard input alone.
   get input() {
     return process.stdin;

@@ -68,6 +68,7 @@ testWith("fish")("fish completes commands, and the values of an option", async (
     "stopped",
     "waiting",
   ]);
+  expect(await completed("chartroom token ")).toEqual(["create", "help", "list", "renew", "revoke"]);
   expect(await completed("chartroom approval ")).toEqual(["approve", "deny", "help", "list", "show"]);
   expect(await completed("chartroom approval list --state ")).toEqual([
     "approved",

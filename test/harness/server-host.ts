@@ -41,10 +41,14 @@ async function run({
   const print = (text: string) => {
     stdout += text;
   };
+  const writeErr = (text: string) => {
+    stderr += text;
+  };
   const log = logFile === undefined ? undefined : openLog(logFile);
   const terminal: Terminal = {
     env,
     print,
+    printError: writeErr,
     ...(log && { writeLog: log.write }),
     input: Readable.from(input === "" ? [] : [Buffer.from(input)]),
     output: new Writable({
@@ -67,9 +71,6 @@ async function run({
     running.set(id, { service, log });
     // As a process of its own would print it.
     service.ended?.catch((error) => log?.write(failureOf(error).text));
-  };
-  const writeErr = (text: string) => {
-    stderr += text;
   };
   const program = createProgram(terminal, untilStarted, (each) =>
     each.exitOverride().configureOutput({ writeOut: print, writeErr }),

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { warnOnce } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { ConversationClient, type ConversationOptions } from "./conversation-client.ts";
 import { Screen } from "./screen.ts";
@@ -25,7 +26,6 @@ const CLEAR = "\r\u{1b}[J";
  */
 export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
-  const conversation = new ConversationClient(place);
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
   const view = new ChatView((text) => {
@@ -37,6 +37,9 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
     return lines.prompt(true);
   });
+  // Among the lines of the chat: the row where one types is not to be written over.
+  const noteTokenEnd = warnOnce(place, (warning) => view.note(`[${warning}]`));
+  const conversation = new ConversationClient({ ...place, noteTokenEnd });
   const screen = new Screen(conversation, view);
   lines.on("SIGINT", () => lines.close());
   const typing = (async () => {

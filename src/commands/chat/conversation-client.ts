@@ -10,7 +10,7 @@ import {
 import { AgentService, type WatchAgentExecutionResponse } from "#gen/service/v1/agent_service_pb.js";
 import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { failureOf, isTemporary, messageOf } from "../client/call.ts";
+import { failureOf, isTemporary, messageOf, optionsOf } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 
@@ -36,19 +36,16 @@ export interface ConversationOptions extends ServerAccess {
 export class ConversationClient {
   readonly #client: Client<typeof AgentService>;
   readonly #agentExecutionId: string;
-  readonly #headers: { readonly authorization: string };
-
-  readonly #server: string;
+  readonly #access: ServerAccess;
   readonly #retryForMs: number;
   /** Number of the last block that was yielded. */
   #sequence: bigint;
   isUnreachable = false;
 
-  constructor({ server, token, agentExecutionId, earlierSequence, retryForMs }: ConversationOptions) {
-    this.#client = createClient(AgentService, createHttpTransport(server));
+  constructor({ agentExecutionId, earlierSequence, retryForMs, ...access }: ConversationOptions) {
+    this.#client = createClient(AgentService, createHttpTransport(access.server));
     this.#agentExecutionId = agentExecutionId;
-    this.#headers = { authorization: `Bearer ${token}` };
-    this.#server = server;
+    this.#access = access;
     this.#retryForMs = retryForMs;
     this.#sequence = earlierSequence ?? 0n;
   }
@@ -172,7 +169,7 @@ export class ConversationClient {
         for await (const { news: event } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
           failures = 0;
           reachedAt = performance.now();
-          if (this.isUnreachable) note(`the server ${this.#server} is back`);
+          if (this.isUnreachable) note(`the server ${this.#access.server} is back`);
           this.isUnreachable = false;
           if (event.case === "block") this.#sequence = event.value.sequence;
           if (event.case === "agentExecution") hasStopped = event.value.status?.phase === Phase.STOPPED;
@@ -182,7 +179,7 @@ export class ConversationClient {
         if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTemporary(error)) throw failureOf(error, this.#server);
+        if (!isTemporary(error)) throw failureOf(error, this.#access.server);
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
       await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
@@ -195,7 +192,7 @@ export class ConversationClient {
    */
   #noteAway(why: string, reachedAt: number, note: Notify): void {
     const seconds = Math.round(this.#retryForMs / 1_000);
-    const text = `the server ${this.#server} cannot be reached (${why})`;
+    const text = `the server ${this.#access.server} cannot be reached (${why})`;
     if (performance.now() - reachedAt >= this.#retryForMs) {
       throw new StartError(
         `${text}, for ${seconds} seconds now: the run may go on without you; try again later`,
@@ -212,7 +209,7 @@ export class ConversationClient {
   }
 
   #options(signal?: AbortSignal): CallOptions {
-    return { headers: this.#headers, ...(signal && { signal }) };
+    return { ...optionsOf(this.#access), ...(signal && { signal }) };
   }
 }
 

@@ -6,6 +6,9 @@ import type { ServerAccess } from "./server-access.ts";
 /** Longest time of one call, in milliseconds: a person waits at the terminal. */
 const CALL_MS = 60_000;
 
+/** The header of answers to a token in its last 7 days: when it ends, as an RFC 3339 timestamp (docs/sign-in.md). */
+const TOKEN_END_HEADER = "token-expires-at";
+
 /** The most elements of one page (contract, PaginationRequest.page_size). */
 const PAGE = 100;
 
@@ -15,15 +18,30 @@ const PAGE = 100;
  * @throws StartError with the server's sentence and the exit code for scripts
  */
 export async function call<T>(
-  { server, token }: ServerAccess,
+  access: ServerAccess,
   make: (options: CallOptions) => Promise<T>,
   timeoutMs = CALL_MS,
 ): Promise<T> {
   try {
-    return await make({ headers: { authorization: `Bearer ${token}` }, timeoutMs });
+    return await make({ ...optionsOf(access), timeoutMs });
   } catch (error) {
-    throw failureOf(error, server);
+    // The headers of an answer that is an error are its metadata.
+    noteEnd(access, ConnectError.from(error).metadata);
+    throw failureOf(error, access.server);
   }
+}
+
+/** Returns the options of a call as the owner of the token, whose end the answer may announce. */
+export function optionsOf(access: ServerAccess): CallOptions {
+  return {
+    headers: { authorization: `Bearer ${access.token}` },
+    onHeader: (headers) => noteEnd(access, headers),
+  };
+}
+
+function noteEnd({ noteTokenEnd }: ServerAccess, headers: Headers): void {
+  const endsAt = new Date(headers.get(TOKEN_END_HEADER) ?? "");
+  if (!Number.isNaN(endsAt.getTime())) noteTokenEnd?.(endsAt);
 }
 
 /** Returns the error of a failed call for the person at the terminal, with its exit code. */

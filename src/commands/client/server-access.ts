@@ -1,6 +1,8 @@
 import { RUNNER_SETTINGS, TOKEN_VARIABLE } from "../../config/config.ts";
 import { serverUrl } from "../../config/setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting } from "../../config/settings.ts";
+import { TOKEN_PREFIXES } from "../../keys.ts";
+import type { Terminal } from "../definitions/command-line.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { credentialsFile, readCredentials } from "./credentials.ts";
 
@@ -20,6 +22,8 @@ export type ClientFlags = FlagsOf<typeof CLIENT_SETTINGS>;
 export interface ServerAccess {
   readonly server: string;
   readonly token: string;
+  /** Receives the end of the token from each answer in its last 7 days; absent where nobody is warned. */
+  readonly noteTokenEnd?: (endsAt: Date) => void;
 }
 
 /** Returns the server that flags, the environment or the last login name. @throws ConfigError; StartError */
@@ -29,15 +33,44 @@ export function serverOf(flags: ClientFlags, env: Environment): string {
 }
 
 /**
- * Returns the server, with the access token from the environment or else from the login.
+ * Returns the server, with the access token from the environment or else from the login. Warns of the end of the token
+ * on standard error.
  * @throws ConfigError; StartError when there is no token
  */
-export function accessOf(flags: ClientFlags, env: Environment): ServerAccess {
+export function accessOf(
+  flags: ClientFlags,
+  { env, printError }: Pick<Terminal, "env" | "printError">,
+): ServerAccess {
   const server = serverOf(flags, env);
   const token = env[TOKEN_VARIABLE]?.trim() || readCredentials(credentialsFile(env)).tokens[server];
-  if (token) return { server, token };
+  if (token) {
+    const warn = (warning: string) => printError(`chartroom: ${warning}\n`);
+    return { server, token, noteTokenEnd: warnOnce({ server, token }, warn) };
+  }
   throw new StartError(
     `there is no token for ${server}: chartroom login --server ${server}, or put one into ${TOKEN_VARIABLE}`,
     { exitCode: ExitCode.unauthenticated },
   );
+}
+
+/** What comes after the token of a service account, which is not renewed. */
+export const REPLACED = "ServiceAccountService/CreateServiceAccountToken makes another one";
+
+/** Returns a function that warns of the end of a token, and says what renews it, the first time that it is called. */
+export function warnOnce(
+  { server, token }: Pick<ServerAccess, "server" | "token">,
+  warn: (warning: string) => void,
+): (endsAt: Date) => void {
+  let isWarned = false;
+  return (endsAt) => {
+    if (isWarned) return;
+    isWarned = true;
+    const remedy = isServiceAccountToken(token) ? REPLACED : `chartroom token renew --server ${server}`;
+    warn(`the token ends at ${endsAt.toISOString()}: ${remedy}`);
+  };
+}
+
+/** Returns whether a token belongs to a service account: it is replaced by another one, and never renewed. */
+export function isServiceAccountToken(token: string): boolean {
+  return token.startsWith(TOKEN_PREFIXES.service_account);
 }

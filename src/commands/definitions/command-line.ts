@@ -16,6 +16,8 @@ export interface Terminal {
   readonly env: Environment;
   /** Prints to standard output. */
   print(text: string): void;
+  /** Prints to standard error what is not the result of the command. */
+  printError(text: string): void;
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
   readonly signalGroup: SignalGroup;

@@ -137,8 +137,8 @@ function declareAgentChat(agent: Command, terminal: Terminal): void {
       .argument("<run>", "its id")
       .addOption(retryOption())
       .action(async (agentExecutionId: string, flags: ChatFlags) => {
-        const { env, input, output } = terminal;
-        const access = accessOf(flags, env);
+        const { input, output } = terminal;
+        const access = accessOf(flags, terminal);
         // Loaded on demand: a command does not load the modules of others.
         const { chat } = await import("../chat/chat.ts");
         const retryForMs = flags.retryFor * 1_000;

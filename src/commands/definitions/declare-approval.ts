@@ -40,7 +40,7 @@ export function declareApproval(program: Command, terminal: Terminal): void {
       .option("--json", "print a JSON list of service.v1.Approval")
       .action(async ({ state, all, run, workflowExecution, limit, json, ...flags }: ListFlags) => {
         if (all && state) throw new StartError("give one of --state and --all");
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { approvalsJson, approvalTable, listApprovals } = await loadApprovalCommands();
         const found = await listApprovals(access, {
           states: all ? [] : (state ?? ["pending"]),
@@ -59,7 +59,7 @@ export function declareApproval(program: Command, terminal: Terminal): void {
       .argument("<approval>", "its id")
       .option("--json", "print it as JSON: a service.v1.Approval")
       .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { approvalJson, approvalText, getApproval } = await loadApprovalCommands();
         const found = await getApproval(access, id);
         terminal.print(json ? approvalJson(found) : approvalText(found));
@@ -76,7 +76,7 @@ export function declareApproval(program: Command, terminal: Terminal): void {
       .argument("<approval>", "its id");
     withSettings(
       decisionOptions(command, approved).action(async (id: string, { json, ...flags }: DecisionFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { decideApproval } = await loadApprovalCommands();
         await tell(terminal, await decideApproval(access, id, decisionOf(flags, approved)), json);
       }),
@@ -95,7 +95,7 @@ export function declareRunApprove(run: Command, terminal: Terminal): void {
   withSettings(
     decisionOptions(command, true).action(
       async (id: string, { json, yes = false, ...flags }: DecisionFlags & { readonly yes?: boolean }) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { approvalOfRun, approvalText, confirm, decideApproval } = await loadApprovalCommands();
         const isSeen = yes || flags.digest !== undefined;
         if (!isSeen && !terminal.input.isTTY)

@@ -21,7 +21,7 @@ export function declareRunPush(run: Command, terminal: Terminal): void {
       const { pushRun } = await loadPushCommands();
       const progress = progressOf(terminal, wait);
       const { server: _, ...push } = given;
-      await show(terminal, json, pushRun(accessOf(given, terminal.env), id, push, progress), progress);
+      await show(terminal, json, pushRun(accessOf(given, terminal), id, push, progress), progress);
     }),
     CLIENT_SETTINGS,
   );
@@ -41,7 +41,7 @@ export function declareRunPush(run: Command, terminal: Terminal): void {
     ).action(async (id: string, { json, wait, ...given }: ClientFlags & Shown & RunPullRequest) => {
       const { openPullRequestOfRun } = await loadPushCommands();
       const progress = progressOf(terminal, wait);
-      const access = accessOf(given, terminal.env);
+      const access = accessOf(given, terminal);
       const { server: _, ...push } = given;
       await show(terminal, json, openPullRequestOfRun(access, id, push, progress), progress);
     }),

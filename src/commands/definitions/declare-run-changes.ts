@@ -35,7 +35,7 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
       .option("--json", "print a JSON list of service.v1.EnvironmentFileDiff")
       .action(
         async (id: string, { lastTurn = false, commit, refresh = false, json, ...flags }: DiffFlags) => {
-          const access = accessOf(flags, terminal.env);
+          const access = accessOf(flags, terminal);
           const { diffJson, diffText, readRunDiff } = await loadChanges();
           const diff = await readRunDiff(access, { run: id, commit, lastTurn, refresh });
           const { hasColours, showPaged } = await import("../client/pager.ts");
@@ -55,7 +55,7 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
       .option("--content", "print the file")
       .option("--json", "print a JSON list of service.v1.EnvironmentFile")
       .action(async (id: string, path = "", { content, json, ...flags }: FilesFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { filesJson, filesTable, listRunFiles, readRunFile } = await loadChanges();
         const place = { run: id, path: path.replace(/(?<=.)\/+$/, "") };
         if (content) {
@@ -92,7 +92,7 @@ export function declareRunReview(run: Command, terminal: Terminal): void {
         "print JSON: a list of service.v1.AgentInput or AgentReviewDraft, or the message's id",
       )
       .action(async (id: string, { comment = [], summary, from, drafts, json, ...flags }: ReviewFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const sends = comment.length > 0 || summary !== undefined || from !== undefined;
         if (sends && drafts) throw new StartError("--drafts lists drafts: it goes with nothing to send");
         const reviews = await loadReviewCommands();

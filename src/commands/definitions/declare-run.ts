@@ -39,7 +39,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
         .option("--hold-after-lost-turn", "deliver nothing after a turn that was lost until somebody decides")
         .option("--watch", "print the output of the run after its id, as `run watch` does"),
     ).action(async ({ watch = false, name = "", prompt, ...flags }: StartFlags) => {
-      const access = accessOf(flags, terminal.env);
+      const access = accessOf(flags, terminal);
       const { startRun, textOf } = await loadRunCommands();
       const text = prompt === undefined ? undefined : await textOf(prompt, terminal.input);
       const id = await startRun(access, { ...flags, name, prompt: text });
@@ -59,7 +59,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
       .option("--limit <number>", "the most runs to list", numberOption("--limit", 1, 100_000), 50)
       .option("--json", "print a JSON list of service.v1.AgentExecution")
       .action(async ({ phase: phases = [], agent, limit, json, ...flags }: ListFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { listRuns, runJson, runTable } = await loadRunCommands();
         const runs = await listRuns(access, { phases, agent, limit });
         terminal.print(json ? runJson(runs) : await runTable(access, runs));
@@ -73,7 +73,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
         .description("print the output of a run from its beginning, as it comes, until the run stops")
         .argument("<run>", "its id"),
     ).action((id: string, flags: ClientFlags & Watching) =>
-      follow(terminal, accessOf(flags, terminal.env), id, flags),
+      follow(terminal, accessOf(flags, terminal), id, flags),
     ),
     CLIENT_SETTINGS,
   );
@@ -86,7 +86,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
       .option("--steer", "deliver it now, into the turn that is going on")
       .action(
         async (id: string, given: string | undefined, flags: ClientFlags & { readonly steer?: boolean }) => {
-          const access = accessOf(flags, terminal.env);
+          const access = accessOf(flags, terminal);
           const { sendToRun, textOf } = await loadRunCommands();
           const text = await textOf(given, terminal.input);
           terminal.print(`${await sendToRun(access, { run: id, text, steer: flags.steer ?? false })}\n`);
@@ -112,7 +112,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
         given: string | undefined,
         { watch = false, ...flags }: ClientFlags & Watching & { readonly watch?: boolean },
       ) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { resumeRun, textOf } = await loadRunCommands();
         const prompt = given === undefined ? undefined : await textOf(given, terminal.input);
         const { id, earlierSequence } = await resumeRun(access, { run, prompt });
@@ -145,7 +145,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
           ...flags
         }: ClientFlags & Watching & { readonly watch?: boolean; readonly sequence?: number },
       ) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         const { forkRun, textOf } = await loadRunCommands();
         const prompt = given === undefined ? undefined : await textOf(given, terminal.input);
         const { id, earlierSequence } = await forkRun(access, { run, prompt, sequence });
@@ -171,7 +171,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
       .description("stop a run, and its sub-agents with it")
       .argument("<run>", "its id")
       .action(async (id: string, flags: ClientFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         await (await loadRunCommands()).stopRun(access, id);
       }),
     CLIENT_SETTINGS,
@@ -193,7 +193,7 @@ function declareDecision(
       .description(description)
       .argument("<run>", "its id")
       .action(async (id: string, flags: ClientFlags) => {
-        const access = accessOf(flags, terminal.env);
+        const access = accessOf(flags, terminal);
         await (await loadRunCommands()).decideLostTurn(access, id, decision);
       }),
     CLIENT_SETTINGS,

@@ -1,9 +1,19 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import type { TokenOptions } from "../token.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings } from "./command-line.ts";
+import {
+  type Flags,
+  numberOption,
+  runOnData,
+  type Terminal,
+  withDataSettings,
+  withSettings,
+} from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadTokenCommands = () => import("../token.ts");
+
+type RenewFlags = ClientFlags & { readonly days?: number; readonly json?: boolean };
 
 /** Declares `chartroom token ...`. */
 export function declareToken(program: Command, terminal: Terminal): void {
@@ -43,6 +53,25 @@ export function declareToken(program: Command, terminal: Terminal): void {
       .action((id: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await loadTokenCommands()).revokeToken(config, id)),
       ),
+  );
+  withSettings(
+    token
+      .command("renew")
+      .description("renew an access token of yours at the server, under the same value")
+      .argument("[id]", "its id; by default the token that the command itself uses")
+      .option(
+        "--days <number>",
+        "how long it is valid from now on, 1 to 90 days; by default 30, or 90 where it ends later than that",
+        numberOption("--days", 1, 90),
+      )
+      .option("--json", "print it as JSON: a service.v1.PersonalAccessToken")
+      .action(async (id: string | undefined, { days, json, ...flags }: RenewFlags) => {
+        const access = accessOf(flags, terminal);
+        const { renewalJson, renewalText, renewToken } = await import("../client/renew-token.ts");
+        const renewed = await renewToken(access, { id, days });
+        terminal.print(json ? renewalJson(renewed) : renewalText(renewed));
+      }),
+    CLIENT_SETTINGS,
   );
 }
 
