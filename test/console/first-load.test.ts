@@ -239,11 +239,12 @@ describe("the console", () => {
     expect(faults).toEqual([]);
   });
 
-  test("shows a new access token once, and deletes it", async () => {
+  test("shows a new access token once, renews it when it ends soon, and deletes it", async () => {
     const { page, origin, faults } = await openAs(server, "admin@localhost");
     await page.goto(`${origin}/account?tab=tokens`);
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByLabel("What it is for").fill("A test of the console");
+    await page.getByLabel("Valid for").selectOption("7");
     await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
     const token = await page.locator(".secret").innerText();
     const who = () =>
@@ -255,12 +256,31 @@ describe("the console", () => {
     expect((await who()).status).toBe(200);
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     expect(await page.content()).not.toContain(token);
-    await page
-      .getByRole("row", { name: /A test of the console/ })
-      .getByRole("button")
-      .click();
-    await page.getByRole("dialog").getByRole("button", { name: "Delete token" }).click();
-    await page.getByRole("row", { name: /A test of the console/ }).waitFor({ state: "detached" });
+    const row = page.getByRole("row", { name: /A test of the console/ });
+    const dialog = page.getByRole("dialog");
+    const ends = dialog.locator("select:focus");
+    const openRenewal = async () => {
+      await row.getByRole("button", { name: "Renew token" }).click();
+      await ends.waitFor();
+      return ends.locator("option").allTextContents();
+    };
+    await row.getByText("Ends soon").waitFor();
+    const [shorter, longer] = [/^30 days, until /, /^90 days, until /].map((each) =>
+      expect.stringMatching(each),
+    );
+    expect(await openRenewal()).toEqual([shorter, longer]);
+    await ends.selectOption("90");
+    await dialog.getByRole("button", { name: "Renew token" }).click();
+    await row.getByText(/^in (89|90) d$/).waitFor();
+    await row.locator("button:focus", { hasText: "Renew token" }).waitFor();
+    expect(await row.getByText("Ends soon").count()).toBe(0);
+    // The server takes no end before the present one.
+    expect(await openRenewal()).toEqual([longer]);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Delete token" }).click();
+    await dialog.getByRole("button", { name: "Delete token" }).click();
+    await row.waitFor({ state: "detached" });
     expect((await who()).status).toBe(401);
     expect(faults).toEqual([]);
   });

@@ -21,7 +21,7 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** Follows a value of the time: the page draws anew only when the value changes. */
-function useClock<T extends string>(read: (now: number) => T): T {
+export function useClock<T extends string>(read: (now: number) => T): T {
   return useSyncExternalStore(subscribe, () => read(now));
 }
 

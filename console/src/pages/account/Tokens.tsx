@@ -58,6 +58,7 @@ export function Tokens({ userId }: { readonly userId: string }) {
               question="Whatever uses this token is refused at once, and sessions that began with it end."
               onDelete={(personalAccessTokenId) => remove.mutate({ personalAccessTokenId })}
               busyId={remove.isPending ? remove.variables.personalAccessTokenId : undefined}
+              onRenewed={() => void tokens.refetch()}
             />
           );
         }}

@@ -1,7 +1,13 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
-import { Ago } from "../../parts/Time.tsx";
+import { DialogButton } from "../../parts/DialogButton.tsx";
+import { State } from "../../parts/State.tsx";
+import { Ago, useClock } from "../../parts/Time.tsx";
+import { RenewToken } from "./RenewToken.tsx";
+
+/** A token that ends within this time is marked, as the server announces it: 7 days, in milliseconds. */
+const WARNING_MS = 7 * 86_400_000;
 
 /** What a table of tokens shows of one, a person's or a service account's. */
 interface Token {
@@ -23,10 +29,12 @@ interface TokenTableProps {
   readonly onDelete: (id: string) => void;
   /** The token that is being deleted. */
   readonly busyId: string | undefined;
+  /** Called when one was renewed. Absent where they are not the person's own: service accounts get new ones instead. */
+  readonly onRenewed?: () => void;
 }
 
-/** A list of access tokens, each of which can be deleted. */
-export function TokenTable({ question, onDelete, busyId, ...list }: TokenTableProps) {
+/** A list of access tokens, each of which can be deleted, and the person's own renewed. */
+export function TokenTable({ question, onDelete, busyId, onRenewed, ...list }: TokenTableProps) {
   return (
     <DataTable
       {...list}
@@ -43,19 +51,45 @@ export function TokenTable({ question, onDelete, busyId, ...list }: TokenTablePr
         },
         { head: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, isExtra: true },
         { head: "Last used", cell: ({ lastUsed }) => <Ago at={lastUsed} />, isExtra: true },
-        { head: "Ends", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+        { head: "Ends", cell: ({ expiresAt }) => <End at={expiresAt} /> },
         {
           head: "Action",
-          cell: ({ id }) => (
-            <ConfirmButton
-              label="Delete token"
-              question={question}
-              onConfirm={() => onDelete(id)}
-              isBusy={busyId === id}
-            />
+          cell: ({ id, expiresAt }) => (
+            <div className="row-actions">
+              {onRenewed && (
+                <DialogButton label="Renew token" isMain={false}>
+                  {(close) => (
+                    <RenewToken
+                      personalAccessTokenId={id}
+                      expiresAt={expiresAt}
+                      onRenewed={onRenewed}
+                      onClose={close}
+                    />
+                  )}
+                </DialogButton>
+              )}
+              <ConfirmButton
+                label="Delete token"
+                question={question}
+                onConfirm={() => onDelete(id)}
+                isBusy={busyId === id}
+              />
+            </div>
           ),
         },
       ]}
     />
+  );
+}
+
+/** Shows when a token ends, with a warning in its last 7 days. */
+function End({ at }: { readonly at: Timestamp | undefined }) {
+  const endsAt = at ? timestampMs(at) : Number.POSITIVE_INFINITY;
+  const word = useClock((now) => (endsAt > now && endsAt - now <= WARNING_MS ? "Ends soon" : ""));
+  return (
+    <div className="row">
+      <Ago at={at} />
+      {word !== "" && <State tone="asks" word={word} />}
+    </div>
   );
 }
