@@ -124,7 +124,7 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
       "security",
       "secrets",
     ),
-    ...tabs("organization", "/organization", "agents", "audit", "events"),
+    ...tabs("organization", "/organization", "agents", "audit", "events", "server"),
     account: "/account",
     ...tabs("account", "/account", "tokens"),
   };

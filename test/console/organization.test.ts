@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
+import { tampering } from "../harness/raw-data.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { ACTION, MANUAL } from "../harness/workflow.ts";
-import { barriers } from "./axe.ts";
+import { barriers, look } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
 import { collectAnswers, stateOf } from "./page-state.ts";
 
@@ -38,6 +39,7 @@ const TABS = [
   "agents",
   "audit",
   "events",
+  "server",
 ];
 const goTo = async (tab: string) => {
   await visit.page.goto(`${visit.origin}/organization?tab=${tab}`);
@@ -169,6 +171,118 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Save policies" }).click();
     await page.getByRole("button", { name: "Save policies" }).waitFor({ state: "detached" });
     expect((await policies()).agentPolicy.commandDenyList).toEqual([]);
+  });
+
+  test("says what a change of retention removes before it is made, and what goes afterwards", async () => {
+    const { page } = visit;
+    // Three events become two days old; the write after them has the server see it.
+    await tampering(server.dataDir, (raw) =>
+      raw.rows(
+        `update event set at = at - 172800000 where organization_id = ? and sequence in
+          (select sequence from event where organization_id = ? order by sequence limit 3)`,
+        organizationId,
+        organizationId,
+      ),
+    );
+    const retention = { triggerEntries: { days: 7, count: 0 } };
+    await post(server, "OrganizationService/UpdateOrganizationPolicies", { organizationId, retention });
+    await goTo("policies");
+    const field = page.getByLabel("How long what has ended is kept");
+    expect(JSON.parse(await field.inputValue())).toEqual({ triggerEntries: { days: 7 } });
+    await field.fill('{"triggerEntries": {"days": 7}, "events": {"days": 1}}');
+    await page.getByRole("button", { name: "Show what it does" }).click();
+    const effect = page.getByText(/^Removes 3 events for good within an hour, \d+ bytes$/);
+    const [, bytes = ""] = /(\d+) bytes/.exec(await effect.innerText()) ?? [];
+    await page.getByRole("button", { name: "Save policies" }).click();
+    await page.getByRole("button", { name: "Save policies" }).waitFor({ state: "detached" });
+    const preview = page.getByRole("region", { name: "What retention removes now" });
+    const count = preview.getByRole("button", { name: "Count what goes" });
+    await count.click();
+    await preview.getByRole("row", { name: `Events 1 day this policy 3 ${bytes}`, exact: true }).waitFor();
+    for (const row of [
+      "Workflow executions for good the installation’s settings 0 0",
+      "Entries of ledgers 7 days this policy 0 0",
+    ])
+      await preview.getByRole("row", { name: row, exact: true }).waitFor();
+    expect(await preview.getByText("Not all was counted.").count()).toBe(0);
+    // More than 20,000 of a kind, and a failure, are told by a server that stands in.
+    const operation = "**/*OrganizationService/PreviewRetention";
+    await page.route(operation, (route) =>
+      route.fulfill({
+        json: { kinds: [{ resourceType: "event", kept: { count: 5 }, count: 20_000, bytes: "4096000" }] },
+      }),
+    );
+    await count.click();
+    await preview.getByText("Not all was counted.").waitFor();
+    await preview
+      .getByRole("row", { name: /^Events the newest 5 the installation’s settings 20,000 4,096,000$/ })
+      .waitFor();
+    await page.unroute(operation);
+    await page.route(operation, (route) =>
+      route.fulfill({
+        status: 503,
+        headers: { "x-request-id": "request-of-a-preview" },
+        json: { code: "unavailable", message: "the database is away" },
+      }),
+    );
+    await count.click();
+    await preview.getByRole("alert").getByText("The database is away").waitFor();
+    await preview.getByRole("alert").getByText("request-of-a-preview").waitFor();
+    await page.unroute(operation);
+    expect(visit.faults).toEqual([]);
+  });
+
+  test("shows how the server is, what it warns of and how far its export is, again and again", async () => {
+    const { page, origin } = visit;
+    await page.goto(`${origin}/runners`);
+    await page.getByRole("link", { name: "Server health" }).click();
+    const part = (name: string) => page.getByRole("region", { name, exact: true });
+    await part("Readiness").getByText("Ready", { exact: true }).waitFor();
+    await part("Readiness")
+      .getByRole("row", { name: /^Database takes changes Well/ })
+      .waitFor();
+    await part("Warnings").getByText("The server warns of nothing.").waitFor();
+    await part("Export of the audit trail").getByText("--audit-file").waitFor();
+    await part("Work of the organization")
+      .getByRole("row", { name: /^Open approvals 0 approvals/ })
+      .waitFor();
+    await part("Server and database")
+      .getByRole("row", { name: /^Database data: .*[KM]iB/ })
+      .waitFor();
+    await page.getByText("All figures, by the names of their metrics").click();
+    await page
+      .getByRole("row", { name: /^chartroom_database_size data [\d.,]+ [KM]iB Size of the database/ })
+      .waitFor();
+    // The page asks again by itself.
+    const path = "OrganizationService/GetServerHealth";
+    const { body } = await post(server, path, { organizationId });
+    const reason = "the disk of the data folder has 0 MiB left";
+    const figure = (name: string, unit: string, value: number) => ({
+      ...{ name, unit, value },
+      labels: { chartroom_audit_target: "otlp" },
+    });
+    const ill = {
+      ...body,
+      ready: false,
+      checks: [{ name: "disk", well: false, reason }],
+      server: [
+        figure("chartroom_audit_export_pending", "{row}", 1_204),
+        figure("chartroom_audit_export_oldest_age", "s", 3_900),
+      ],
+    };
+    const warnings = [{ check: "audit export", reason: "the target otlp is behind" }];
+    await page.route("**/readyz", (route) => route.fulfill({ json: { status: "ok", warnings } }));
+    await page.route(`**/*${path}`, (route) => route.fulfill({ json: ill }));
+    await part("Readiness").getByText("Not ready", { exact: true }).waitFor();
+    await part("Readiness")
+      .getByText(`T${reason.slice(1)}. Free some of it`)
+      .waitFor();
+    await part("Warnings").getByText("The target otlp is behind. Look at the target").waitFor();
+    await page.getByRole("row", { name: "otlp 1,204 rows 1 h 5 min", exact: true }).waitFor();
+    await part("Server and database").getByText("The server could read none of these figures.").waitFor();
+    await look(page);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    expect(visit.faults).toEqual([]);
   });
 
   test("takes a secret and never shows its value", async () => {

@@ -5,6 +5,7 @@ import { AuditLog } from "./AuditLog.tsx";
 import { AgentList } from "./agents/AgentList.tsx";
 import { Events } from "./Events.tsx";
 import { Groups } from "./Groups.tsx";
+import { ServerHealth } from "./health/ServerHealth.tsx";
 import { Invites } from "./Invites.tsx";
 import { Members } from "./Members.tsx";
 import { useOwnRole } from "./own-role.ts";
@@ -24,6 +25,7 @@ const TABS = [
   ["agents", "Agents"],
   ["audit", "Audit log"],
   ["events", "Events"],
+  ["server", "Server health"],
 ] as const;
 
 /** What a part of the page is told of the person who looks at it. */
@@ -44,9 +46,10 @@ const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
   agents: (props) => <AgentList {...props} />,
   audit: (props) => <AuditLog {...props} />,
   events: () => <Events />,
+  server: (props) => <ServerHealth {...props} />,
 };
 
-/** The organization: who belongs to it, what its policies are, and what happened in it. */
+/** The organization: who belongs to it, what its policies are, what happened in it, and how its server is. */
 export function Organization() {
   const { tab = "members" } = useSearch({ from: "/organization" });
   const { user, organization } = usePerson();

@@ -9,7 +9,7 @@ import { Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { RunnersSection } from "../home/RunnersSection.tsx";
-import { ServerHealth } from "./ServerHealth.tsx";
+import { Readiness } from "./Readiness.tsx";
 
 /** The runners of the organization, the command that starts another one, and whether the server is ready. */
 export function Runners() {
@@ -24,7 +24,7 @@ export function Runners() {
       }
     >
       <RunnersSection />
-      <ServerHealth />
+      <Readiness />
       <Modal
         opened={isOpen}
         onClose={dialog.close}

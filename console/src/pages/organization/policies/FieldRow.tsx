@@ -53,7 +53,7 @@ export function FieldRow({
         <Textarea
           {...input}
           rows={Math.min(14, value.split("\n").length + 1)}
-          placeholder="the default"
+          placeholder={kind.example === undefined ? "the default" : `the default, or such as ${kind.example}`}
           spellCheck={false}
           classNames={{ input: "mono" }}
         />

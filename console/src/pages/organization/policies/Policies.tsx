@@ -1,8 +1,12 @@
-import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, toJson, toJsonString } from "@bufbuild/protobuf";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { type OrganizationPolicies, OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
+import {
+  type OrganizationPolicies,
+  OrganizationPoliciesSchema,
+  RetentionPolicySchema,
+} from "#gen/service/v1/organization_pb.js";
 import {
   OrganizationService,
   type UpdateOrganizationPoliciesRequest,
@@ -15,6 +19,7 @@ import type { PartProps } from "../Organization.tsx";
 import { FieldRow } from "./FieldRow.tsx";
 import { POLICY_GROUPS } from "./fields.ts";
 import { PolicyEffects } from "./PolicyEffects.tsx";
+import { RetentionPreview } from "./RetentionPreview.tsx";
 import { changeOf, type Typed, typedOf } from "./typed.ts";
 
 /** The policies as a form: each field says where it binds, and what a change does is shown before it is made. */
@@ -29,12 +34,21 @@ export function Policies({ organizationId, isAdministrator }: PartProps) {
     <Loaded reading={policies} lines={12}>
       {({ policies: read }) =>
         read && (
-          <PolicyForm
-            policies={read}
-            isAdministrator={isAdministrator}
-            organizationId={organizationId}
-            onSaved={() => policies.refetch()}
-          />
+          <>
+            <PolicyForm
+              policies={read}
+              isAdministrator={isAdministrator}
+              organizationId={organizationId}
+              onSaved={() => policies.refetch()}
+            />
+            {isAdministrator && (
+              <RetentionPreview
+                // What was counted under another policy is no longer true.
+                key={read.retention ? toJsonString(RetentionPolicySchema, read.retention) : ""}
+                organizationId={organizationId}
+              />
+            )}
+          </>
         )
       }
     </Loaded>

@@ -5,7 +5,8 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { State } from "../../../parts/State.tsx";
 
-const KINDS: Readonly<Record<string, readonly [one: string, more: string]>> = {
+/** The kinds of resources in words, one and several. */
+export const KINDS: Readonly<Record<string, readonly [one: string, more: string]>> = {
   workflow: ["workflow", "workflows"],
   environment: ["environment", "environments"],
   agent_execution: ["agent run", "agent runs"],
@@ -41,7 +42,10 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
         ))
       )}
       {!preview.complete && (
-        <p className="dim">There is more than was looked at: of each kind the first thousand.</p>
+        <p className="dim">
+          There is more than was looked at, and these numbers are too small: of each kind the first thousand
+          were looked at, of what retention removes the oldest 20,000.
+        </p>
       )}
     </div>
   );

@@ -9,7 +9,7 @@ export type FieldKind =
   | { readonly case: "lines" }
   | { readonly case: "choice"; readonly choices: readonly (readonly [value: string, label: string])[] }
   /** A message, typed as JSON; empty means unset. */
-  | { readonly case: "json" };
+  | { readonly case: "json"; readonly example?: string };
 
 /** A field of OrganizationPolicies in the form. */
 export interface PolicyField {
@@ -27,7 +27,7 @@ const SWITCH = { case: "switch" } as const;
 const COUNT = { case: "count" } as const;
 const TEXT = { case: "text" } as const;
 const LINES = { case: "lines" } as const;
-const JSON_TEXT = { case: "json" } as const;
+const JSON_TEXT: FieldKind = { case: "json" };
 
 const NEW = "Binds where an environment is created.";
 const RUNNERS = "Handed to runners with each piece of work, which fail what they cannot keep to.";
@@ -253,6 +253,18 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
         label: "SCIM alone brings people in",
         binds: "Binds where somebody joins by an invite or a sign-in provider.",
         kind: SWITCH,
+      },
+    ],
+  },
+  {
+    title: "Retention",
+    fields: [
+      {
+        path: "retention",
+        label: "How long what has ended is kept",
+        binds:
+          "Removed for good within an hour. Days and a count for executions, agentExecutions, triggerEntries and events; one without either is kept for good, one that is left out as the settings of the installation say.",
+        kind: { case: "json", example: '{"executions": {"days": 90, "count": 1000}}' },
       },
     ],
   },

@@ -1,0 +1,92 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { useMutation } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import {
+  OrganizationService,
+  type PreviewRetentionResponse_Kind,
+} from "#gen/service/v1/organization_service_pb.js";
+import { DataTable } from "../../../parts/DataTable.tsx";
+import { Section } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { State } from "../../../parts/State.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import { wordsOf } from "../words.ts";
+import { KINDS } from "./PolicyEffects.tsx";
+
+/** What retention removes under the policies as they are stored: what, how many, how many bytes. */
+export function RetentionPreview({ organizationId }: { readonly organizationId: string }) {
+  // Asked for by a click: it looks at thousands of rows.
+  const preview = useMutation(OrganizationService.method.previewRetention);
+  return (
+    <Section title="What retention removes now">
+      <div className="stack">
+        <p className="dim lead">
+          Once an hour the server removes for good what is past what is kept. What is still needed stays, such
+          as an execution in which an approval is open.
+        </p>
+        <div className="row">
+          <Button
+            size="xs"
+            variant="default"
+            loading={preview.isPending}
+            onClick={() => preview.mutate({ organizationId })}
+          >
+            Count what goes
+          </Button>
+          <span className="dim" role="status">
+            {preview.isPending && "The server counts; nothing is removed by it."}
+            {preview.isSuccess && "Counted; nothing was removed by it."}
+          </span>
+          {preview.isSuccess && (
+            <span className="dim small">
+              Asked <Ago at={timestampFromMs(preview.submittedAt)} />
+            </span>
+          )}
+        </div>
+        <Problem error={preview.error} />
+        {preview.data && (
+          <>
+            {!preview.data.complete && (
+              <p>
+                <State tone="asks" word="Not all was counted." /> More than 20,000 of a kind are past what is
+                kept: the oldest 20,000 were looked at, and these numbers are too small.
+              </p>
+            )}
+            <DataTable
+              label="What retention removes now"
+              rows={preview.data.kinds}
+              keyOf={({ resourceType }) => resourceType}
+              columns={[
+                {
+                  head: "Kind",
+                  cell: ({ resourceType }) => wordsOf(KINDS[resourceType]?.[1] ?? resourceType),
+                },
+                { head: "Kept", cell: keptText },
+                {
+                  head: "As said by",
+                  cell: ({ setByPolicy }) => (setByPolicy ? "this policy" : "the installation’s settings"),
+                  isExtra: true,
+                },
+                { head: "Goes now", cell: ({ count }) => count.toLocaleString("en"), isNumeric: true },
+                { head: "Bytes", cell: ({ bytes }) => bytes.toLocaleString("en"), isNumeric: true },
+              ]}
+            />
+          </>
+        )}
+      </div>
+    </Section>
+  );
+}
+
+/** Kinds of which a count is of each workflow, and not of the organization. */
+const OF_WORKFLOWS: ReadonlySet<string> = new Set(["workflow_execution", "trigger_event"]);
+
+function keptText({ resourceType, kept }: PreviewRetentionResponse_Kind): string {
+  const { days = 0, count = 0 } = kept ?? {};
+  const of = OF_WORKFLOWS.has(resourceType) ? " of each workflow" : "";
+  const bounds = [
+    ...(days > 0 ? [days === 1 ? "1 day" : `${days.toLocaleString("en")} days`] : []),
+    ...(count > 0 ? [`the newest ${count.toLocaleString("en")}${of}`] : []),
+  ];
+  return bounds.length === 0 ? "for good" : bounds.join(", and of those ");
+}
