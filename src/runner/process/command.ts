@@ -126,11 +126,32 @@ async function run(
 ): Promise<CommandResult> {
   if (command.signal?.aborted) return NOT_STARTED;
   if (!enclose) return runIn(undefined, command, signalGroup, options);
-  const enclosure = await enclose(command);
+  const enclosure = await encloseUnlessStopped(enclose, command);
+  if (!enclosure) return NOT_STARTED;
   try {
     return await runIn(enclosure, command, signalGroup, options);
   } finally {
     enclosure.close();
+  }
+}
+
+/** Puts a command into an enclosure; undefined once it is stopped, since an enclosure may take long, such as a registry. */
+async function encloseUnlessStopped(enclose: Enclose, command: Command): Promise<Enclosure | undefined> {
+  const { signal } = command;
+  const entering = enclose(command);
+  const { promise: stopped, resolve } = Promise.withResolvers<undefined>();
+  const onAbort = () => resolve(undefined);
+  signal?.addEventListener("abort", onAbort);
+  try {
+    const enclosure = await Promise.race([entering, stopped]);
+    if (!enclosure)
+      entering.then(
+        (late) => late.close(),
+        () => undefined,
+      );
+    return enclosure;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 

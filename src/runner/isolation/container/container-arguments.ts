@@ -1,4 +1,5 @@
 import type { Command } from "../../process/command.ts";
+import { WorkFailure } from "../../protocol/work-failure.ts";
 import type { Workspace } from "../../steps/workspace.ts";
 import type { WorkLimits } from "../limits.ts";
 import { realPathOf, type SystemView } from "../system-view.ts";
@@ -40,6 +41,15 @@ export interface ContainerParts {
   readonly runner: string;
 }
 
+/** Docker does as much of this by itself as it can: it refuses these words, and has volumes of an image written to. */
+const PODMAN_ONLY = [
+  "--read-only-tmpfs=false",
+  "--pid=private",
+  "--cgroupns=private",
+  "--uts=private",
+  "--image-volume=ignore",
+];
+
 /** Returns the arguments that keep a container in, of a command of the work as of the runner's forwarder. */
 export function confinement({
   engine,
@@ -57,8 +67,9 @@ export function confinement({
     // In a container of a user, root is that user, and all other ids are none of the machine's.
     engine.isRootless && engine.name === "docker" ? ["--user=0:0"] : [`--user=${user}`],
     engine.isRootless && engine.name === "podman" ? ["--userns=keep-id"] : [],
-    ["--read-only", "--ipc=private", "--uts=private", `--shm-size=${SHARED_MEMORY_BYTES}`],
-    engine.name === "podman" ? ["--read-only-tmpfs=false", "--pid=private", "--cgroupns=private"] : [],
+    // A check of the image's health would be one more program in it.
+    ["--read-only", "--no-healthcheck", "--ipc=private", `--shm-size=${SHARED_MEMORY_BYTES}`],
+    engine.name === "podman" ? PODMAN_ONLY : [],
     engine.hasGroups ? [`--pids-limit=${processes}`, ...memory, ...cpus] : ["--cgroups=disabled"],
     [
       `--ulimit=nproc=${processes}:${processes}`,
@@ -114,7 +125,28 @@ function field(name: string, value: string): string {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The exit of a script whose command is not in the image. */
+/** Names of images that podman reads as files of the machine. */
+const FILES = "containers-storage|dir|docker-archive|docker-daemon|oci|oci-archive|ostree|sif|tarball";
+/** A registry and a path, with a tag or a digest. */
+const IMAGE = new RegExp(
+  `^(?!(${FILES}):)[A-Za-z0-9][\\w.-]*(:\\d+(?=/))?(/[a-z0-9][\\w.-]*)*(:\\w[\\w.-]{0,127})?(@[a-z0-9]+:[a-f0-9]{32,128})?$`,
+);
+
+/**
+ * Requires that an organization names an image, and no option of the engine.
+ *
+ * @throws WorkFailure policy_unsupported
+ */
+export function requireImageName(image: string): void {
+  if (IMAGE.test(image)) return;
+  throw new WorkFailure(
+    "policy_unsupported",
+    "the organization's policy defaultEnvironmentImage names no image that this runner can use: " +
+      "it takes names such as registry.example.org/team/tools:1",
+  );
+}
+
+/** The file that a script makes once its command is found in the image. */
 export const STARTED_FILE = "started";
 
 /**

@@ -12,6 +12,8 @@ const SOCKET = "/run/egress.sock";
 /** The folders of the machine in which Node finds its libraries, whatever the image has. */
 const LIBRARIES = ["/usr", "/lib", "/lib64"];
 const FIRST_FREE_PORT = 1_024;
+/** Longer than an engine takes to fetch a large image. */
+const MAX_OPENING_MS = 15 * 60_000;
 
 /** Returns the name of the container whose network commands have. @throws WorkFailure command_not_started */
 export type NetworkName = () => Promise<string>;
@@ -51,7 +53,10 @@ export function openContainerNetwork(
   const texts = { stdout: "", stderr: "" };
   child.stdout.on("data", (bytes: Buffer) => {
     texts.stdout = (texts.stdout + bytes).slice(0, 100);
-    if (texts.stdout.startsWith("ready\n")) resolve(name);
+    if (!texts.stdout.startsWith("ready\n")) return;
+    isOpen = true;
+    clearTimeout(timer);
+    resolve(name);
   });
   child.stderr.on("data", (bytes: Buffer) => {
     texts.stderr = (texts.stderr + bytes).slice(0, 2_000);
@@ -61,9 +66,21 @@ export function openContainerNetwork(
     problem ??= `no network could be made for the work: ${why}`;
     reject(new WorkFailure("command_not_started", problem));
   };
+  let isOpen = false;
+  const end = () => {
+    // Otherwise it would make a container as soon as it has fetched the image.
+    if (!isOpen) child.kill("SIGKILL");
+    void remove(name);
+  };
+  const timer = setTimeout(() => {
+    fail(`the engine has not started a container in ${MAX_OPENING_MS / 60_000} minutes`);
+    end();
+  }, MAX_OPENING_MS).unref();
   child.once("error", (error) => fail(error.message));
-  child.once("close", (code) => fail(texts.stderr.trim().split("\n").at(-1) || `it ended with ${code}`));
-  const end = () => void remove(name);
+  child.once("close", (code) => {
+    clearTimeout(timer);
+    fail(texts.stderr.trim().split("\n").at(-1) || `it ended with ${code}`);
+  });
   network.ended.addEventListener("abort", end);
   if (network.ended.aborted) end();
   return async () => {

@@ -5,7 +5,9 @@ import { realPrograms } from "../../../../test/harness/runner-git.ts";
 import { stopAll, temporaryFolder } from "../../../../test/harness/server.ts";
 import { until } from "../../../../test/harness/until.ts";
 import { commandEnvironment } from "../../process/command.ts";
+import { readProcessStat } from "../../process/process-group.ts";
 import { workspaceAt } from "../../steps/workspace.ts";
+import type { EntryOptions } from "../isolation.ts";
 import { createContainers } from "./container.ts";
 import { type ContainerParts, commandArguments, confinement, type Engine } from "./container-arguments.ts";
 
@@ -26,6 +28,7 @@ for each; do
   --name=*) name=\${each#--name=} ;;
   --mount=*target=/run/chartroom) folder=\${each#*source=}; folder=\${folder%%,*} ;;
   --workdir=*) cd "\${each#--workdir=}" || exit 125 ;;
+  --entrypoint=/run/node) echo $$ > "$here/fetching"; exec sleep 1000 ;;
   esac
 done
 echo $$ > "$here/$name"
@@ -43,7 +46,7 @@ const limits = {
   freeDiskBytes: 0,
 };
 
-async function enter(image?: string) {
+async function enter(options: EntryOptions = {}) {
   const folder = temporaryFolder();
   const file = join(folder, "podman");
   writeFileSync(file, STAND_IN, { mode: 0o755 });
@@ -64,8 +67,9 @@ async function enter(image?: string) {
     signalGroup: (groupId, signal) => void process.kill(-groupId, signal),
   });
   const workspace = workspaceAt(temporaryFolder(), ID);
-  for (const each of [workspace.tree, workspace.home]) mkdirSync(each, { recursive: true });
-  const run = await isolation.enter(workspace, [], { image });
+  const left = join(workspace.folder, "commands-of-a-killed-runner");
+  for (const each of [workspace.tree, workspace.home, left]) mkdirSync(each, { recursive: true });
+  const run = await isolation.enter(workspace, [], options);
   let text = "";
   return {
     folder,
@@ -100,14 +104,50 @@ test("a command has its variables and arguments, of which the engine and its arg
     `--workdir=${place.workspace.tree} --entrypoint=/bin/sh base /run/chartroom/command`,
   );
   expect(place.calls()).not.toMatch(/it's|SECRET/);
-  // What started it is gone.
-  expect(readdirSync(place.workspace.folder).filter((name) => name.startsWith("command-"))).toEqual([]);
+  // What started it is gone, and so is what a killed runner has left.
+  const [folder = "", ...others] = readdirSync(place.workspace.folder).filter((name) =>
+    name.startsWith("command"),
+  );
+  expect([others, readdirSync(join(place.workspace.folder, folder))]).toEqual([[], []]);
 });
 
 test("work runs in the image that its organization names", async () => {
-  const place = await enter("registry.example.org/theirs:2");
+  const image = `registry.example.org:5000/their_team/tools:2@sha256:${"0".repeat(64)}`;
+  const place = await enter({ image });
   await place.run("true", []);
-  expect(place.calls()).toContain("registry.example.org/theirs:2 /run/chartroom/command");
+  expect(place.calls()).toContain(` ${image} /run/chartroom/command`);
+});
+
+test.each(["--help", "-v=/:/host", "a b", "docker.io/..@", "/etc", "dir:/etc", "oci:etc", "a:b:c", "a\n"])(
+  "no engine is asked for an image of the name %j",
+  async (image) => {
+    await expect(enter({ image })).rejects.toMatchObject({ reason: "policy_unsupported" });
+  },
+);
+
+test("a command that is stopped while an image is fetched does not wait for that", async () => {
+  const work = new AbortController();
+  const network = {
+    ...{ socketFile: "/srv/socket", loopbackService: undefined, ended: work.signal },
+    takeRefusals: () => [],
+  };
+  const place = await enter({ network });
+  const stop = new AbortController();
+  const running = place.run("true", [], { signal: stop.signal });
+  const file = join(place.folder, "fetching");
+  const id = await until(
+    () => (existsSync(file) ? readFileSync(file, "utf8").trim() : ""),
+    (text) => text !== "",
+  );
+  stop.abort();
+  expect(await running).toMatchObject({ stopped: true });
+  // What fetches it ends with the work.
+  expect(await readProcessStat(id)).toBeDefined();
+  work.abort();
+  await until(
+    () => readProcessStat(id),
+    (stat) => stat === undefined,
+  );
 });
 
 test("a command is not started without its program, or without a container", async () => {
@@ -150,12 +190,13 @@ test.each([
   [
     "podman of root",
     engineOf("podman", false),
-    ["--user=64913:64913", "--pids-limit=50"],
+    ["--user=64913:64913", "--pids-limit=50", "--uts=private", "--image-volume=ignore"],
     ["--userns=keep-id"],
   ],
   ["podman of a user", engineOf("podman", true), ["--user=64913:64913", "--userns=keep-id"], ["--user=0:0"]],
   ["podman without groups", engineOf("podman", true, false), ["--cgroups=disabled"], ["--memory="]],
-  ["docker of root", engineOf("docker", false), ["--user=64913:64913", "--cpus=2"], ["--cgroupns=private"]],
+  // It takes no private names as an argument: they are so by themselves.
+  ["docker of root", engineOf("docker", false), ["--user=64913:64913", "--cpus=2"], ["--uts", "--cgroupns"]],
   ["docker of a user", engineOf("docker", true), ["--user=0:0"], ["--user=64913:64913"]],
 ])("%s keeps a container in", (_, engine, has, hasNot) => {
   const words = confinement({ ...PARTS, engine });
@@ -164,6 +205,7 @@ test.each([
     "--security-opt=no-new-privileges",
     "--security-opt=seccomp=/filter.json",
     "--read-only",
+    "--no-healthcheck",
   ];
   expect(words).toEqual(
     expect.arrayContaining([...always, ...has, "--ulimit=nproc=50:50", "--ulimit=core=0:0"]),

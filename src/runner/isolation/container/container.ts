@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
-import { lstat, mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { createCommandRunner, type Programs } from "../../process/command.ts";
@@ -19,6 +19,7 @@ import {
   commandScript,
   type Engine,
   LABEL,
+  requireImageName,
   STARTED_FILE,
 } from "./container-arguments.ts";
 import { openContainerNetwork } from "./container-network.ts";
@@ -53,9 +54,11 @@ export function createContainers(options: ContainerOptions): Isolation {
     handOver,
     ...(runGit && { runGit }),
     async enter(workspace, readable, { network, image } = {}) {
+      if (image) requireImageName(image);
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
+      const commands = await openCommandsFolder(workspace.folder, runner);
       const shown = await shownOf(readable, network);
       const { uid, gid } = await lstat(workspace.folder);
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
@@ -73,7 +76,7 @@ export function createContainers(options: ContainerOptions): Isolation {
         ...(options.record && { record: options.record }),
         enclose: async (command) => {
           const used = await name?.();
-          const commandFolder = await mkdtemp(join(workspace.folder, "command-"));
+          const commandFolder = await mkdtemp(join(commands, "command-"));
           await writeFile(join(commandFolder, "command"), commandScript(command), { mode: 0o600 });
           await handOver([commandFolder]);
           return containerCommand(parts, options.signalGroup, {
@@ -83,10 +86,28 @@ export function createContainers(options: ContainerOptions): Isolation {
           });
         },
       });
-      const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home] });
+      // Work can write beside the script of a command, too.
+      const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home, commands] });
       return network ? withNetwork(limited, network) : limited;
     },
   };
+}
+
+const COMMANDS = "commands-";
+
+/** Makes the folder of commands' scripts, and removes what a killed runner has left of others: they hold secrets. */
+async function openCommandsFolder(workspaceFolder: string, runner: string): Promise<string> {
+  const own = `${COMMANDS}${runner}`;
+  for (const name of await readdir(workspaceFolder)) {
+    if (name.startsWith(COMMANDS) && name !== own) await removeTree(join(workspaceFolder, name));
+  }
+  await mkdir(join(workspaceFolder, own), { recursive: true, mode: 0o700 });
+  return join(workspaceFolder, own);
+}
+
+/** Removes a folder that work could write to; what cannot be removed goes with the workspace. */
+async function removeTree(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }
 
 interface CommandPlace {
@@ -95,12 +116,16 @@ interface CommandPlace {
   args(started: { readonly name: string; readonly commandFolder: string }): readonly string[];
 }
 
+/** The exit of an engine's program that could not run a container, or not to its end. */
+const ENGINE_FAILED = 125;
+
 function containerCommand(
   { engine }: ContainerParts,
   signalGroup: SignalGroup,
   { name, commandFolder, args }: CommandPlace,
 ): Enclosure {
   let client: ChildProcess | undefined;
+  let hasRun = false;
   const hasEnded = () => client?.exitCode !== null && client?.exitCode !== undefined;
   return {
     program: engine.file,
@@ -117,15 +142,21 @@ function containerCommand(
         for (const until = performance.now() + graceMs; !hasEnded() && performance.now() < until; )
           await delay(20);
       }
-      if (!hasEnded()) await removeContainer(engine, name);
+      const isForced = !hasEnded();
+      if (isForced) await removeContainer(engine, name);
       await endGroup(signalGroup, groupId, graceMs);
+      // It may have made the container after all, or lost sight of it.
+      if (isForced || client?.exitCode === ENGINE_FAILED) await removeContainer(engine, name);
+      hasRun = existsSync(join(commandFolder, STARTED_FILE));
+      // Not at once: work may have put any number of files there.
+      await removeTree(commandFolder);
     },
     async problem() {
-      if (existsSync(join(commandFolder, STARTED_FILE))) return undefined;
+      if (hasRun) return undefined;
       return "no container could be made for it, or its image has no such program";
     },
     close() {
-      rmSync(commandFolder, { recursive: true, force: true });
+      if (client === undefined) rmSync(commandFolder, { recursive: true, force: true });
     },
   };
 }
@@ -140,6 +171,9 @@ export function engineEnvironment(env: Readonly<Record<string, string | undefine
   };
 }
 
+/** The time in which an engine that works has done what it is asked: one that hangs must not hold up the end of work. */
+const MAX_ENGINE_MS = 60_000;
+
 /** Runs the engine to its end; what it prints, and whether it ended well. */
 export function runEngine(
   engine: Pick<Engine, "file" | "environment">,
@@ -150,6 +184,8 @@ export function runEngine(
       cwd: "/",
       env: engine.environment,
       stdio: ["ignore", "pipe", "pipe"],
+      timeout: MAX_ENGINE_MS,
+      killSignal: "SIGKILL",
     });
     let text = "";
     const add = (bytes: Buffer) => {
@@ -166,8 +202,12 @@ async function removeContainer(engine: Engine, name: string): Promise<void> {
   await runEngine(engine, ["rm", "--force", ...(engine.name === "podman" ? ["--time=0"] : []), name]);
 }
 
-/** Waits until its input ends, which it does with the process that has the other end, and removes the containers. */
-const GUARD = `cat > /dev/null
+/**
+ * Waits until its input ends, which it does with the process that has the other end, and removes the containers. A service
+ * manager asks it to end together with that process.
+ */
+const GUARD = `trap '' HUP INT TERM
+cat > /dev/null
 left=$("$1" ps --all --quiet --filter "label=$2"); [ -z "$left" ] || exec "$1" rm --force $3 $left`;
 
 /** Has all containers of a runner removed when this process ends, in whatever way: nothing else would end them. */
