@@ -50,6 +50,22 @@ test("the runner's own group gets one for the work, and limits by memory, proces
   expect(read("cgroup.kill")).toBe("1");
 });
 
+test("a group that cannot be removed at its end goes with the next use of another", () => {
+  const { folder, unit } = machine();
+  const work = group(join(unit, "chartroom-work"));
+  const opened = open(folder);
+  if ("problem" in opened) throw new Error(opened.problem);
+  const own = join(work, "work-1234");
+  opened.groups.use("/srv/workspaces/1234").close();
+  // The stand-in's files keep it, as processes that are still ending do.
+  expect(existsSync(own)).toBe(true);
+  rmSync(own, { recursive: true });
+  mkdirSync(own);
+  const other = opened.groups.use("/srv/workspaces/5678");
+  expect(existsSync(own)).toBe(false);
+  other.close();
+});
+
 test("a runner that is alone in its group moves into one beside those of its work", () => {
   const { folder, unit } = machine({ processes: `${process.pid}\n` });
   const own = group(join(unit, "chartroom-runner"));

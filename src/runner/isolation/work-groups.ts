@@ -151,7 +151,7 @@ function remove(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // Its last process is still ending: the next use of it, or the next start, removes it.
+    // Its last process is still ending.
   }
 }
 
@@ -162,6 +162,8 @@ class Groups implements WorkGroups {
   readonly folder: string;
   readonly #limits: GroupLimits;
   readonly #uses = new Map<string, number>();
+  /** Groups that had processes at their end: the next use of any removes them. */
+  readonly #left = new Set<string>();
 
   constructor(folder: string, limits: GroupLimits) {
     this.folder = folder;
@@ -170,6 +172,8 @@ class Groups implements WorkGroups {
 
   use(workFolder: string): UsedGroup {
     const group = join(this.folder, `work-${basename(workFolder)}`);
+    this.#left.delete(group);
+    for (const each of this.#left) this.#remove(each);
     make(group);
     const { memoryBytes, processes, processors } = this.#limits;
     writeFileSync(join(group, "memory.max"), String(memoryBytes));
@@ -193,6 +197,12 @@ class Groups implements WorkGroups {
     } catch {
       // Linux before 5.14: the sandbox has ended its processes.
     }
+    this.#remove(group);
+  }
+
+  #remove(group: string): void {
     remove(group);
+    if (existsSync(group)) this.#left.add(group);
+    else this.#left.delete(group);
   }
 }
