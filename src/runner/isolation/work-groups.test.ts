@@ -91,6 +91,10 @@ test("where nothing is delegated, it says why", () => {
   expect(problem(open(machine({ processes: "1\n" }).folder))).toContain("other processes than the runner");
   const { folder: other, unit: poor } = machine({ controllers: "hugetlb pids" });
   expect(problem(open(other))).toBe(`${poor} has no memory and no cpu`);
+  const { folder: closed, unit: full } = machine();
+  const work = group(join(full, "chartroom-work"));
+  mkdirSync(join(work, "work-trial", "cgroup.procs"), { recursive: true });
+  expect(problem(open(closed))).toMatch(/^no process may join a group there: .*work-trial\/cgroup\.procs/);
   rmSync(join(unit, "cgroup.subtree_control"));
   expect(problem(open(folder))).toContain("cgroup.subtree_control");
   writeFileSync(join(folder, "mountinfo"), "30 24 0:26 / / rw - tmpfs none rw\n");

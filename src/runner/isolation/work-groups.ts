@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -75,10 +76,26 @@ export function openWorkGroups(
     delegate(folder, controllers, undefined);
     removeEmpty(folder);
     const groups = new Groups(folder, limits);
-    groups.use("/trial").close();
-    return { groups };
+    const problem = tryToJoin(groups);
+    return problem === undefined ? { groups } : { problem };
   } catch (error) {
     return { problem: (error as Error).message };
+  }
+}
+
+/** Returns why no process may join a group, for people: making one takes less than that. */
+function tryToJoin(groups: WorkGroups): string | undefined {
+  const { prefix, close } = groups.use("/trial");
+  try {
+    const [program = "", ...args] = prefix;
+    const { status, stderr, error } = spawnSync(program, [...args, "/bin/sh", "-c", ":"], {
+      stdio: ["ignore", "ignore", "pipe"],
+      encoding: "utf8",
+    });
+    if (status === 0) return undefined;
+    return `no process may join a group there: ${error?.message ?? stderr.trim()}`;
+  } finally {
+    close();
   }
 }
 
