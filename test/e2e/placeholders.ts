@@ -28,7 +28,7 @@ export function withPlaceholders<T>(value: T): T {
     if (Array.isArray(each)) return each.map((element) => replaced(element));
     if (typeof each !== "object" || each === null) return each;
     // A figure of a server.
-    if ("unit" in each && "labels" in each) return { ...each, value: "<value>" };
+    if ("unit" in each && "description" in each) return { ...each, value: "<value>" };
     return Object.fromEntries(Object.entries(each).map(([key, inner]) => [key, replaced(inner, key)]));
   };
   return replaced(value) as T;
