@@ -3,6 +3,7 @@ import type { AuditTarget } from "./domain/record/audit-export.ts";
 import type { Figure, ServerHealth } from "./domain/server-health.ts";
 import { CALL_SCOPES } from "./domain/traffic/too-many-calls.ts";
 import type { Warning } from "./machine-checks.ts";
+import { auditMetrics } from "./metrics/audit-metrics.ts";
 import { type CallMeasures, limitMetrics, serverMetrics } from "./metrics/call-measures.ts";
 import { figuresOf } from "./metrics/figures.ts";
 import type { MetricSource } from "./metrics/metric.ts";
@@ -67,6 +68,8 @@ export interface HealthSources {
   readonly store: MeasuredStore;
   readonly readiness: Pick<Readiness, "problems">;
   readonly version: string;
+  /** The targets of the audit export. */
+  readonly auditTargets: readonly AuditTarget[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
   /** Figures beside those of the store; one that fails takes only its own with it. */
@@ -80,6 +83,7 @@ export function createServerHealth({
   store,
   readiness,
   version,
+  auditTargets,
   now,
   sources,
   figures = [],
@@ -93,8 +97,9 @@ export function createServerHealth({
   ];
   return async (scope) => {
     const reasons = new Map(readiness.problems().map(({ check, reason }) => [check, reason]));
-    const [organization, ...server] = await Promise.all([
+    const [organization, exported, ...server] = await Promise.all([
       read(() => organizationMetrics(store, scope, now())),
+      read(auditMetrics(store, auditTargets, now, scope)),
       ...all.map(read),
     ]);
     return {
@@ -102,7 +107,7 @@ export function createServerHealth({
       startedAt,
       checks: checksOf(readiness).map(([name]) => ({ name, reason: reasons.get(name) ?? "" })),
       server: server.flat().filter(isOfServer),
-      organization,
+      organization: [...organization, ...exported],
     };
   };
 }

@@ -255,7 +255,13 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     });
   const ofCalls = countedSources({ calls, streamSlots, readiness, limits, listener });
   const sources = [...ofCalls, auditMetrics(store, auditTargets, deps.now)];
-  const health = createServerHealth({ ...deps, readiness, version: packageJson.version, sources });
+  const health = createServerHealth({
+    ...deps,
+    readiness,
+    version: packageJson.version,
+    auditTargets,
+    sources,
+  });
   let running: RunningJobs | undefined;
   return {
     transport: createInMemoryTransport({ routes, admission, newId }),

@@ -1,19 +1,28 @@
 import type { AuditTarget } from "../domain/record/audit-export.ts";
-import { findAuditLag } from "../store/record/audit-lag.ts";
+import { findAuditLag, findOwnAuditLag } from "../store/record/audit-lag.ts";
+import type { Scope } from "../store/store.ts";
 import type { Metric } from "./metric.ts";
 import { METRICS_SCOPE, type MeasuredStore } from "./store-metrics.ts";
 
-/** Returns the source of what the targets of the export of the audit trail have not confirmed; nothing without a target. */
+/**
+ * Returns the source of what the targets of the export of the audit trail have not confirmed; nothing without a target.
+ * @param scope the organization whose trail it is; left out for all trails
+ */
 export function auditMetrics(
   store: Pick<MeasuredStore, "searcher">,
   targets: readonly AuditTarget[],
   now: () => number,
+  scope?: Scope,
 ): () => Promise<readonly Metric[]> {
   return async () => {
     if (targets.length === 0) return [];
     const at = now();
     const lags = await Promise.all(
-      targets.map((target) => findAuditLag(store.searcher(METRICS_SCOPE), target)),
+      targets.map((target) =>
+        scope
+          ? findOwnAuditLag(store.searcher(METRICS_SCOPE), scope, target)
+          : findAuditLag(store.searcher(METRICS_SCOPE), target),
+      ),
     );
     return [
       {

@@ -265,7 +265,8 @@ describe("the organization", () => {
       ...body,
       ready: false,
       checks: [{ name: "disk", well: false, reason }],
-      server: [
+      server: [],
+      organization: [
         figure("chartroom_audit_export_pending", "{row}", 1_204),
         figure("chartroom_audit_export_oldest_age", "s", 3_900),
       ],

@@ -151,6 +151,10 @@ describe("the metrics of a server", () => {
           name === "chartroom_runners" && labels.chartroom_runner_state === "connected",
       ).value;
     expect([connected(ours), connected(theirs)]).toEqual([1, 0]);
+    const pending = ({ organization }: typeof ours) =>
+      organization.filter(({ name }: typeof ours) => name === "chartroom_audit_export_pending");
+    for (const each of [ours, theirs])
+      expect(pending(each)).toMatchObject([{ labels: { chartroom_audit_target: "file" } }]);
     const names = new Set(ours.server.map(({ name }: typeof ours) => name));
     for (const each of [
       "chartroom_commit_duration_p99",

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
 import { builderOf } from "../query-builder.ts";
-import type { Reader } from "../store.ts";
+import type { Reader, Scope } from "../store.ts";
 
 /** What a target of the export of the audit trail has not confirmed yet. */
 export interface AuditLag {
@@ -16,9 +16,31 @@ export interface AuditLag {
 const DONE = sql<number>`case when coalesce(audit_anchor.sequence, 0) > coalesce(audit_export.sequence, 0)
   then audit_anchor.sequence else coalesce(audit_export.sequence, 0) end`;
 
+/** Returns what a target has not confirmed of the trail of an organization. */
+export async function findOwnAuditLag(db: Reader, scope: Scope, target: AuditTarget): Promise<AuditLag> {
+  const own = await organizationLags(db, target)
+    .where("organization.id", "=", scope.organizationId)
+    .executeTakeFirst();
+  const oldestAt = own?.oldestAt ?? undefined;
+  return { target, rows: Number(own?.rows ?? 0), oldestAt: oldestAt && Number(oldestAt) };
+}
+
 /** Returns what a target has not confirmed. It covers the installation, so it takes no scope. */
 export async function findAuditLag(db: Reader, target: AuditTarget): Promise<AuditLag> {
-  const organizations = await builderOf(db)
+  const organizations = await organizationLags(db, target).executeTakeFirst();
+  const own = await findInstallationLag(db, target);
+  const times = [organizations?.oldestAt ?? undefined, own.oldestAt].flatMap((at) =>
+    at === undefined ? [] : [Number(at)],
+  );
+  return {
+    target,
+    rows: Number(organizations?.rows ?? 0) + own.rows,
+    oldestAt: times.length === 0 ? undefined : Math.min(...times),
+  };
+}
+
+function organizationLags(db: Reader, target: AuditTarget) {
+  return builderOf(db)
     .selectFrom("organization")
     .leftJoin("audit_export", (join) =>
       join
@@ -35,17 +57,7 @@ export async function findAuditLag(db: Reader, target: AuditTarget): Promise<Aud
       eb.fn.sum<number | null>(eb("organization.sequence", "-", DONE)).as("rows"),
       eb.fn.min<number | null>("audit_log.at").as("oldestAt"),
     ])
-    .where((eb) => eb("organization.sequence", ">", DONE))
-    .executeTakeFirst();
-  const own = await findInstallationLag(db, target);
-  const times = [organizations?.oldestAt ?? undefined, own.oldestAt].flatMap((at) =>
-    at === undefined ? [] : [Number(at)],
-  );
-  return {
-    target,
-    rows: Number(organizations?.rows ?? 0) + own.rows,
-    oldestAt: times.length === 0 ? undefined : Math.min(...times),
-  };
+    .where((eb) => eb("organization.sequence", ">", DONE));
 }
 
 async function findInstallationLag(db: Reader, target: AuditTarget): Promise<Omit<AuditLag, "target">> {

@@ -7,8 +7,8 @@ import { ageAudit, previewAgeing } from "../../../src/jobs/retention/audit-agein
 import { keysFrom } from "../../../src/keys.ts";
 import { recordRemoval } from "../../../src/store/record/audit-ageing.ts";
 import { exportChains } from "../../../src/store/record/audit-chain.ts";
-import { findAuditLag } from "../../../src/store/record/audit-lag.ts";
-import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
+import { findAuditLag, findOwnAuditLag } from "../../../src/store/record/audit-lag.ts";
+import { type Scope, type Store, SYSTEM, within } from "../../../src/store/store.ts";
 import { tampering } from "../../harness/raw-data.ts";
 import { openReadOnlyData } from "../../harness/read-only-data.ts";
 import { START_MS } from "../../harness/test-store.ts";
@@ -126,6 +126,11 @@ describe("rows of the trail", () => {
   test("are whole in the export from before on, and in one that begins behind the anchor", async () => {
     expect(checked(trail.taken.file)).toEqual([]);
     const lag = await findAuditLag(made.store.reader, "otlp");
+    const own = (scope: Scope) => findOwnAuditLag(made.store.reader, scope, "otlp");
+    const [ours, theirs] = [await own(trail.harbour), await own(trail.lighthouse)];
+    // The rest is the installation's.
+    expect([ours.rows > 0, theirs.rows > 0, ours.rows + theirs.rows < lag.rows]).toEqual([true, true, true]);
+    expect([ours.target, Math.min(Number(ours.oldestAt), Number(theirs.oldestAt))]).toEqual(["otlp", OLD_MS]);
     // The rows behind the anchor, and the line that has it.
     expect(await trail.exportTo("otlp")).toBe(lag.rows + 1);
     expect(lag.oldestAt).toBe(OLD_MS);

@@ -90,12 +90,12 @@ function ReadyLine({ isReady, children }: { readonly isReady: boolean; readonly 
 }
 
 function Figures({ health: { server, organization } }: { readonly health: GetServerHealthResponse }) {
-  const lags = exportLags(server);
+  const lags = exportLags(organization);
   return (
     <>
       <Section title="Export of the audit trail">
         {lags.length === 0 ? (
-          <Empty title="The server tells of no target of an export.">
+          <Empty title="The server exports the audit trail nowhere.">
             <p>
               Started with <code>--audit-file</code> or <code>--audit-otlp-endpoint</code>, it writes the
               audit trail elsewhere as it grows.
