@@ -7,7 +7,13 @@ import { bareRepository } from "../harness/git-repository.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
-import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
 import { look } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
@@ -330,4 +336,43 @@ describe("a run", () => {
     await page.waitForURL(`${origin}/sign-in`);
     expect(await stored()).not.toContain("of the other one");
   });
+
+  test("of 2,000 blocks draws at most 200, and earlier ones when they are asked for", async () => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    const agentId = await addTalker();
+    const userInput = { inputs: [{ text: { content: "talk" } }] };
+    const { agentExecutionId } = await succeeded(
+      post(server, "AgentService/StartAgent", { agentId, userInput }),
+    );
+    await page.goto(`${origin}/agents/${agentExecutionId}`);
+    const talk = page.getByRole("log");
+    const drawn = () => talk.locator("> *").count();
+    await talk.getByText("words 2000", { exact: true }).waitFor();
+    await page.getByText("Waits for input").waitFor();
+    expect(await drawn()).toBeLessThan(200);
+    await talk.getByRole("button", { name: /^Show \d+ earlier$/ }).waitFor();
+    // Who comes later is shown the end, too.
+    await page.reload();
+    await talk.getByText("words 2000", { exact: true }).waitFor();
+    expect(await drawn()).toBeLessThan(200);
+    expect(await talk.getByText("words 1", { exact: true }).count()).toBe(0);
+    const before = await drawn();
+    await talk.getByRole("button", { name: /^Show \d+ earlier$/ }).click();
+    await talk.getByText(`words ${2000 - before}`, { exact: true }).waitFor();
+    expect(faults).toEqual([]);
+  });
 });
+
+/** Adds an agent that answers its first message with 2,000 texts. @returns its id */
+async function addTalker(): Promise<string> {
+  const program = `while IFS= read -r line; do case $line in *'"type":"stop"'*) exit ;; *'"type":"user_input"'*)
+    id=\${line##*'"id":"'}; printf '{"type":"seen","id":"%s"}\\n' "\${id%%\\"*}"
+    for i in {1..2000}; do printf '{"type":"text","content":"words %s\\\\n"}\\n' $i; done; printf '{"type":"turn_done"}\\n' ;;
+    esac; done`;
+  const command = JSON.stringify(["bash", "-c", program]);
+  const options = ["--command", command, "--form", "json-lines", "--data-dir", server.dataDir];
+  const added = await runHostedCommand(["agent", "add", "talker", ...options]);
+  expect([added.code, added.stderr]).toEqual([0, ""]);
+  const { agents } = await succeeded(post(server, "AgentService/ListAgents", {}));
+  return agents.find(({ name }: { name: string }) => name === "talker").id;
+}
