@@ -1,7 +1,7 @@
 import { Modal } from "@mantine/core";
 
 const KEYS = [
-  ["Ctrl K", "Go to a page, a run, a workflow or a project"],
+  ["Ctrl K", "Go to a page"],
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
   ["Ctrl Enter", "Send what you have typed"],
