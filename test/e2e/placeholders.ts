@@ -25,11 +25,18 @@ export function withPlaceholders<T>(value: T): T {
       if (name === "hash" || name === "sequence") return `<${name}>`;
       return each.replace(TOKEN, numbered("token")).replace(ID, numbered("id")).replace(TIME, "<time>");
     }
-    if (Array.isArray(each)) return each.map((element) => replaced(element));
+    if (Array.isArray(each))
+      return each.filter((element) => !isOfOneEngine(element)).map((element) => replaced(element));
     if (typeof each !== "object" || each === null) return each;
     // A figure of a server.
     if ("unit" in each && "description" in each) return { ...each, value: "<value>" };
     return Object.fromEntries(Object.entries(each).map(([key, inner]) => [key, replaced(inner, key)]));
   };
   return replaced(value) as T;
+}
+
+/** Returns whether it is a figure that SQLite alone has: the size of the log beside its file. */
+function isOfOneEngine(each: unknown): boolean {
+  if (typeof each !== "object" || each === null || !("labels" in each)) return false;
+  return (each.labels as Record<string, unknown> | undefined)?.chartroom_database_part === "log";
 }
