@@ -140,7 +140,7 @@ describe("a workflow", () => {
     await page.getByRole("link", { name: "Ledger" }).click();
     const rows = page.getByRole("table", { name: "Ledger" }).getByRole("row");
     await rows.filter({ hasText: "Webhook" }).getByRole("button", { name: "Redeliver" }).click();
-    await rows.filter({ hasText: "again" }).waitFor();
+    await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     await look(page);
     const { triggerEvents } = await call("ListWorkflowTriggerEvents", {
       filter: { workflowIds: [workflowId] },

@@ -78,6 +78,9 @@ const bytes = (message: Uint8Array, number: number) =>
   Buffer.from((all(message, number)[0] ?? []) as Uint8Array);
 const hex = (message: Uint8Array, number: number) => bytes(message, number).toString("hex");
 const value = (message: Uint8Array, number: number) => Number(all(message, number)[0] ?? 0);
+/** Reads nanoseconds, which a number does not hold exactly, as milliseconds; microseconds are kept. */
+const milliseconds = (message: Uint8Array, number: number) =>
+  Number(BigInt((all(message, number)[0] ?? 0n) as bigint) / 1_000n) / 1e3;
 
 function toSpan(span: Uint8Array): CollectedSpan {
   const attributes = all(span, 9).map((each) => {
@@ -93,8 +96,8 @@ function toSpan(span: Uint8Array): CollectedSpan {
     parentSpanId: hex(span, 4),
     name: bytes(span, 5).toString(),
     kind: value(span, 6),
-    start: value(span, 7) / 1e6,
-    end: value(span, 8) / 1e6,
+    start: milliseconds(span, 7),
+    end: milliseconds(span, 8),
     attributes: Object.fromEntries(attributes),
     hasFailed: value(bytes(span, 15), 3) === 2,
   };
