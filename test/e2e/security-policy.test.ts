@@ -21,12 +21,13 @@ const GOOD = {
     defaultEffect: "EFFECT_ALLOW",
     rules: [
       { path: "/usr/bin/ssh", effect: "EFFECT_BLOCK" },
-      { path: "socat", effect: "EFFECT_AUDIT" },
+      { path: "socat", effect: "EFFECT_BLOCK" },
     ],
   },
 };
 const rule = (path: string, effect = "EFFECT_BLOCK") => ({ executables: { rules: [{ path, effect }] } });
 
+const WRONG_EFFECT = "must be EFFECT_BLOCK: no isolation keeps another effect";
 /** Specs that can be stored and not assigned, with the field that is wrong and what is wrong with it. */
 const UNASSIGNABLE: [object, string, string][] = [
   [{ ports: {} }, "spec.ports", "must be unset: only executables can be controlled"],
@@ -45,11 +46,12 @@ const UNASSIGNABLE: [object, string, string][] = [
     "spec.executables.defaultEffect",
     "must be unset or EFFECT_ALLOW: only named executables can be held",
   ],
-  [rule("socat", "EFFECT_ALLOW"), "spec.executables.rules[0].effect", "must be EFFECT_BLOCK or EFFECT_AUDIT"],
+  [rule("socat", "EFFECT_ALLOW"), "spec.executables.rules[0].effect", WRONG_EFFECT],
+  [rule("socat", "EFFECT_AUDIT"), "spec.executables.rules[0].effect", WRONG_EFFECT],
   [
     { executables: { rules: [...GOOD.executables.rules, { path: "nc" }] } },
     "spec.executables.rules[2].effect",
-    "must be EFFECT_BLOCK or EFFECT_AUDIT",
+    WRONG_EFFECT,
   ],
 ];
 

@@ -187,8 +187,8 @@ export declare type SecurityPolicy_Spec_ExecutablePolicy_Rule = Message<"service
   path: string;
 
   /**
-   * What happens. A policy with a rule whose effect is neither EFFECT_BLOCK
-   * nor EFFECT_AUDIT cannot be assigned.
+   * What happens. A policy with a rule whose effect is not EFFECT_BLOCK is kept
+   * by no isolation, and cannot be assigned.
    *
    * @generated from field: service.v1.SecurityPolicy.Effect effect = 4;
    */

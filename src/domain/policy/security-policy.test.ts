@@ -37,12 +37,12 @@ describe("a security policy can be assigned", () => {
     ]);
   });
 
-  test("with effects on named executables that block or log", () => {
+  test("with effects on named executables that block, which alone is kept", () => {
     const effects = [Effect.UNSPECIFIED, Effect.ALLOW, Effect.BLOCK, Effect.AUDIT];
     const good = effects.filter(
       (effect) => !wrongField({ executables: { rules: [{ path: "nc", effect }] } }),
     );
-    expect(good).toEqual([Effect.BLOCK, Effect.AUDIT]);
+    expect(good).toEqual([Effect.BLOCK]);
     const defaults = effects.filter((defaultEffect) => !wrongField({ executables: { defaultEffect } }));
     expect(defaults).toEqual([Effect.UNSPECIFIED, Effect.ALLOW]);
   });
@@ -52,7 +52,7 @@ describe("a security policy can be assigned", () => {
   });
 
   test("not with one wrong rule among many, which is named", () => {
-    const rules = [{ path: "a", effect: Effect.BLOCK }, { path: "b", effect: Effect.AUDIT }, { path: "c" }];
+    const rules = [{ path: "a", effect: Effect.BLOCK }, { path: "b", effect: Effect.BLOCK }, { path: "c" }];
     expect(wrongField({ executables: { rules } })).toBe("spec.executables.rules[2].effect");
   });
 });

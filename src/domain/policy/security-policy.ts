@@ -59,7 +59,7 @@ export function securityPolicySearchText({ id, metadata }: SecurityPolicy): stri
 
 /**
  * Requires that a policy can be enforced in environments: they support executables only, with the
- * effects block and log.
+ * effect block, since no class of isolation sees what is started.
  * @throws DomainError SECURITY_POLICY_UNASSIGNABLE for the first problem
  */
 export function requireSecurityPolicyAssignable({ id, spec }: SecurityPolicy): void {
@@ -79,8 +79,11 @@ export function requireSecurityPolicyAssignable({ id, spec }: SecurityPolicy): v
     );
   }
   for (const [index, { effect }] of (spec?.executables?.rules ?? []).entries()) {
-    if (effect !== Effect.BLOCK && effect !== Effect.AUDIT) {
-      fail(`spec.executables.rules[${index}].effect`, "must be EFFECT_BLOCK or EFFECT_AUDIT");
+    if (effect !== Effect.BLOCK) {
+      fail(
+        `spec.executables.rules[${index}].effect`,
+        "must be EFFECT_BLOCK: no isolation keeps another effect",
+      );
     }
   }
 }

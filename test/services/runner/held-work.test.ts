@@ -197,7 +197,7 @@ describe("the wait", () => {
 test("the wait goes on under a change that demands as much, and begins anew under one that demands less", async () => {
   await setPolicies({ egress: {}, vetoExecPolicy: { enabled: true, executables: ["curl"] } });
   const open = await runner("open", []);
-  const { action } = await started();
+  const { id, action, warnings } = await started();
   await open.lease();
   made.clock.now += DAY_MS - 1;
   await setPolicies({
@@ -209,6 +209,12 @@ test("the wait goes on under a change that demands as much, and begins anew unde
   made.clock.now += 1;
   await followWaits();
   expect((await action()).status?.failures).toEqual([]);
+  // People read of it what it waits for now, in the execution too.
+  const said = { reason: "waiting_for_runner", meta: { policies: "egress" } };
+  expect(await warnings()).toMatchObject([{ ...said, message: expect.stringContaining("all of egress:") }]);
+  const { status } = await workflows.execution(id);
+  expect(status?.warnings).toMatchObject([said]);
+  expect(status?.warningMessage).toContain("all of egress:");
   made.clock.now += DAY_MS - 1;
   await setPolicies({ maximumRunningEnvironmentsPerUser: 8n, egress: { sets: [EgressHostSet.SOURCES] } });
   await open.lease();

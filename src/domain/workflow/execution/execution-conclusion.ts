@@ -20,7 +20,7 @@ export interface ActionErrors {
 
 /**
  * Returns the errors of an execution's actions after a change of one of them; undefined when the
- * change adds none.
+ * change adds none and replaces none.
  */
 export function addedErrors(
   earlier: ActionErrors,
@@ -28,16 +28,40 @@ export function addedErrors(
   after: WorkflowExecutionAction,
 ): ActionErrors | undefined {
   const failures = added(earlier.failures, before.status?.failures, after.status?.failures, after);
-  const warnings = added(earlier.warnings, before.status?.warnings, after.status?.warnings, after);
+  const present = replaced(earlier.warnings, before.status?.warnings, after.status?.warnings, after);
+  const warnings = added(present, before.status?.warnings, after.status?.warnings, after);
   return failures === earlier.failures && warnings === earlier.warnings ? undefined : { failures, warnings };
 }
 
-/** Returns whether a change of an action adds a failure or a warning. */
+/** Returns whether a change of an action adds a failure or a warning, or replaces a warning. */
 export function addsErrors(before: WorkflowExecutionAction, after: WorkflowExecutionAction): boolean {
   const counts = [before, after].map(
     ({ status }) => (status?.failures.length ?? 0) + (status?.warnings.length ?? 0),
   );
-  return counts[0] !== counts[1];
+  return counts[0] !== counts[1] || replacements(before.status?.warnings, after.status?.warnings).length > 0;
+}
+
+/** Returns the warnings that say something else than before. */
+function replacements(
+  before: readonly WorkflowError[] = [],
+  after: readonly WorkflowError[] = [],
+): readonly WorkflowError[] {
+  return after.slice(0, before.length).filter(({ message }, index) => message !== before[index]?.message);
+}
+
+function replaced(
+  earlier: readonly WorkflowError[],
+  before: readonly WorkflowError[] | undefined,
+  after: readonly WorkflowError[] | undefined,
+  action: WorkflowExecutionAction,
+): readonly WorkflowError[] {
+  const changed = replacements(before, after);
+  if (changed.length === 0) return earlier;
+  return earlier.map((each) => {
+    const isOfAction = each.meta.workflow_execution_action_id === action.id;
+    const now = changed.find(({ reason }) => isOfAction && reason === each.reason);
+    return now ? withAction(now, action) : each;
+  });
 }
 
 function added(

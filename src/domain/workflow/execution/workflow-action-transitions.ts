@@ -139,14 +139,19 @@ export function expiredAction(present: WorkflowExecutionAction): WorkflowExecuti
   return transitionedAction(present, "expire", (action, status) => addFailures(status, timeError(action)));
 }
 
-/** Returns the action with one more warning; undefined when it already has one of that reason. */
+/** Returns the action with a warning, in the place of one of its reason; undefined when it has the same. */
 export function warnedAction(
   present: WorkflowExecutionAction,
   warning: WorkflowError,
 ): WorkflowExecutionAction | undefined {
-  if (present.status?.warnings.some(({ reason }) => reason === warning.reason)) return undefined;
+  const earlier = present.status?.warnings.find(({ reason }) => reason === warning.reason);
+  if (earlier?.message === warning.message) return undefined;
   const action = copyToChange(present);
-  if (action.status) addWarnings(action.status, warning);
+  const { status } = action;
+  if (status && earlier) {
+    status.warnings = status.warnings.map((each) => (each === earlier ? warning : each));
+    addWarnings(status);
+  } else if (status) addWarnings(status, warning);
   return action;
 }
 

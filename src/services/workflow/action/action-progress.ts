@@ -160,7 +160,7 @@ export async function expireAction(tx: WriteTransaction, scope: Scope, actionId:
   await stopWork(tx, scope, WorkKind.ACTION, actionId);
 }
 
-/** Adds a warning to an action, unless it has one with the same reason. */
+/** Adds a warning to an action, in the place of one with the same reason. */
 export async function warnAction(
   tx: WriteTransaction,
   scope: Scope,

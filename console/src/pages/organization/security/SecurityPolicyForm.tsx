@@ -87,7 +87,7 @@ export function SecurityPolicyForm({ organizationId, policy, onDone }: SecurityP
       />
       <Textarea
         label="Programs that are noted when they start, one a line"
-        description="A program that is listed above is refused."
+        description="No isolation notes programs yet: a policy with one of them can be kept here, and not assigned."
         autosize
         minRows={2}
         maxRows={12}
