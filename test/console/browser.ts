@@ -1,6 +1,7 @@
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import type { ReachableServer } from "../harness/server.ts";
 import { originOf, signInLink } from "../harness/session.ts";
+import { until } from "../harness/until.ts";
 
 /** Debian's browser, unless the variable names another. */
 export const CHROMIUM = process.env.TEST_CHROMIUM ?? "/usr/bin/chromium";
@@ -34,7 +35,7 @@ export interface Visit {
 
 /** Opens a browser of its own, with nobody signed in. */
 export async function open(server: Pick<ReachableServer, "url">): Promise<Visit> {
-  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS, timeout: 2 * WAIT_MS });
   const context = await (await browser).newContext({
     viewport: { width: 1280, height: 800 },
     reducedMotion: "reduce",
@@ -65,6 +66,19 @@ export async function openAs(
   await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
   return visit;
 }
+
+/** Waits until a field has a value. */
+export async function valued(field: Locator, value: string): Promise<void> {
+  await until(
+    () => field.inputValue(),
+    (found) => found === value,
+    WAIT_MS,
+  );
+}
+
+/** Waits until nothing on a page, whose frame is drawn by then, matches a selector, of however many there were. */
+export const without = (page: Page, selector: string): Promise<void> =>
+  page.locator(`:root:has(h1):not(:has(${selector}))`).waitFor({ state: "attached" });
 
 /** Ends what the tests of a file have opened. */
 export async function closeAll(): Promise<void> {

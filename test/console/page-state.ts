@@ -1,4 +1,5 @@
 import type { BrowserContext, Page } from "playwright-core";
+import { until } from "../harness/until.ts";
 
 /**
  * Returns everything that a page holds, as text: what is drawn and typed, what its storages, its cookies and its history
@@ -27,6 +28,18 @@ async function memoryOf(page: Page, context: BrowserContext): Promise<string> {
   await session.send("HeapProfiler.takeHeapSnapshot", { reportProgress: false });
   await session.detach();
   return chunks.join("");
+}
+
+/** Milliseconds in which a page lets go of what it has drawn and read: each draw takes the place of an earlier one. */
+const FORGOTTEN_MS = 60_000;
+
+/** Expects that nothing of a page holds a text, at once or when its scripts and its browser have cleared up. */
+export async function expectForgotten(page: Page, context: BrowserContext, text: string): Promise<void> {
+  await until(
+    async () => (await stateOf(page, context)).includes(text),
+    (isHeld) => !isHeld,
+    FORGOTTEN_MS,
+  );
 }
 
 /** Collects what the server answers a page, by operation; `answers` waits for those that are under way. */

@@ -15,8 +15,9 @@ import {
   temporaryFolder,
 } from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
+import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
-import { closeAll, openAs, type Visit } from "./browser.ts";
+import { closeAll, openAs, type Visit, valued } from "./browser.ts";
 
 let server: HostedServer;
 let received: string;
@@ -45,9 +46,13 @@ afterAll(async () => {
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/** Sends a message: when the one before is on its way no more, and until the server has taken it. */
 const say = async (words: string) => {
-  await visit.page.getByLabel("Message to the agent").fill(words);
-  await visit.page.getByLabel("Message to the agent").press("Control+Enter");
+  const field = visit.page.getByLabel("Message to the agent");
+  await field.fill(words);
+  await visit.page.locator(".composer button[type=submit]:not([data-loading])").waitFor();
+  await field.press("Control+Enter");
+  await valued(field, "");
 };
 
 const conversation = () => visit.page.getByRole("log");
@@ -74,7 +79,6 @@ describe("a run", () => {
     await page.getByText("Waits for input").waitFor();
     await say("count");
     await conversation().getByText("2", { exact: true }).waitFor();
-    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("");
     await look(visit.page);
   });
 
@@ -97,6 +101,9 @@ describe("a run", () => {
     }
     await queue.getByRole("button", { name: "Move up" }).click();
     await queue.locator(".queued").first().getByText("echo second").waitFor();
+    // What it read after its order has been read.
+    const moveUp = queue.locator("button:enabled", { hasText: "Move up" });
+    await moveUp.waitFor();
     // Another administrator takes a message out, in another browser; this page has not read of it yet.
     const release = Promise.withResolvers<void>();
     await page.route("**/ListAgentInputs", async (route) => {
@@ -110,14 +117,14 @@ describe("a run", () => {
     await taken.getByRole("button", { name: "Delete" }).click();
     await taken.waitFor({ state: "detached" });
     const refused = page.waitForResponse("**/SendToAgentExecution");
-    await queue.getByRole("button", { name: "Move up" }).click();
+    await moveUp.click();
     await refused;
     // The refusal is shown with the queue as it is now.
     release.resolve();
     await queue.getByText(/^Somebody changed the queue/).waitFor();
     await queue.getByText("echo first").waitFor({ state: "detached" });
     await page.unroute("**/ListAgentInputs");
-    expect(await queue.locator(".queued").count()).toBe(1);
+    await queue.locator(".queued:only-of-type").waitFor();
     expect(other.faults).toEqual([]);
     await other.context.close();
     await card.getByLabel(/^Reason/).fill("only a test");
@@ -175,7 +182,7 @@ describe("a run", () => {
     await page.getByText("Review with 1 comment").waitFor();
     await page.reload();
     await page.getByText("echo in German").waitFor();
-    expect(await page.getByLabel("Summary").inputValue()).toBe("Nearly there.");
+    await valued(page.getByLabel("Summary"), "Nearly there.");
     // What could not be kept is not sent as it was before.
     await page.route("**/UpdateAgentReviewDraft", (route) => route.abort());
     await page.getByLabel("Summary").fill("Not at all.");
@@ -300,7 +307,7 @@ describe("a run", () => {
     await images.getByRole("button", { name: "Remove kept.png" }).click();
     await images.waitFor({ state: "detached" });
     await page.getByLabel("Message to the agent").waitFor();
-    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("echo not sent yet");
+    await valued(page.getByLabel("Message to the agent"), "echo not sent yet");
     await conversation()
       .getByText(/^image\/png of/)
       .waitFor();
@@ -318,8 +325,7 @@ describe("a run", () => {
     const message = page.getByLabel("Message to the agent");
     await message.fill("of one person alone");
     await page.reload();
-    await message.waitFor();
-    expect(await message.inputValue()).toBe("of one person alone");
+    await valued(message, "of one person alone");
     // The session ends, and somebody else begins one in the same tab.
     await context.clearCookies();
     await page.goto(`${server.url}/sign-in#${await signInLink(server, "robin@example.org")}`);
@@ -330,7 +336,7 @@ describe("a run", () => {
     expect(await message.inputValue()).toBe("");
     const stored = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
     await message.fill("of the other one");
-    expect(await stored()).toContain("of the other one");
+    await until(stored, (text) => text.includes("of the other one"));
     await page.goto(`${origin}/account`);
     await page.getByRole("button", { name: "Sign out", exact: true }).click();
     await page.waitForURL(`${origin}/sign-in`);

@@ -3,6 +3,7 @@ import { type Answer, post } from "../harness/call.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
 import { closeAll, openAs, type Visit } from "./browser.ts";
 
@@ -46,6 +47,7 @@ describe("a workflow", () => {
     await page.getByText("name must be between 1 and 80 characters").first().waitFor();
     await page.getByText("command must be between 1 and 20,000 characters").first().waitFor();
     // The first field that breaks one has the focus.
+    await page.locator('[name="name"]:focus').waitFor();
     await page.keyboard.type("Headers");
     await page.getByLabel(/^Command/).fill("make headers YEAR={{ .Parameters.year }}");
     await page.getByRole("button", { name: "Add step" }).click();
@@ -91,7 +93,7 @@ describe("a workflow", () => {
     const field = page.getByLabel("The workflow as text");
     const text = await field.inputValue();
     await field.fill(`${text}}`);
-    expect(await page.getByRole("button", { name: "Review changes" }).isDisabled()).toBe(true);
+    await page.locator("button:disabled", { hasText: "Review changes" }).waitFor();
     await field.fill(text.replace('"maxParallel": 5', '"maxParallel": 2'));
     await call("UpdateWorkflow", { workflowId, description: "What another person wrote." });
     await page.getByRole("button", { name: "Review changes" }).click();
@@ -206,11 +208,11 @@ describe("an execution", () => {
       .locator(".page-facts")
       .getByText(/^trace [0-9a-f]{32}$/)
       .waitFor();
-    // Failures come first.
-    expect((await page.locator(".cell").allInnerTexts()).map((name) => name.trim())).toEqual([
-      "four",
-      "three",
-    ]);
+    // Failures come first; the actions are read apart from their execution.
+    await until(
+      async () => (await page.locator(".cell").allInnerTexts()).map((name) => name.trim()),
+      (names) => names.join() === "four,three",
+    );
   });
 
   test("shows what it put out, as a table and as a file", async () => {

@@ -31,33 +31,43 @@ export function Composer({ runId, isStopped }: ComposerProps) {
   // What is too long for the tab stays in the field.
   useEffect(() => void keepTyped(draftName(runId), text), [runId, text]);
   useEffect(() => setAreKept(keepImages(runId, images)), [runId, images]);
+  // Clears what was sent; what was typed or added meanwhile stays.
   const clear = () => {
-    setText("");
-    setImages([]);
+    setText((now) => (now === text ? "" : now));
+    setImages((now) => (now === images ? [] : now));
+    setMode((now) => (now === mode ? AgentMode.UNSPECIFIED : now));
     setProblem("");
-    setMode(AgentMode.UNSPECIFIED);
   };
   const send = useMutation(AgentService.method.sendToAgentExecution, {
-    onSuccess: clear,
-    onSettled: () => refreshInputs(runId),
+    // The next message waits for the answer, and not until the queue is read, too.
+    onSettled: () => void refreshInputs(runId),
   });
-  const resume = useMutation(AgentService.method.startAgent, {
-    onSuccess({ agentExecutionId }) {
-      clear();
-      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
-    },
-  });
+  const resume = useMutation(AgentService.method.startAgent);
   const isBusy = send.isPending || resume.isPending;
   const isEmpty = text.trim() === "" && images.length === 0;
   const submit = () => {
     if (isEmpty || isBusy) return;
     const userInput = { inputs: partsOf(text, images) };
-    if (isStopped) return resume.mutate({ resumeFrom: runId, userInput, mode });
-    send.mutate({
-      agentExecutionId: runId,
-      input: { case: "userInput", value: userInput },
-      ...(mode !== AgentMode.UNSPECIFIED && { turnOptions: { modes: [mode] } }),
-    });
+    // With the call, and not with the mutation, whose functions are those of the newest text.
+    if (isStopped) {
+      return resume.mutate(
+        { resumeFrom: runId, userInput, mode },
+        {
+          onSuccess({ agentExecutionId }) {
+            clear();
+            void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
+          },
+        },
+      );
+    }
+    send.mutate(
+      {
+        agentExecutionId: runId,
+        input: { case: "userInput", value: userInput },
+        ...(mode !== AgentMode.UNSPECIFIED && { turnOptions: { modes: [mode] } }),
+      },
+      { onSuccess: clear },
+    );
   };
   const add = async (files: readonly File[]) => {
     const added = await imagesOf(files, images.length);

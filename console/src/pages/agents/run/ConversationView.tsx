@@ -48,8 +48,8 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   const plan = blocks.findLast(({ block }) => block.case === "plan")?.block;
   const usage = blocks.findLast(({ block }) => block.case === "usage")?.block;
   const content = useFollowedEnd();
-  const asked = run.status?.pendingApprovalIds.length ?? 0;
-  const isWorking = run.status?.phase === Phase.RUNNING && asked === 0;
+  const asked = run.status?.pendingApprovalIds ?? [];
+  const isWorking = run.status?.phase === Phase.RUNNING && asked.length === 0;
   const subagents = run.status?.subagents ?? [];
   const hasSide = plan?.case === "plan" || subagents.length > 0;
   return (
@@ -66,7 +66,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
           {shown.map((item) => (
             <ItemView key={item.key} item={item} />
           ))}
-          {items.length === 0 && !isWorking && asked === 0 && (
+          {items.length === 0 && !isWorking && asked.length === 0 && (
             <Empty title="Nothing has been said yet.">
               <p>{isStopped ? "The run ended before it began." : "Send the agent a message below."}</p>
             </Empty>
@@ -77,7 +77,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
             </p>
           )}
         </div>
-        <Asked runId={run.id} count={asked} />
+        <Asked runId={run.id} ids={asked} />
         <div className="talk-foot">
           <Queue runId={run.id} queue={queue} revision={inputs.data?.queueRevision ?? 0n} />
           <Composer runId={run.id} isStopped={isStopped} />
@@ -115,17 +115,19 @@ function ItemView({ item }: { readonly item: Item }) {
 }
 
 /** What the run asks for, to be decided where it happened. */
-function Asked({ runId, count }: { readonly runId: string; readonly count: number }) {
+function Asked({ runId, ids }: { readonly runId: string; readonly ids: readonly string[] }) {
   const { data, error } = useQuery(
     ApprovalService.method.listApprovals,
     { filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] } },
-    { enabled: count > 0 },
+    { enabled: ids.length > 0 },
   );
-  if (count === 0) return null;
+  if (ids.length === 0) return null;
+  // What was read before the last question may have an earlier one, which is decided.
+  const asked = data?.approvals.filter(({ id }) => ids.includes(id));
   return (
     <>
       <Problem error={error} />
-      {data?.approvals.map((approval) => (
+      {asked?.map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} isInRun />
       ))}
     </>

@@ -67,13 +67,17 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
   const [change, setChange] = useState<UpdateOrganizationPoliciesRequest>();
   const preview = useMutation(OrganizationService.method.previewOrganizationPolicies);
   const update = useMutation(OrganizationService.method.updateOrganizationPolicies, {
-    async onSuccess() {
-      await onSaved();
-      setEdits({});
-      setChange(undefined);
-      preview.reset();
-    },
+    onSuccess: onSaved,
   });
+  const save = (sent: UpdateOrganizationPoliciesRequest) =>
+    update.mutate(sent, {
+      // Not called when something was edited meanwhile, which stays.
+      onSuccess() {
+        setEdits({});
+        setChange(undefined);
+        preview.reset();
+      },
+    });
   const typed = { ...saved, ...edits };
   const changed = Object.keys(typed).filter((path) => typed[path] !== saved[path]);
   const edit = (path: string, value: string) => {
@@ -125,7 +129,7 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
             <>
               <PolicyEffects preview={preview.data} />
               <div className="row">
-                <Button loading={update.isPending} onClick={() => update.mutate(change)}>
+                <Button loading={update.isPending} onClick={() => save(change)}>
                   Save policies
                 </Button>
                 <Button
