@@ -2,6 +2,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "
 import { Failed, NotFound } from "./frame/Fallbacks.tsx";
 import { Frame } from "./frame/Frame.tsx";
 import { Home } from "./pages/Home.tsx";
+import type { ProjectsSearch } from "./pages/projects/project-filters.ts";
 
 const root = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: Failed });
 
@@ -53,7 +54,15 @@ const projects = createRoute({
   getParentRoute: () => root,
   path: "/projects",
   component: lazyRouteComponent(() => import("./pages/projects/Projects.tsx"), "Projects"),
-  validateSearch: (search): { q?: string | undefined } => ({ q: text(search.q) }),
+  validateSearch: (search): ProjectsSearch => ({
+    q: text(search.q),
+    sort: text(search.sort),
+    on: text(search.on),
+    runner: text(search.runner),
+    by: text(search.by),
+    repository: text(search.repository),
+    annotation: text(search.annotation),
+  }),
 });
 
 const project = createRoute({

@@ -4,7 +4,7 @@ import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
-import { barriers, expectNoOverflow } from "./axe.ts";
+import { barriers, expectNoOverflow, look } from "./axe.ts";
 import { closeAll, open, openAs, type Visit, without } from "./browser.ts";
 import { expectForgotten } from "./page-state.ts";
 
@@ -305,6 +305,34 @@ describe("the lists", () => {
     await page.waitForURL(`${origin}/projects?q=HELL`);
     await page.reload();
     await page.getByRole("row", { name: /^hello/ }).waitFor();
+    await page.getByLabel("Search projects").fill("");
+    await page.getByLabel("Order", { exact: true }).selectOption({ label: "Newest first" });
+    const names = page.getByRole("table", { name: "Projects" }).locator(".row-link");
+    await names.first().filter({ hasText: "hello" }).waitFor();
+    await page.getByRole("button", { name: "Filters", exact: true }).click();
+    await page.getByRole("button", { name: "Made by me" }).click();
+    await page.getByRole("button", { name: "Filters (1)" }).waitFor();
+    const repository = page.getByLabel("Repository, its whole address");
+    await repository.fill("https://git.example.org/team/tools.git");
+    await repository.press("Enter");
+    await page.getByRole("row", { name: /^hello/ }).waitFor({ state: "detached" });
+    // Whoever gets the address sees the same.
+    await page.reload();
+    await page.getByRole("button", { name: "Filters (2)" }).waitFor();
+    await page.getByRole("row", { name: /^tools/ }).waitFor();
+    expect(await names.count()).toBe(1);
+    expect(await repository.inputValue()).toBe("https://git.example.org/team/tools.git");
+    expect(Object.keys(Object.fromEntries(new URL(page.url()).searchParams)).sort()).toEqual([
+      "by",
+      "repository",
+      "sort",
+    ]);
+    await page.getByLabel("Runs on", { exact: true }).selectOption({ label: "Runners of the organization" });
+    await page.getByText("No project is like this. Take a filter away.").waitFor();
+    await look(page);
+    await page.getByRole("button", { name: "Take filters away" }).click();
+    await page.getByRole("row", { name: /^tools/ }).waitFor();
+    await names.first().filter({ hasText: "hello" }).waitFor();
     await create("no repository");
     const problem = dialog.getByRole("alert");
     await problem.getByText("CONSTRAINT_VIOLATED").waitFor();

@@ -1,9 +1,20 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
+import {
+  ApprovalKind,
+  ApprovalSchema,
+  ApprovalState,
+  ApprovalDeciders_Who as Who,
+} from "#gen/service/v1/approval_pb.js";
+import { SortOrder } from "#gen/service/v1/pagination_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { turnsOf } from "../../console/src/pages/agents/run/turns.ts";
+import { whyNotTogether } from "../../console/src/pages/approvals/together.ts";
 import { editorsIn, editorsText } from "../../console/src/pages/projects/editors-text.ts";
 import { chunksOf, importLines } from "../../console/src/pages/projects/import-lines.ts";
+import { countFilters, requestOf } from "../../console/src/pages/projects/project-filters.ts";
+import { FOUND, pageSizeBeside } from "../../console/src/parts/pickers/page-size.ts";
 
 describe("the lines of an import", () => {
   test("name each repository once, with the number of its line", () => {
@@ -21,6 +32,75 @@ describe("the lines of an import", () => {
     const list = Array.from({ length }, (_, at) => at);
     expect(chunksOf(list, 2).map((piece) => piece.length)).toEqual(lengths);
     expect(chunksOf(list, 2).flat()).toEqual(list);
+  });
+});
+
+test.each([
+  [0, FOUND],
+  [91, 99],
+  [92, 100],
+  [93, 100],
+])("a search beside %i that are chosen asks for no more than a page", (count, pageSize) => {
+  expect(pageSizeBeside(Array.from({ length: count }, String))).toBe(pageSize);
+});
+
+describe("the filters of projects", () => {
+  test("are what the contract's list is asked for", () => {
+    const runner = "019a0000-0000-7000-8000-000000000001";
+    const address = { on: "remote", runner, repository: "git@host:a/b.git", annotation: "team=a=b" };
+    expect(countFilters({ ...address, q: "words", sort: "oldest" })).toBe(4);
+    expect(requestOf({ ...address, sort: "oldest" })).toEqual({
+      sort: { field: "id", order: SortOrder.ASC },
+      filter: {
+        runnerKinds: [RunnerKind.REMOTE],
+        runnerIds: [runner],
+        creatorIds: [],
+        specRemoteUris: ["git@host:a/b.git"],
+        annotations: { team: "a=b" },
+      },
+    });
+  });
+
+  test.each(["", "constructor", "popularity"])("know no order %p, and take the first one", (sort) => {
+    expect(requestOf({ sort, on: sort })).toMatchObject({
+      sort: { field: "popularity", order: SortOrder.DESC },
+      filter: { runnerKinds: [], annotations: {} },
+    });
+  });
+});
+
+describe("deciding together", () => {
+  const ME = "019a0000-0000-7000-8000-000000000002";
+  const me = { id: ME };
+  const why = (approval: MessageInitShape<typeof ApprovalSchema>, mayBeAdministrator = true) =>
+    whyNotTogether(create(ApprovalSchema, { state: ApprovalState.PENDING, ...approval }), {
+      userId: ME,
+      mayBeAdministrator,
+    });
+
+  test("is offered to those who may decide", () => {
+    expect(why({})).toBeUndefined();
+    expect(why({ creator: me }, false)).toBeUndefined();
+    expect(why({ deciders: { who: Who.USERS, userIds: [ME] } }, false)).toBeUndefined();
+    expect(why({ deciders: { who: Who.USERS, groupIds: ["a group"] } }, false)).toBeUndefined();
+  });
+
+  test.each([
+    ["It has ended.", { state: ApprovalState.DENIED }],
+    ["A question is answered on its own page.", { kind: ApprovalKind.QUESTION }],
+    ["You have decided it; others must, too.", { decisions: [{ by: me, approved: true }] }],
+    ["Whoever asked does not decide it.", { creator: me, deciders: { excludesStarter: true } }],
+    ["Whoever asked does not decide it.", { executor: me, deciders: { excludesStarter: true } }],
+    ["Others are named to decide it.", { deciders: { who: Who.USERS, userIds: ["another"] } }],
+  ])("says why not: %s", (sentence, approval) => {
+    expect(why(approval)).toBe(sentence);
+  });
+
+  test("is for administrators where the policy says so", () => {
+    const deciders = { who: Who.ADMINISTRATORS };
+    expect(why({ deciders })).toBeUndefined();
+    expect(why({ deciders, creator: me }, false)).toBe("Administrators decide it.");
+    expect(why({}, false)).toBe("Whoever asked and administrators decide it.");
   });
 });
 

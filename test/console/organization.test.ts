@@ -294,9 +294,22 @@ describe("the organization", () => {
     await goTo("secrets");
     await page.getByRole("button", { name: "Create secret" }).click();
     await dialog().getByLabel("Name").fill("MODEL_KEY");
-    await dialog().getByLabel("Value").fill("canary-of-a-secret");
+    await dialog().getByLabel("Is there as").selectOption({ label: "A file" });
+    await dialog().getByLabel("Path of the file").fill("/home/dev/.netrc");
+    // Of a file the ends of the lines matter.
+    const value = "machine one\npassword canary-of-a-secret\n";
+    await dialog().getByLabel("Value").fill(value);
+    const created = page.waitForRequest("**/*SecretService/CreateSecret");
     await dialog().getByRole("button", { name: "Create secret" }).click();
-    await page.getByRole("row", { name: /MODEL_KEY/ }).waitFor();
+    expect((await created).postDataJSON().value).toBe(value);
+    const row = page.getByRole("row", { name: /MODEL_KEY/ });
+    await row.waitFor();
+    await row.getByRole("button", { name: "Replace value" }).click();
+    await dialog().getByLabel("Value").fill(value.toUpperCase());
+    const replaced = page.waitForRequest("**/*SecretService/UpdateSecretValue");
+    await dialog().getByRole("button", { name: "Replace value" }).click();
+    expect((await replaced).postDataJSON().value).toBe(value.toUpperCase());
+    await dialog().waitFor({ state: "detached" });
     canaries.push("canary-of-a-secret");
     await leaveAndForget("canary-of-a-secret");
   });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { addScriptedAgent, receivedInputs } from "../harness/agent-conversation.ts";
+import { approvals, decide } from "../harness/approvals.ts";
 import { post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository } from "../harness/git-repository.ts";
@@ -157,6 +158,52 @@ describe("a run", () => {
     await look(visit.page);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("Denied", { exact: true }).waitFor();
+    await page.goto(address);
+    await page.getByText("Waits for input").waitFor();
+  });
+
+  test("and others are decided together, each with what came of it", async () => {
+    const { page, origin } = visit;
+    const address = page.url();
+    const start = (content: string) =>
+      succeeded(post(server, "AgentService/StartAgent", { userInput: { inputs: [{ text: { content } }] } }));
+    for (const words of ["ask a execute make a", "ask b execute make b", "ask c execute make c"])
+      await start(words);
+    await start("question d Which colour?");
+    await page.goto(`${origin}/approvals`);
+    const row = (title: string) => page.getByRole("row", { name: `Choose ${title}` });
+    for (const title of ["make a", "make b", "make c"]) await row(title).waitFor();
+    // A question needs an answer of its own.
+    expect(await row("Which colour?").getByRole("checkbox").isDisabled()).toBe(true);
+    await look(page);
+    // By the keyboard: the list has the newest first, in whatever order they have asked.
+    await page.getByRole("link", { name: "make a", exact: true }).focus();
+    await page.keyboard.press("x");
+    await page.getByText("1 chosen.").waitFor();
+    await page.getByRole("checkbox", { name: "Choose all that can be chosen" }).check();
+    await page.getByText("3 chosen.").waitFor();
+    await row("make c").getByRole("checkbox").uncheck();
+    await page.getByRole("button", { name: "Decide 2", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    const one = (title: string) => dialog.getByRole("listitem", { name: title, exact: true });
+    const pending = await approvals(server, "APPROVAL_STATE_PENDING");
+    const of = (title: string) => pending.find((each) => each.title === title);
+    for (const title of ["make a", "make b"]) await one(title).getByText(of(title).digest).waitFor();
+    await look(page);
+    // Somebody else is faster with one of them.
+    await decide(server, of("make b"), { decision: "DECISION_DENY" });
+    await dialog.getByLabel(/^Reason/).fill("both are harmless");
+    await dialog.getByRole("button", { name: "Approve 2" }).click();
+    await one("make a").getByText("Approved", { exact: true }).waitFor();
+    await one("make b").getByRole("alert").waitFor();
+    await dialog.getByText("1 of 2 decided, 1 failed.").waitFor();
+    await look(page);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await row("make a").waitFor({ state: "detached" });
+    await row("make c").waitFor();
+    const [decided] = (await approvals(server)).filter(({ title }) => title === "make a");
+    expect(decided.decisions.map(({ reason }: { reason: string }) => reason)).toEqual(["both are harmless"]);
     await page.goto(address);
     await page.getByText("Waits for input").waitFor();
   });

@@ -289,6 +289,36 @@ describe("an execution", () => {
     expect(await page.locator(".cell").count()).toBeLessThan(200);
     expect(faults).toEqual([]);
   });
+
+  test("is found from every page by the name or id, as projects, workflows and members are", async () => {
+    const { page, faults } = visit;
+    const executionId = idOfPage();
+    const search = page.getByRole("combobox", { name: "Go to" });
+    const found = (name: RegExp) => page.getByRole("option", { name });
+    await page.keyboard.press("Control+k");
+    await search.fill("headers of the year");
+    await found(/^Headers of the year Workflow$/).waitFor();
+    await found(/^Headers of the year Execution · Partially failed · [0-9a-f]{8}$/).waitFor();
+    await search.fill("of-9-9");
+    await found(/^of-9-9 Project$/).waitFor();
+    // Of eleven that have it in their names.
+    expect(await found(/ Project$/).count()).toBe(5);
+    await look(page);
+    await search.fill("admin@localhost");
+    await found(/^Administrator Member · admin@localhost$/).click();
+    await page.getByRole("row", { name: /^Administrator/ }).waitFor();
+    await page.keyboard.press("Control+k");
+    await search.fill("Create workf");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Create workflow", level: 1 }).waitFor();
+    // Enter waits for what it is meant for.
+    await page.keyboard.press("Control+k");
+    await search.fill(executionId);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "A thousand", level: 1 }).waitFor();
+    expect(idOfPage()).toBe(executionId);
+    expect(faults).toEqual([]);
+  });
 });
 
 describe("an approval step", () => {

@@ -7,7 +7,7 @@ import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session
 import { useOtherTabs } from "../api/tabs.ts";
 import { forgetTypedOfOthers } from "../api/typed.ts";
 import { Problem } from "../parts/Problem.tsx";
-import { moveBetweenRows } from "./rows.ts";
+import { moveBetweenRows, toggleChoiceOfRow } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
 
@@ -56,6 +56,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
     ["?", help.toggle],
     ["j", () => moveBetweenRows(1)],
     ["k", () => moveBetweenRows(-1)],
+    ["x", toggleChoiceOfRow],
   ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the drawer
   useEffect(drawer.close, [path]);

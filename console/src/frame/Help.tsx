@@ -1,9 +1,10 @@
 import { Modal } from "@mantine/core";
 
 const KEYS = [
-  ["Ctrl K", "Go to a page"],
+  ["Ctrl K", "Go to a page, or to anything by its name or id"],
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
+  ["x", "Choose the row, where several can be decided at once"],
   ["Ctrl Enter", "Send what you have typed"],
   ["?", "This help"],
 ] as const;

@@ -1,19 +1,30 @@
 import { Modal } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
-import { type KeyboardEvent, useState } from "react";
-import { Icon, type IconName } from "../parts/Icon.tsx";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon.tsx";
+import { Problem } from "../parts/Problem.tsx";
 import { PLACES } from "./Sidebar.tsx";
+import { type Target, useFound } from "./use-found.ts";
 
-/** One thing to go to. */
-interface Target {
-  readonly key: string;
-  readonly label: string;
-  readonly hint: string;
-  readonly icon: IconName;
-  readonly to: string;
-}
+/** Milliseconds without a key until a search begins. */
+const TYPED_MS = 200;
 
-/** Goes to anything by its name: pages first. */
+/** Most characters of a search (contract). */
+const MAX_SEARCH = 256;
+
+/** Pages that have no place in the sidebar. */
+const OTHER_PAGES = [
+  { key: "executions", label: "Executions", hint: "Page", icon: "workflows", href: "/executions" },
+  { key: "new-workflow", label: "Create workflow", hint: "Page", icon: "plus", href: "/workflows/new" },
+] as const satisfies readonly Target[];
+
+const PAGES: readonly Target[] = [
+  ...PLACES.map(([to, label, icon]) => ({ key: to, label, hint: "Page", icon, href: to })),
+  ...OTHER_PAGES,
+];
+
+/** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
   return (
     <Modal
@@ -24,7 +35,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       size={560}
       yOffset="12vh"
       transitionProps={{ duration: 120 }}
-      aria-label="Go to"
+      attributes={{ content: { "aria-label": "Go to" } }}
     >
       <Search onClose={onClose} />
     </Modal>
@@ -33,23 +44,47 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
 
 function Search({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  /** Which target is chosen; the first one until a key or the pointer chooses another. */
+  const [chosen, setChosen] = useState<string>();
+  /** Whether Enter was pressed before what it is meant for was found. */
+  const [isEntered, setIsEntered] = useState(false);
   const navigate = useNavigate();
-  const wanted = text.trim().toLowerCase();
-  const targets: readonly Target[] = PLACES.filter(([, label]) => label.toLowerCase().includes(wanted)).map(
-    ([to, label, icon]) => ({ key: to, label, hint: "Page", icon, to }),
+  const wanted = text.trim();
+  const [search] = useDebouncedValue(wanted, TYPED_MS);
+  const found = useFound(wanted === "" ? "" : search);
+  const isSearching = wanted !== "" && (search !== wanted || found.isSearching);
+  const pages = PAGES.filter(({ label }) => label.toLowerCase().includes(wanted.toLowerCase()));
+  const targets = [...pages, ...found.targets];
+  const at = Math.max(
+    0,
+    targets.findIndex(({ key }) => key === chosen),
   );
+  const current = targets[at];
   const go = (target: Target | undefined) => {
     if (!target) return;
     onClose();
-    void navigate({ to: target.to });
+    void navigate({ href: target.href });
   };
+  useEffect(() => {
+    if (!isEntered || isSearching) return;
+    setIsEntered(false);
+    go(current);
+  });
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another target is chosen
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  }, [current?.key]);
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
-      setAt((before) => Math.max(0, Math.min(targets.length - 1, before + step)));
-    } else if (event.key === "Enter") go(targets[at]);
+      setChosen(targets[Math.max(0, Math.min(targets.length - 1, at + step))]?.key);
+    } else if (event.key === "Enter") {
+      // What an earlier search found is not what was typed now; a page, or what was chosen, is.
+      if (isSearching && chosen === undefined && pages.length === 0) setIsEntered(true);
+      else go(current);
+    }
   };
   return (
     <div className="palette">
@@ -57,20 +92,30 @@ function Search({ onClose }: { readonly onClose: () => void }) {
         // biome-ignore lint/a11y/noAutofocus: the palette was opened to type into
         autoFocus
         className="palette-input"
-        placeholder="Go to a page"
+        placeholder="Go to a page, project, workflow, run, execution or member"
         aria-label="Go to"
         role="combobox"
         aria-expanded="true"
         aria-controls="palette-targets"
-        aria-activedescendant={targets[at] && `palette-${targets[at].key}`}
+        aria-activedescendant={current && `palette-${current.key}`}
+        maxLength={MAX_SEARCH}
         value={text}
         onKeyDown={onKeyDown}
         onChange={(event) => {
           setText(event.currentTarget.value);
-          setAt(0);
+          setChosen(undefined);
+          setIsEntered(false);
         }}
       />
-      <div id="palette-targets" role="listbox" aria-label="Places" className="palette-targets">
+      <Problem error={found.error} />
+      <div
+        id="palette-targets"
+        role="listbox"
+        aria-label="Places"
+        aria-busy={isSearching}
+        className="palette-targets"
+        ref={list}
+      >
         {targets.map((target, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the input
           <div
@@ -84,11 +129,21 @@ function Search({ onClose }: { readonly onClose: () => void }) {
           >
             <Icon name={target.icon} />
             <span className="cut">{target.label}</span>
-            <span className="dim">{target.hint}</span>
+            <span className="dim small cut">{target.hint}</span>
           </div>
         ))}
       </div>
-      {targets.length === 0 && <p className="dim palette-none">Nothing has this name.</p>}
+      <p className="dim small palette-none" role="status">
+        {statusText(wanted, isSearching, targets.length)}
+      </p>
     </div>
   );
+}
+
+function statusText(wanted: string, isSearching: boolean, count: number): string {
+  if (isSearching) return "Searching …";
+  if (count === 0) return "Nothing has this name or id.";
+  return wanted === ""
+    ? "Type a name or an id."
+    : "The first of each kind, and the newest 100 runs. Type more for others.";
 }

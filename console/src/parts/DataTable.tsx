@@ -11,6 +11,16 @@ export interface Column<R> {
   readonly isExtra?: boolean;
 }
 
+/** Lets a person choose rows, to do something with all of them at once. */
+export interface Selection<R> {
+  /** Keys of the rows that are chosen. */
+  readonly chosen: ReadonlySet<string>;
+  readonly nameOf: (row: R) => string;
+  /** Returns why a row cannot be chosen; undefined where it can. */
+  readonly whyNot: (row: R) => string | undefined;
+  readonly onChange: (chosen: ReadonlySet<string>) => void;
+}
+
 interface DataTableProps<R> {
   readonly label: string;
   readonly rows: readonly R[];
@@ -19,6 +29,8 @@ interface DataTableProps<R> {
   /** Loads the next page; undefined where there is none. */
   readonly onMore?: (() => void) | undefined;
   readonly isLoadingMore?: boolean;
+  /** Adds a first column in which rows are chosen, also by the key x (frame/rows.ts). */
+  readonly selection?: Selection<R> | undefined;
 }
 
 /**
@@ -32,12 +44,26 @@ export function DataTable<R>({
   keyOf,
   onMore,
   isLoadingMore = false,
+  selection,
 }: DataTableProps<R>) {
+  const choosable = selection ? rows.filter((row) => selection.whyNot(row) === undefined) : [];
+  const isEachChosen =
+    choosable.length > 0 && choosable.every((row) => selection?.chosen.has(keyOf(row)) === true);
   return (
     <div className="table-frame">
       <table className="table" aria-label={label}>
         <thead>
           <tr>
+            {selection && (
+              <th scope="col" className="choice">
+                <Choice
+                  name="Choose all that can be chosen"
+                  isChosen={isEachChosen}
+                  whyNot={choosable.length === 0 ? "There is none." : undefined}
+                  onChange={() => selection.onChange(new Set(isEachChosen ? [] : choosable.map(keyOf)))}
+                />
+              </th>
+            )}
             {columns.map(({ head, isNumeric, isExtra }) => (
               <th key={head} scope="col" className={classOf(isNumeric, isExtra)}>
                 {head}
@@ -48,6 +74,16 @@ export function DataTable<R>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
+              {selection && (
+                <td className="choice">
+                  <Choice
+                    name={`Choose ${selection.nameOf(row)}`}
+                    isChosen={selection.chosen.has(keyOf(row))}
+                    whyNot={selection.whyNot(row)}
+                    onChange={() => selection.onChange(toggled(selection.chosen, keyOf(row)))}
+                  />
+                </td>
+              )}
               {columns.map(({ head, cell, isNumeric, isExtra }) => (
                 <td key={head} className={classOf(isNumeric, isExtra)}>
                   {cell(row)}
@@ -65,6 +101,34 @@ export function DataTable<R>({
         </div>
       )}
     </div>
+  );
+}
+
+/** Returns a set with a key, or without it where it was there. */
+const toggled = (keys: ReadonlySet<string>, key: string): ReadonlySet<string> =>
+  new Set(keys.has(key) ? [...keys].filter((each) => each !== key) : [...keys, key]);
+
+function Choice({
+  name,
+  isChosen,
+  whyNot,
+  onChange,
+}: {
+  readonly name: string;
+  readonly isChosen: boolean;
+  readonly whyNot: string | undefined;
+  readonly onChange: () => void;
+}) {
+  return (
+    <label title={whyNot}>
+      <input
+        type="checkbox"
+        aria-label={whyNot === undefined ? name : `${name}: ${whyNot}`}
+        checked={isChosen}
+        disabled={whyNot !== undefined}
+        onChange={onChange}
+      />
+    </label>
   );
 }
 

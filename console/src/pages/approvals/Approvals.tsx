@@ -1,33 +1,33 @@
 import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { useState } from "react";
+import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
-import { Who } from "../../api/person.tsx";
-import { DataTable } from "../../parts/DataTable.tsx";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
+import { usePerson, Who } from "../../api/person.tsx";
+import { DataTable, type Selection } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
+import { useOwnRole } from "../organization/own-role.ts";
 import { ApprovalCard } from "./ApprovalCard.tsx";
 import { ApprovalLink, ApprovalOf } from "./ApprovalLink.tsx";
 import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
-
-const PAGE = 50;
+import { DecideSeveral } from "./DecideSeveral.tsx";
+import { whyNotTogether } from "./together.ts";
 
 const ENDED = [ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIRED, ApprovalState.CANCELLED];
 
-/** The inbox: what waits for a decision, and what has been decided. */
+/** The inbox: what waits for a decision, of which several can be decided at once, and what has been decided. */
 export function Approvals() {
   const { tab = "waiting" } = useSearch({ from: "/approvals" });
   const states = tab === "ended" ? ENDED : [ApprovalState.PENDING];
   const approvals = useInfiniteQuery(
     ApprovalService.method.listApprovals,
-    { pagination: { pageSize: PAGE }, filter: { states } },
-    {
-      pageParamKey: "pagination",
-      getNextPageParam: ({ pagination }) =>
-        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
-    },
+    { ...FIRST_PAGE, filter: { states } },
+    BY_PAGE,
   );
   return (
     <Page title="Approvals">
@@ -41,48 +41,105 @@ export function Approvals() {
       <Loaded reading={approvals}>
         {({ pages }) => {
           const rows = pages.flatMap(({ approvals }) => approvals);
-          if (rows.length === 0) {
-            return (
-              <Empty
-                title={tab === "ended" ? "Nothing has been decided yet." : "Nothing waits for a decision."}
-              >
-                <p>
-                  Agents ask before they run commands, workflows where they have an approval step, and pushes
-                  where a policy says so. What you may decide appears here.
-                </p>
-              </Empty>
-            );
-          }
-          return (
-            <DataTable
-              label="Approvals"
-              rows={rows}
-              keyOf={({ id }) => id}
-              onMore={approvals.hasNextPage ? () => void approvals.fetchNextPage() : undefined}
-              isLoadingMore={approvals.isFetchingNextPage}
-              columns={[
-                {
-                  head: "What",
-                  cell: (approval) => <ApprovalLink approval={approval} />,
-                },
-                { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
-                { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
-                {
-                  head: "State",
-                  cell: ({ state }) => {
-                    const [tone, word] = approvalState(state);
-                    return <State tone={tone} word={word} />;
-                  },
-                  isExtra: true,
-                },
-                { head: "For", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
-                { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
-              ]}
-            />
-          );
+          const table = { rows, ...moreOf(approvals) };
+          if (tab !== "ended") return <Waiting {...table} />;
+          if (rows.length === 0) return <NoApproval title="Nothing has been decided yet." />;
+          return <ApprovalTable {...table} />;
         }}
       </Loaded>
     </Page>
+  );
+}
+
+function NoApproval({ title }: { readonly title: string }) {
+  return (
+    <Empty title={title}>
+      <p>
+        Agents ask before they run commands, workflows where they have an approval step, and pushes where a
+        policy says so. What you may decide appears here.
+      </p>
+    </Empty>
+  );
+}
+
+interface ApprovalTableProps {
+  readonly rows: readonly Approval[];
+  readonly onMore: (() => void) | undefined;
+  readonly isLoadingMore: boolean;
+  readonly selection?: Selection<Approval>;
+}
+
+/** What waits, to be chosen and decided together. */
+function Waiting(table: ApprovalTableProps) {
+  const { user } = usePerson();
+  const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  /** As they were when the dialog was opened: what is decided is what is shown. */
+  const [deciding, setDeciding] = useState<readonly Approval[]>([]);
+  const whyNot = (approval: Approval) =>
+    whyNotTogether(approval, { userId: user?.id ?? "", mayBeAdministrator: role !== "member" });
+  // What somebody else has decided meanwhile is no longer among the rows.
+  const together = table.rows.filter((row) => chosen.has(row.id) && whyNot(row) === undefined);
+  return (
+    <>
+      {table.rows.length === 0 ? (
+        <NoApproval title="Nothing waits for a decision." />
+      ) : (
+        <>
+          <div className="row table-tools">
+            <Button size="xs" disabled={together.length === 0} onClick={() => setDeciding(together)}>
+              Decide {together.length > 0 ? together.length.toLocaleString() : "several"}
+            </Button>
+            <span className="dim small" role="status">
+              {together.length === 0
+                ? "Choose rows to decide them together."
+                : `${together.length.toLocaleString()} chosen.`}
+            </span>
+          </div>
+          <ApprovalTable
+            {...table}
+            selection={{ chosen, nameOf: approvalTitle, whyNot, onChange: setChosen }}
+          />
+        </>
+      )}
+      {deciding.length > 0 && (
+        <DecideSeveral
+          approvals={deciding}
+          onClose={() => {
+            setDeciding([]);
+            setChosen(new Set());
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function ApprovalTable(table: ApprovalTableProps) {
+  return (
+    <DataTable
+      label="Approvals"
+      keyOf={({ id }) => id}
+      {...table}
+      columns={[
+        {
+          head: "What",
+          cell: (approval) => <ApprovalLink approval={approval} />,
+        },
+        { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
+        { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
+        {
+          head: "State",
+          cell: ({ state }) => {
+            const [tone, word] = approvalState(state);
+            return <State tone={tone} word={word} />;
+          },
+          isExtra: true,
+        },
+        { head: "For", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
+        { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+      ]}
+    />
   );
 }
 

@@ -5,7 +5,8 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
-import { FOUND, SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
+import { FOUND } from "../../parts/pickers/page-size.ts";
+import { SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 
 /** The local runner of whoever makes an environment, among ids of classes. */

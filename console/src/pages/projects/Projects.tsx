@@ -4,6 +4,7 @@ import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { Who } from "../../api/person.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
 import { Dialog } from "../../parts/Dialog.tsx";
@@ -13,29 +14,26 @@ import { Empty, Page } from "../../parts/Page.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { CreateProject } from "./CreateProject.tsx";
 import { ImportProjects } from "./ImportProjects.tsx";
+import { ProjectFilters } from "./ProjectFilters.tsx";
+import { countFilters, requestOf } from "./project-filters.ts";
 import { sourceOf } from "./source.ts";
-
-const PAGE = 50;
 
 /** Milliseconds without a key until a search begins. */
 const TYPED_MS = 200;
 
-/** The projects of the organization, searched as one types; the search is part of the address. */
+/** The projects of the organization, searched as one types; search, filters and order are part of the address. */
 export function Projects() {
-  const { q = "" } = useSearch({ from: "/projects" });
+  const address = useSearch({ from: "/projects" });
+  const { q = "" } = address;
   const navigate = useNavigate();
   const [isOpen, dialog] = useDisclosure();
   const [isImporting, imports] = useDisclosure();
   const [search] = useDebouncedValue(q, TYPED_MS);
+  const { filter, sort } = requestOf(address);
   const projects = useInfiniteQuery(
     ProjectService.method.listProjects,
-    { filter: { search }, count: { include: true }, pagination: { pageSize: PAGE } },
-    {
-      pageParamKey: "pagination",
-      placeholderData: keepPreviousData,
-      getNextPageParam: ({ pagination }) =>
-        pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
-    },
+    { ...FIRST_PAGE, sort, filter: { ...filter, search }, count: { include: true } },
+    { ...BY_PAGE, placeholderData: keepPreviousData },
   );
   return (
     <Page
@@ -59,18 +57,18 @@ export function Projects() {
         className="search"
         value={q}
         maxLength={256}
-        onChange={(event) =>
-          void navigate({
-            to: "/projects",
-            search: { q: event.currentTarget.value || undefined },
-            replace: true,
-          })
-        }
+        onChange={(event) => {
+          const typed = event.currentTarget.value || undefined;
+          void navigate({ to: "/projects", search: (before) => ({ ...before, q: typed }), replace: true });
+        }}
       />
+      <ProjectFilters />
       <Loaded reading={projects}>
         {({ pages }) => {
           const rows = pages.flatMap(({ projects }) => projects);
           if (rows.length === 0) {
+            if (countFilters(address) > 0)
+              return <Empty title="No project is like this. Take a filter away." />;
             return q === "" ? (
               <Empty title="There is no project yet.">
                 <p>A project says how environments start: from which repository, and on which machines.</p>
@@ -89,8 +87,7 @@ export function Projects() {
                 label="Projects"
                 rows={rows}
                 keyOf={({ id }) => id}
-                onMore={projects.hasNextPage ? () => void projects.fetchNextPage() : undefined}
-                isLoadingMore={projects.isFetchingNextPage}
+                {...moreOf(projects)}
                 columns={[
                   {
                     head: "Name",

@@ -2,7 +2,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { GroupService, type ListGroupsRequest_FilterSchema } from "#gen/service/v1/group_service_pb.js";
-import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
+import { FOUND, pageSizeBeside } from "./page-size.ts";
+import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface GroupPickerProps {
   readonly label: string;
@@ -23,8 +24,7 @@ export function GroupPicker({ chosen = [], filter = {}, ...props }: GroupPickerP
     GroupService.method.listGroups,
     {
       filter: { ...filter, search: typed.search },
-      // Those that are chosen take no other's place.
-      pagination: { pageSize: FOUND + chosen.length },
+      pagination: { pageSize: pageSizeBeside(chosen) },
     },
     { placeholderData: keepPreviousData },
   );

@@ -1,10 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
-
-/** Most entries of a page (contract). */
-const MAX_PAGE = 100;
+import { FOUND, pageSizeBeside } from "./page-size.ts";
+import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface ProjectPickerProps {
   readonly label: string;
@@ -21,8 +19,7 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
     ProjectService.method.listProjects,
     {
       filter: { search: typed.search },
-      // Those that are chosen take no other's place, as far as one page goes.
-      pagination: { pageSize: Math.min(MAX_PAGE, FOUND + chosen.length) },
+      pagination: { pageSize: pageSizeBeside(chosen) },
     },
     { placeholderData: keepPreviousData },
   );

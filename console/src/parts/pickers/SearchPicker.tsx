@@ -6,9 +6,6 @@ import { Problem } from "../Problem.tsx";
 /** Milliseconds without a key until a search begins. */
 const TYPED_MS = 200;
 
-/** Entries that a search offers at once; the rest comes when more of the name is typed. */
-export const FOUND = 8;
-
 /** Something that can be chosen. */
 export interface Choice {
   readonly id: string;

@@ -1,7 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
-import { type Choice, FOUND, SearchPicker, useTyped } from "./SearchPicker.tsx";
+import { FOUND } from "./page-size.ts";
+import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface ServiceAccountPickerProps {
   readonly label: string;

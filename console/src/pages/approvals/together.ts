@@ -1,0 +1,36 @@
+import {
+  type Approval,
+  ApprovalKind,
+  ApprovalState,
+  ApprovalDeciders_Who as Who,
+} from "#gen/service/v1/approval_pb.js";
+
+/** Who looks at approvals, as far as it matters for who decides. */
+interface Looker {
+  readonly userId: string;
+  /** False where the person certainly is none. */
+  readonly mayBeAdministrator: boolean;
+}
+
+/**
+ * Returns why a person cannot decide an approval together with others, in a sentence; undefined where they may be able to.
+ * The server has the last word: it alone knows the members of groups.
+ */
+export function whyNotTogether(
+  { kind, state, deciders, decisions, creator, executor }: Approval,
+  { userId, mayBeAdministrator }: Looker,
+): string | undefined {
+  if (state !== ApprovalState.PENDING) return "It has ended.";
+  if (kind === ApprovalKind.QUESTION) return "A question is answered on its own page.";
+  if (decisions.some(({ by }) => by?.id === userId)) return "You have decided it; others must, too.";
+  const isStarter = creator?.id === userId;
+  if (deciders?.excludesStarter && (isStarter || executor?.id === userId))
+    return "Whoever asked does not decide it.";
+  if (deciders?.who === Who.USERS) {
+    const isNamed = deciders.userIds.includes(userId) || deciders.groupIds.length > 0;
+    return isNamed ? undefined : "Others are named to decide it.";
+  }
+  if (mayBeAdministrator) return undefined;
+  if (deciders?.who === Who.ADMINISTRATORS) return "Administrators decide it.";
+  return isStarter ? undefined : "Whoever asked and administrators decide it.";
+}

@@ -1,0 +1,187 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { UserService } from "#gen/service/v1/user_service_pb.js";
+import { usePerson } from "../../api/person.tsx";
+import { Problem } from "../../parts/Problem.tsx";
+import { MemberPicker } from "../../parts/pickers/MemberPicker.tsx";
+import { countFilters, ORDERS, type ProjectsSearch, RUNNER_KINDS } from "./project-filters.ts";
+
+/** Filters and order of the list of projects, each of which is a part of the address. */
+export function ProjectFilters() {
+  const search = useSearch({ from: "/projects" });
+  const navigate = useNavigate();
+  const count = countFilters(search);
+  const [isOpen, setIsOpen] = useState(count > 0);
+  const set = (change: ProjectsSearch) =>
+    void navigate({ to: "/projects", search: (before) => ({ ...before, ...change }), replace: true });
+  return (
+    <div className="stack project-filters">
+      <div className="row">
+        <NativeSelect
+          size="xs"
+          aria-label="Order"
+          value={search.sort ?? "used"}
+          onChange={({ currentTarget: { value } }) => set({ sort: value === "used" ? undefined : value })}
+          data={Object.entries(ORDERS).map(([value, [label]]) => ({ value, label }))}
+        />
+        <Button size="xs" variant="default" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          {count === 0 ? "Filters" : `Filters (${count})`}
+        </Button>
+        {count > 0 && (
+          <Button
+            size="xs"
+            variant="subtle"
+            onClick={() =>
+              set({
+                on: undefined,
+                runner: undefined,
+                by: undefined,
+                repository: undefined,
+                annotation: undefined,
+              })
+            }
+          >
+            Take filters away
+          </Button>
+        )}
+      </div>
+      {isOpen && <Fields search={search} onSet={set} />}
+    </div>
+  );
+}
+
+function Fields({
+  search,
+  onSet,
+}: {
+  readonly search: ProjectsSearch;
+  readonly onSet: (change: ProjectsSearch) => void;
+}) {
+  const { on = "", runner = "", by, repository = "", annotation = "" } = search;
+  const runners = useQuery(RunnerService.method.listRunners, { pagination: { pageSize: 100 } });
+  const known = runners.data?.runners ?? [];
+  return (
+    <section className="stack" aria-label="Filters">
+      <Problem error={runners.error} />
+      <div className="filters">
+        <NativeSelect
+          label="Runs on"
+          value={on}
+          onChange={({ currentTarget: { value } }) => onSet({ on: value || undefined })}
+          data={[
+            { value: "", label: "Any kind of runner" },
+            ...Object.entries(RUNNER_KINDS).map(([value, [label]]) => ({ value, label })),
+          ]}
+        />
+        <NativeSelect
+          label="Runner"
+          value={runner}
+          onChange={({ currentTarget: { value } }) => onSet({ runner: value || undefined })}
+          data={[
+            { value: "", label: "Any runner" },
+            ...known.map(({ runnerId, name }) => ({ value: runnerId, label: name })),
+            // One that is past the first hundred, or is there no more.
+            ...(runner === "" || known.some(({ runnerId }) => runnerId === runner)
+              ? []
+              : [{ value: runner, label: runner }]),
+          ]}
+        />
+        <Typed
+          key={`repository ${repository}`}
+          label="Repository, its whole address"
+          placeholder="https://git.example.org/team/hello.git"
+          maxLength={2048}
+          value={repository}
+          onSet={(value) => onSet({ repository: value || undefined })}
+        />
+        <Typed
+          key={`annotation ${annotation}`}
+          label="Annotation"
+          placeholder="key=value"
+          maxLength={641}
+          value={annotation}
+          onSet={(value) => onSet({ annotation: value || undefined })}
+        />
+      </div>
+      <MadeBy by={by} onSet={(id) => onSet({ by: id })} />
+    </section>
+  );
+}
+
+function MadeBy({
+  by,
+  onSet,
+}: {
+  readonly by: string | undefined;
+  readonly onSet: (id: string | undefined) => void;
+}) {
+  const { user } = usePerson();
+  const { data } = useQuery(
+    UserService.method.getUser,
+    { userId: by ?? "" },
+    { enabled: by !== undefined, retry: false, refetchInterval: false },
+  );
+  if (by !== undefined) {
+    return (
+      <p className="row">
+        <span>
+          Made by <strong>{data?.user?.name ?? by}</strong>
+        </span>
+        <Button size="compact-xs" variant="default" onClick={() => onSet(undefined)}>
+          Made by anybody
+        </Button>
+      </p>
+    );
+  }
+  return (
+    <div className="stack">
+      <MemberPicker
+        label="Made by: search, then choose"
+        verb="Made by"
+        chosen={user ? [user.id] : []}
+        onChoose={({ id }) => onSet(id)}
+      />
+      <div className="row">
+        <Button size="compact-xs" variant="default" onClick={() => onSet(user?.id)}>
+          Made by me
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** A text that counts once it is whole: at Enter, or when the field is left. */
+function Typed({
+  value,
+  onSet,
+  ...field
+}: {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly maxLength: number;
+  readonly value: string;
+  readonly onSet: (value: string) => void;
+}) {
+  const [text, setText] = useState(value);
+  const send = () => {
+    if (text.trim() !== value) onSet(text.trim());
+  };
+  return (
+    <form
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <TextInput
+        {...field}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onBlur={send}
+      />
+    </form>
+  );
+}
