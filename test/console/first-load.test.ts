@@ -45,9 +45,11 @@ describe("the console", () => {
     await session.send("Network.setCacheDisabled", { cacheDisabled: true });
     const urls = new Map<string, string>();
     session.on("Network.responseReceived", ({ requestId, response }) => urls.set(requestId, response.url));
-    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) =>
-      loaded.push({ url: urls.get(requestId) ?? "", bytes: encodedDataLength }),
-    );
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+      const url = urls.get(requestId);
+      // What the page before has begun to receive may end now.
+      if (url !== undefined) loaded.push({ url, bytes: encodedDataLength });
+    });
     const response = await page.goto(`${origin}/`);
     await page.getByRole("heading", { name: "Runners" }).waitFor();
     const files = loaded.filter(({ url }) => !url.includes("/api/"));
