@@ -32,6 +32,8 @@ export async function chooseIsolationOnMachine(
     isolationUser: user,
     isolationCgroup: cgroup,
     isolationImage: image,
+    isolationRepositoryImages: allowed,
+    isolationDevcontainerCli: cli,
   } = config;
   return chooseIsolation({
     isolation,
@@ -39,6 +41,7 @@ export async function chooseIsolationOnMachine(
     user,
     cgroup,
     image,
+    repositoryImages: { allowed, cli },
     env,
     isRoot,
     hidden: hidden.filter((path) => path !== ""),

@@ -125,6 +125,8 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   allowApiAgents: BOOLEANS,
   isolationRead: two(["/opt/agent", ["/opt/agent"]], [" /opt/a b::/srv/tools:", ["/opt/a b", "/srv/tools"]]),
   isolationImage: two(["a", "a"], ["registry.example.org/base:1", "registry.example.org/base:1"]),
+  isolationRepositoryImages: two(["*", ["*"]], [" a/b:1 ,c.example/*,", ["a/b:1", "c.example/*"]]),
+  isolationDevcontainerCli: two(["devcontainer", "devcontainer"], ["/opt/devcontainer", "/opt/devcontainer"]),
   isolationUser: two(["1", 1], ["4294967293", 4_294_967_293]),
   egressHosts: two(["hosts", "hosts"], ["/etc/chartroom/hosts", "/etc/chartroom/hosts"]),
   egressPrivate: two(
@@ -240,6 +242,8 @@ describe("without flags and variables", () => {
       allowApiAgents: false,
       isolationRead: [],
       isolationImage: "",
+      isolationRepositoryImages: [],
+      isolationDevcontainerCli: "",
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

@@ -1,4 +1,4 @@
-import { boolean, integer, networks, oneOf, paths } from "./setting-values.ts";
+import { boolean, images, integer, networks, oneOf, paths } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
@@ -32,6 +32,22 @@ export const ISOLATION_SETTINGS = {
     env: "CHARTROOM_ISOLATION_IMAGE",
     default: "",
     help: "image in which work runs in containers of podman or docker, where its organization names none; it is tried at the start",
+    read: (text) => text,
+  }),
+  isolationRepositoryImages: setting({
+    flag: "--isolation-repository-images",
+    argument: "images",
+    env: "CHARTROOM_ISOLATION_REPOSITORY_IMAGES",
+    default: "",
+    help: "images, separated by commas, that repositories may name in devcontainer.json for their work in containers; * stands for the rest of a name",
+    read: images,
+  }),
+  isolationDevcontainerCli: setting({
+    flag: "--isolation-devcontainer-cli",
+    argument: "program",
+    env: "CHARTROOM_ISOLATION_DEVCONTAINER_CLI",
+    default: "",
+    help: "program of @devcontainers/cli, by its path or its name in PATH, which builds images that repositories define in devcontainer.json, from any image; without it none is built",
     read: (text) => text,
   }),
   isolationUser: setting({

@@ -16,6 +16,8 @@ describe("the settings of a runner", () => {
       allowApiAgents: false,
       isolationRead: [],
       isolationImage: "",
+      isolationRepositoryImages: [],
+      isolationDevcontainerCli: "",
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

@@ -126,3 +126,12 @@ export function paths(text: string): readonly string[] {
   }
   return list;
 }
+
+/** Reads names of images, separated by commas; a `*` stands at the end alone. */
+export function images(text: string): readonly string[] {
+  const list = text.split(",").flatMap((each) => each.trim() || []);
+  for (const each of list) {
+    if (!/^[\w.\-:/@]*\*?$/.test(each)) throw new Error(`must list names of images, not "${each}"`);
+  }
+  return list;
+}

@@ -15,6 +15,7 @@ import type { Assignment } from "../protocol/assignment.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { rulesForAgents } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import { imageOfEnvironment } from "../steps/environment-image.ts";
 import { namedFilesOf } from "../steps/environment-work.ts";
 import { prepareWorkspace } from "../steps/preparation.ts";
 import { environmentWorkspace } from "../steps/work-dirs.ts";
@@ -43,7 +44,6 @@ export async function executeAgent(
   const { tools, lease } = assignment;
   if (work.apiDefined && !tools.apiAgents) throw new WorkFailure("policy_unsupported", API_AGENT_REFUSED);
   const rules = rulesForAgents(assignment.work.policies, tools.isolation);
-  const image = assignment.work.policies?.defaultEnvironmentImage;
   const { agentExecution, environment, command } = work;
   const [program, ...args] = command;
   if (agentExecution?.spec?.desiredPhase === Phase.STOPPED) lease.interrupt("stop");
@@ -52,6 +52,15 @@ export async function executeAgent(
     throw new WorkFailure("agent_unknown", "the agent is registered without a program");
   const workspace = environmentWorkspace(tools, environment?.id ?? "");
   const checkouts = await prepareCheckouts(workspace, assignment, work);
+  const image = await imageOfEnvironment(
+    assignment,
+    environment,
+    { workspace, checkouts },
+    lease.signal,
+  ).catch((error) => {
+    const isOfFiles = error instanceof WorkFailure && error.reason !== "policy_unsupported";
+    throw isOfFiles ? environmentFailed(error.message) : error;
+  });
   const environmentId = environment?.id ?? "";
   const { secrets, secretIds } = assignment;
   const watched = { environmentId, workspace, checkouts, secrets, secretIds };

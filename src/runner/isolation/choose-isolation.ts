@@ -7,6 +7,7 @@ import { createBubblewrap } from "./bubblewrap.ts";
 import { tryBubblewrap } from "./bubblewrap-trial.ts";
 import { createContainers } from "./container/container.ts";
 import { tryContainers } from "./container/container-trial.ts";
+import type { RepositoryImages } from "./container/repository-images.ts";
 import { PROGRAM_FOLDERS } from "./find-executable.ts";
 import { type Isolation, type IsolationName, noIsolation } from "./isolation.ts";
 import type { WorkLimits } from "./limits.ts";
@@ -21,6 +22,8 @@ export interface IsolationChoice {
   readonly hidden: readonly string[];
   /** The image of work in containers whose organization names none; empty for no containers. */
   readonly image: string;
+  /** What repositories may say about the images of their work; nothing when absent. */
+  readonly repositoryImages?: RepositoryImages;
   /** The user of the work where the runner is root. */
   readonly user: number;
   readonly isRoot: boolean;
@@ -79,7 +82,14 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   const whyNot = "parts" in bubblewrap ? "" : `bubblewrap does not work here: ${bubblewrap.problem}`;
   if (wanted === "bubblewrap") throw new RunnerError(`--isolation bubblewrap: ${whyNot}`);
   const programFolders = choice.programFolders ?? PROGRAM_FOLDERS;
-  const containers = await tryContainers({ env: {}, ...choice, view, user, programFolders });
+  const containers = await tryContainers({
+    env: {},
+    repositoryImages: NO_IMAGES,
+    ...choice,
+    view,
+    user,
+    programFolders,
+  });
   if ("parts" in containers) {
     const { engine } = containers.parts;
     const limits = { engine: engine.name, isRootless: engine.isRootless, hasCgroups: engine.hasGroups };
@@ -116,6 +126,8 @@ function requireGroups({ cgroup, limits }: IsolationChoice, opened: ReturnType<t
   if (demanded === "--isolation-cpus" && limits.processors === 0) return;
   throw new RunnerError(`${demanded}: no control group limits the work here: ${opened.problem}`);
 }
+
+const NO_IMAGES: RepositoryImages = { allowed: [], cli: "" };
 
 const NONE: ChosenIsolation = { name: "none", create: async ({ programs }) => noIsolation(programs.run) };
 

@@ -16,6 +16,20 @@ export interface EntryOptions {
   readonly image?: string | undefined;
 }
 
+/** What decides on the image of an environment. */
+export interface ImageRequest {
+  readonly workspace: Workspace;
+  /** The folder of its first repository. */
+  readonly repository: string;
+  /** The path of the repository's devcontainer file; empty for the usual places. */
+  readonly devcontainerFile: string;
+  /** The image that its organization names; empty for none. */
+  readonly organizationImage: string;
+  /** True where its organization, or the fork that it is of, says what it may reach. */
+  readonly isNarrowed: boolean;
+  readonly signal: AbortSignal;
+}
+
 /** The files that a call of git works on. */
 export interface GitPlace {
   /** Files and folders that it may change; they become those of the user of the sandbox. */
@@ -44,6 +58,13 @@ export interface Isolation {
    * @throws WorkFailure policy_unsupported for rules that it cannot keep
    */
   enter(workspace: Workspace, readable: readonly string[], options?: EntryOptions): Promise<RunCommand>;
+  /**
+   * Returns the image of an environment before anything of the work has run in it; empty for that of the runner's
+   * operator. Absent where the class has no images.
+   *
+   * @throws WorkFailure
+   */
+  readonly imageOf?: (request: ImageRequest) => Promise<string>;
   /** True if it keeps rules about files. */
   readonly keepsRules: boolean;
   /** Gives files that the runner has written into a workspace to the work in it. */

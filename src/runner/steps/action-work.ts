@@ -26,6 +26,7 @@ import { requireSupportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Progress, WorkEnd } from "../protocol/work-reports.ts";
 import { runStep, type StepPush, type StepResult, type StepRun } from "./action-step.ts";
+import { imageOfEnvironment } from "./environment-image.ts";
 import { namedFilesOf } from "./environment-work.ts";
 import { prepareWorkspace } from "./preparation.ts";
 import { StepLog } from "./step-log.ts";
@@ -47,7 +48,6 @@ export async function executeAction(
 ): Promise<Pick<WorkEnd, "outcome" | "push">> {
   const { tools, lease } = assignment;
   const rules = requireSupportedPolicies(assignment.work.policies, tools.isolation);
-  const image = assignment.work.policies?.defaultEnvironmentImage;
   const workspace = environmentWorkspace(tools, action.environment?.id ?? "");
   const timeMs = action.maxTime && durationMs(action.maxTime);
   const timeoutError = new WorkFailure("max_time_exceeded", "the action took longer than it may");
@@ -57,6 +57,8 @@ export async function executeAction(
     await withTimeLimit(timeMs, lease.signal, timeoutError, async (signal) => {
       const checkouts = await checkoutsOf(assignment, action, workspace, signal);
       const folder = join(workspace.tree, checkouts[0]?.location ?? "");
+      const place = { workspace, checkouts };
+      const image = await imageOfEnvironment(assignment, action.environment, place, signal);
       const environment = await environmentOf(assignment, action, workspace);
       const { CHARTROOM_OUTPUTS: outputs = "", CHARTROOM_PULL_REQUEST: pullRequest = "" } = environment;
       const readable = [secretsFolderOf(workspace), outputs, pullRequest].filter((path) => path !== "");

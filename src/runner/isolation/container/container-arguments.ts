@@ -132,13 +132,18 @@ const IMAGE = new RegExp(
   `^(?!(${FILES}):)[A-Za-z0-9][\\w.-]*(:\\d+(?=/))?(/[a-z0-9][\\w.-]*)*(:\\w[\\w.-]{0,127})?(@[a-z0-9]+:[a-f0-9]{32,128})?$`,
 );
 
+/** Returns whether an image is named, and no option of the engine or file of the machine. */
+export function isImageName(image: string): boolean {
+  return IMAGE.test(image);
+}
+
 /**
  * Requires that an organization names an image, and no option of the engine.
  *
  * @throws WorkFailure policy_unsupported
  */
 export function requireImageName(image: string): void {
-  if (IMAGE.test(image)) return;
+  if (isImageName(image)) return;
   throw new WorkFailure(
     "policy_unsupported",
     "the organization's policy defaultEnvironmentImage names no image that this runner can use: " +

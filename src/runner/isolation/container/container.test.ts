@@ -59,6 +59,7 @@ async function enter(options: EntryOptions = {}) {
       environment: { PATH: realPrograms.path },
     },
     image: "base",
+    repositoryImages: { allowed: [], cli: "" },
     filterFile: "/filter.json",
     view: { readable: [] },
     limits,

@@ -23,11 +23,14 @@ import {
   STARTED_FILE,
 } from "./container-arguments.ts";
 import { openContainerNetwork } from "./container-network.ts";
+import { chooseImage, type RepositoryImages } from "./repository-images.ts";
 
 export interface ContainerOptions {
   readonly engine: Engine;
   /** The image of work whose organization names none. */
   readonly image: string;
+  /** What repositories may say about theirs. */
+  readonly repositoryImages: RepositoryImages;
   readonly filterFile: string;
   readonly view: Pick<SystemView, "readable">;
   readonly limits: WorkLimits;
@@ -53,6 +56,7 @@ export function createContainers(options: ContainerOptions): Isolation {
     keepsRules: false,
     handOver,
     ...(runGit && { runGit }),
+    imageOf: (request) => chooseImage(options.repositoryImages, { engine, programs }, request),
     async enter(workspace, readable, { network, image } = {}) {
       if (image) requireImageName(image);
       const { tree, home } = workspace;

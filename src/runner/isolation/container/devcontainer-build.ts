@@ -1,0 +1,139 @@
+import { createHash } from "node:crypto";
+import { constants, createReadStream } from "node:fs";
+import { cp, lstat, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { resolveInside } from "../../git/tree-path.ts";
+import type { Programs } from "../../process/command.ts";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+import { runEngine } from "./container.ts";
+import type { Engine } from "./container-arguments.ts";
+import type { DevcontainerImage } from "./devcontainer-file.ts";
+
+/** The name of all images that are built here; their tags say what they were built from. */
+const IMAGES = "localhost/chartroom-devcontainer";
+const MAX_BUILD_MS = 30 * 60_000;
+
+export interface BuildOptions {
+  readonly engine: Engine;
+  /** The program of @devcontainers/cli: a path, or a name in the engine's PATH. */
+  readonly cli: string;
+  readonly programs: Programs;
+}
+
+export interface BuildPlace {
+  /** The folder of the repository. */
+  readonly repository: string;
+  /** A folder of the runner's, which gets a copy of it for the time of the build. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Builds the image of a devcontainer file, unless the engine has one that was built from the same files.
+ *
+ * @returns the image's name
+ * @throws WorkFailure devcontainer_cli_missing, image_build_failed
+ * @throws the reason of the signal when that ended it
+ */
+export async function buildDevcontainer(
+  { engine, cli, programs }: BuildOptions,
+  { path, config, context }: DevcontainerImage & { readonly kind: "build" },
+  { repository, folder, signal }: BuildPlace,
+): Promise<string> {
+  const scratch = await mkdtemp(join(folder, "build-"));
+  try {
+    const copy = join(scratch, "repository");
+    const { dockerfile } = (config.build ?? {}) as { readonly dockerfile?: string };
+    const files = dockerfile === undefined ? [] : [join(dirname(path), dockerfile)];
+    for (const each of new Set([context, dirname(path), ...files])) await copyPart(repository, each, copy);
+    await writeFile(join(copy, path), JSON.stringify(config));
+    const image = `${IMAGES}:${await digestOf(copy)}`;
+    if ((await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone) return image;
+    const args = [
+      ...["build", `--workspace-folder=${copy}`, `--config=${join(copy, path)}`, `--image-name=${image}`],
+      ...[`--docker-path=${engine.file}`, `--user-data-folder=${join(scratch, "data")}`],
+      ...(engine.name === "podman" ? ["--buildkit=never"] : []),
+    ];
+    await mkdir(join(scratch, "tmp"));
+    let messages = "";
+    const result = await programs
+      .run({
+        program: cli,
+        args,
+        folder: copy,
+        environment: { ...engine.environment, TMPDIR: join(scratch, "tmp") },
+        timeoutMs: MAX_BUILD_MS,
+        onOutput: (bytes, stream) => {
+          if (stream === "stderr") messages = (messages + bytes).slice(-8_000);
+        },
+        signal,
+      })
+      .catch((error) => {
+        throw new WorkFailure("devcontainer_cli_missing", `${CLI_MISSING}: ${(error as Error).message}`);
+      });
+    signal.throwIfAborted();
+    if (result.exit === 0) return image;
+    const why = result.timedOut ? `it took longer than ${MAX_BUILD_MS / 60_000} minutes` : lastOf(messages);
+    throw new WorkFailure(
+      "image_build_failed",
+      `the image of the devcontainer file could not be built: ${why}`,
+    );
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+const CLI_MISSING =
+  "the image of the devcontainer file is built by @devcontainers/cli, which this runner does not find where --isolation-devcontainer-cli says";
+
+/**
+ * Copies a part of a repository without its links, which would lead the engine's program, that runs as the runner, to other
+ * files of the machine.
+ */
+async function copyPart(repository: string, part: string, copy: string): Promise<void> {
+  try {
+    await cp(resolveInside(repository, part), join(copy, part), {
+      recursive: true,
+      filter: isOwn,
+      mode: constants.COPYFILE_FICLONE,
+    });
+  } catch (error) {
+    if (error instanceof WorkFailure) throw error;
+    const problem = (error as NodeJS.ErrnoException).code === "ENOENT" ? "is not there" : "cannot be copied";
+    throw new WorkFailure(
+      "devcontainer_invalid",
+      `the devcontainer file names ${JSON.stringify(part)}, which ${problem}`,
+    );
+  }
+}
+
+async function isOwn(path: string): Promise<boolean> {
+  const found = await lstat(path);
+  return (found.isFile() || found.isDirectory()) && basename(path).toLowerCase() !== ".git";
+}
+
+/** Returns the digest of all files in a folder, with their names and whether they are programs. */
+async function digestOf(folder: string): Promise<string> {
+  const hash = createHash("sha256");
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
+  for (const file of files.toSorted()) {
+    const { mode, size } = await lstat(file);
+    hash.update(`${file.slice(folder.length)}\0${mode & 0o111}\0${size}\0`);
+    await pipeline(createReadStream(file), async (chunks) => {
+      for await (const chunk of chunks) hash.update(chunk);
+    });
+  }
+  return hash.digest("hex");
+}
+
+/** Lines of the program that say nothing about a failure: where in its code it was, and the engine's whole command line. */
+const UNTOLD = /^\s*at |^Error: Command failed|^Exit code|subprocess exited/;
+
+/** Returns what a build said last, for people. */
+function lastOf(messages: string): string {
+  const lines = messages.split("\n").map((line) => line.replace(/^\[[^\]]*\] */, "").trimEnd());
+  const told = lines.filter((line) => line !== "" && !UNTOLD.test(line));
+  return told.slice(-3).join(" ").slice(-500) || "it said nothing";
+}

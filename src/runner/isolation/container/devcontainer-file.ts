@@ -1,0 +1,137 @@
+import { existsSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { resolveInside } from "../../git/tree-path.ts";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+
+/** What a devcontainer file says about the image of its repository. */
+export type DevcontainerImage =
+  | { readonly kind: "none" }
+  | { readonly kind: "image"; readonly image: string }
+  | {
+      readonly kind: "build";
+      /** The file's path in the repository. */
+      readonly path: string;
+      /** What is left of the file: what an image is built from, and nothing that has the engine do more. */
+      readonly config: Readonly<Record<string, unknown>>;
+      /** The folder of the repository that the build reads, relative to its root. */
+      readonly context: string;
+    };
+
+const USUAL_PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
+const MAX_BYTES = 256 * 1_024;
+
+/**
+ * Reads what a repository says about its image.
+ *
+ * @param repository its folder
+ * @param named the path of the devcontainer file; empty for the usual places
+ * @throws WorkFailure devcontainer_invalid, path_refused
+ */
+export async function readDevcontainer(repository: string, named: string): Promise<DevcontainerImage> {
+  const path = named || USUAL_PLACES.find((each) => existsSync(resolveInside(repository, each)));
+  if (path === undefined) return { kind: "none" };
+  const file = resolveInside(repository, path);
+  const found = await stat(file).catch(() => undefined);
+  if (!found?.isFile()) throw invalid(path, "is no file");
+  if (found.size > MAX_BYTES) throw invalid(path, `is larger than ${MAX_BYTES / 1_024} KiB`);
+  return imageIn(await readFile(file, "utf8"), posix.normalize(path));
+}
+
+/** Returns what the text of a devcontainer file says. @throws WorkFailure devcontainer_invalid */
+export function imageIn(text: string, path: string): DevcontainerImage {
+  const { dockerComposeFile, image, features, build, dockerFile, context } = objectIn(text, path);
+  if (dockerComposeFile !== undefined)
+    throw invalid(path, "names dockerComposeFile: work runs in one container, not in several");
+  const hasFeatures = Object.keys(asObject(features, path, "features")).length > 0;
+  const parts = asObject(build, path, "build");
+  const dockerfile = asText(parts.dockerfile ?? dockerFile, path, "build.dockerfile");
+  if (dockerfile === undefined) {
+    if (build !== undefined) throw invalid(path, "has a build without dockerfile");
+    const name = asText(image, path, "image");
+    if (name === undefined) {
+      if (hasFeatures) throw invalid(path, "has features and no image that they are added to");
+      return { kind: "none" };
+    }
+    if (!hasFeatures) return { kind: "image", image: name };
+    requireOwnFeatures(features, path);
+    return { kind: "build", path, config: { image: name, features }, context: folderOf(path) };
+  }
+  if (Array.isArray(parts.options) && parts.options.length > 0)
+    throw invalid(path, "has build.options, which are the engine's");
+  requireOwnFeatures(features, path);
+  const { args, target } = parts;
+  const given = asText(parts.context ?? context, path, "build.context") ?? ".";
+  // Both are relative to the file's folder.
+  requireInside(path, dockerfile, "build.dockerfile");
+  const config = {
+    build: {
+      dockerfile,
+      context: given,
+      ...(args !== undefined && { args }),
+      ...(target !== undefined && { target }),
+    },
+    ...(hasFeatures && { features }),
+  };
+  return { kind: "build", path, config, context: requireInside(path, given, "build.context") };
+}
+
+/** Strings, which stay, and comments, in JSON with comments. */
+const STRING_OR_COMMENT = /"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
+/** Strings, which stay, and commas that nothing follows. */
+const STRING_OR_LAST_COMMA = /"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])/g;
+
+function objectIn(text: string, path: string): Readonly<Record<string, unknown>> {
+  const keepStrings = (found: string) => (found.startsWith('"') ? found : " ");
+  const bare = text
+    .replace(/^\uFEFF/, "")
+    .replace(STRING_OR_COMMENT, keepStrings)
+    .replace(STRING_OR_LAST_COMMA, keepStrings);
+  let value: unknown;
+  try {
+    value = JSON.parse(bare);
+  } catch {
+    // The parser's own message quotes the file.
+    throw invalid(path, "is no JSON");
+  }
+  if (value === undefined) throw invalid(path, "is no JSON object");
+  return asObject(value, path, "the file");
+}
+
+function asObject(value: unknown, path: string, name: string): Readonly<Record<string, unknown>> {
+  if (value === undefined) return {};
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalid(path, `has something else than an object in ${name}`);
+  return value as Record<string, unknown>;
+}
+
+function asText(value: unknown, path: string, name: string): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== "string" || value === "")
+    throw invalid(path, `has something else than text in ${name}`);
+  return value;
+}
+
+function folderOf(path: string): string {
+  return posix.dirname(path);
+}
+
+/** Requires that a path that is relative to the file's folder stays in the repository; returns it, relative to its root. */
+function requireInside(path: string, relative: string, name: string): string {
+  const found = posix.normalize(posix.join(folderOf(path), relative));
+  if (posix.isAbsolute(relative) || found === ".." || found.startsWith("../"))
+    throw invalid(path, `leaves the repository by ${name}`);
+  return found;
+}
+
+/** Requires that features are of registries, or of the file's own folder. */
+function requireOwnFeatures(features: unknown, path: string): void {
+  for (const name of Object.keys(asObject(features, path, "features"))) {
+    if (name.startsWith("/") || name.split("/").includes(".."))
+      throw invalid(path, "leaves its folder by a feature");
+  }
+}
+
+function invalid(path: string, problem: string): WorkFailure {
+  return new WorkFailure("devcontainer_invalid", `the devcontainer file ${JSON.stringify(path)} ${problem}`);
+}

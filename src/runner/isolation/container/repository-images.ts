@@ -1,0 +1,95 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { WorkFailure } from "../../protocol/work-failure.ts";
+import type { ImageRequest } from "../isolation.ts";
+import { isImageName } from "./container-arguments.ts";
+import { type BuildOptions, buildDevcontainer } from "./devcontainer-build.ts";
+import { readDevcontainer } from "./devcontainer-file.ts";
+
+/** What the operator lets repositories say about their images. */
+export interface RepositoryImages {
+  /** The images that they may name: names, or beginnings of names before `*`. */
+  readonly allowed: readonly string[];
+  /** The program of @devcontainers/cli that builds theirs; empty for no builds. */
+  readonly cli: string;
+}
+
+/** What an environment's repository has said. It is kept, since work can change the file afterwards. */
+interface Decision {
+  /** Empty where it said nothing. */
+  readonly image: string;
+  readonly isBuilt: boolean;
+}
+
+/**
+ * Returns the image of an environment: its repository's where that names or defines one, and its organization's otherwise;
+ * empty for the runner's own.
+ *
+ * @throws WorkFailure image_refused, policy_unsupported, devcontainer_invalid, devcontainer_cli_missing, image_build_failed
+ * @throws the reason of the signal when that ended it
+ */
+export async function chooseImage(
+  images: RepositoryImages,
+  options: Omit<BuildOptions, "cli">,
+  request: ImageRequest,
+): Promise<string> {
+  const { organizationImage, workspace } = request;
+  if (images.allowed.length === 0 && images.cli === "") return organizationImage;
+  const file = join(workspace.folder, "image.json");
+  const kept = await readFile(file, "utf8").catch(() => undefined);
+  if (kept !== undefined) {
+    const decision: Decision = JSON.parse(kept);
+    requireAllowed(images, decision, request);
+    return decision.image || organizationImage;
+  }
+  const decision = await decide(images, options, request);
+  await writeFile(file, JSON.stringify(decision), { mode: 0o600 });
+  return decision.image || organizationImage;
+}
+
+async function decide(
+  images: RepositoryImages,
+  options: Omit<BuildOptions, "cli">,
+  request: ImageRequest,
+): Promise<Decision> {
+  const { repository, devcontainerFile, workspace, signal } = request;
+  const found = await readDevcontainer(repository, devcontainerFile);
+  if (found.kind === "none") return { image: "", isBuilt: false };
+  if (found.kind === "image") {
+    const decision = { image: found.image, isBuilt: false };
+    requireAllowed(images, decision, request);
+    return decision;
+  }
+  requireAllowed(images, { image: "", isBuilt: true }, request);
+  const place = { repository, folder: workspace.folder, signal };
+  return { image: await buildDevcontainer({ ...options, cli: images.cli }, found, place), isBuilt: true };
+}
+
+/** @throws WorkFailure image_refused, devcontainer_cli_missing, policy_unsupported */
+function requireAllowed(
+  { allowed, cli }: RepositoryImages,
+  { image, isBuilt }: Decision,
+  { isNarrowed }: ImageRequest,
+): void {
+  if (isBuilt && cli === "") throw new WorkFailure("devcontainer_cli_missing", NO_CLI);
+  if (isBuilt && isNarrowed) throw new WorkFailure("policy_unsupported", NARROWED);
+  if (isBuilt || image === "") return;
+  const quoted = JSON.stringify(image);
+  if (!isImageName(image))
+    throw new WorkFailure("devcontainer_invalid", `the devcontainer file names no image with ${quoted}`);
+  // What builds may begin with any image.
+  if (cli !== "" || allowed.some((pattern) => isMatch(pattern, image))) return;
+  throw new WorkFailure(
+    "image_refused",
+    `the repository asks for the image ${quoted}, which this runner does not allow: its operator can, by --isolation-repository-images`,
+  );
+}
+
+function isMatch(pattern: string, image: string): boolean {
+  return pattern.endsWith("*") ? image.startsWith(pattern.slice(0, -1)) : image === pattern;
+}
+
+const NO_CLI =
+  "the image of the devcontainer file has to be built, and this runner builds none: its operator can name @devcontainers/cli, by --isolation-devcontainer-cli";
+const NARROWED =
+  "the image of the devcontainer file has to be built, which would reach the network past the proxy: the organization's policy egress, or the fork that the work is of, does not allow that; let the file name an image";
