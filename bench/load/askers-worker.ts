@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
-import type { Asked } from "./askers.ts";
+import { type Asked, NOBODY } from "./askers.ts";
 
 /** Between an answer and the next question. */
 const PAUSE_MS = 2;
@@ -20,8 +20,6 @@ const ASKERS: [name: string, options: object, body: string][] = [
   ["/healthz, a new connection each time", { agent: false, path: "/healthz" }, ""],
   ["GetProject", project, JSON.stringify({ projectId })],
 ];
-/** How much later than asked for a timer is: what a busy machine adds to the waits. */
-const NOBODY = "nobody: how late a timer is";
 const { hostname, port } = new URL(url);
 
 let waits: Record<string, number[]> = {};

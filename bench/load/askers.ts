@@ -4,6 +4,9 @@ import { Worker } from "node:worker_threads";
 /** How long each answer took that somebody got, in milliseconds, by who asked. */
 export type Waits = Readonly<Record<string, readonly number[]>>;
 
+/** Who does not ask, but tells how much later than asked for a timer is: what a busy machine adds to the waits. */
+export const NOBODY = "nobody: how late a timer is";
+
 export interface Asked {
   readonly url: string;
   readonly token: string;

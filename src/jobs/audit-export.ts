@@ -1,6 +1,8 @@
 import { namedAnchor } from "../domain/record/audit-anchor.ts";
 import { type AuditSink, type ExportLine, exportedRow, namedHead } from "../domain/record/audit-export.ts";
+import { AUDIT_EXPORT } from "../domain/record/audit-position.ts";
 import type { ChainHead } from "../domain/record/audit-verification.ts";
+import { auditMacOf, type Keys } from "../keys.ts";
 import {
   type ChainBehind,
   findChainsBehind,
@@ -33,25 +35,36 @@ interface Batch {
   bytes: number;
 }
 
+type SealingKeys = Pick<Keys, "ids" | "auditMac" | "audit">;
+
 const isFull = ({ lines, bytes }: Batch) => lines.length >= ROWS_PER_BATCH || bytes >= BYTES_PER_BATCH;
 
 /**
  * Exports the rows that a target has not confirmed yet, chain by chain, and stores how far it has got when it has
  * confirmed them. Killed in between, it begins with rows that the target may have: each is known by its id.
  *
+ * @param keys seal and verify how far the target has got
  * @param draining ends it between two batches
  * @returns the number of rows
  */
-export async function exportAudit(store: Store, sink: AuditSink, draining?: AbortSignal): Promise<number> {
+export async function exportAudit(
+  store: Store,
+  keys: SealingKeys,
+  sink: AuditSink,
+  draining?: AbortSignal,
+): Promise<number> {
+  const mac = auditMacOf(keys);
   let exported = 0;
   while (!draining?.aborted) {
-    const batch = await nextBatch(store, await findChainsBehind(store.reader, sink.target, CHAINS_AT_ONCE));
+    const behind = await findChainsBehind(store.reader, mac, sink.target, CHAINS_AT_ONCE);
+    const batch = await nextBatch(store, behind);
     const { lines, reached } = batch;
     if (lines.length === 0) break;
     const heads = [...reached].map(([chain, head]) => namedHead(chain, head));
-    await sink.take([...lines, { reached: heads }], () => findConfirmed(store.reader, sink.target));
-    const confirm = (tx: Parameters<typeof setConfirmed>[0]) => setConfirmed(tx, sink.target, reached);
-    await writeThenPause(store, "job/audit-export", confirm, { locks: [null] });
+    await sink.take([...lines, { reached: heads }], () => findConfirmed(store.reader, mac, sink.target));
+    const confirm = (tx: Parameters<typeof setConfirmed>[0]) =>
+      setConfirmed(tx, keys.audit, sink.target, reached);
+    await writeThenPause(store, AUDIT_EXPORT, confirm, { locks: [null] });
     exported += lines.length;
   }
   return exported;
@@ -81,10 +94,11 @@ async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<
 /** Creates the jobs that export the audit trail as it grows: one for each target, so that none waits for another. */
 export function auditExportJobs({
   store,
+  keys,
   auditSinks,
   log,
   draining,
-}: Pick<JobContext, "store" | "auditSinks" | "log" | "draining">): Job[] {
+}: Pick<JobContext, "store" | "keys" | "auditSinks" | "log" | "draining">): Job[] {
   return auditSinks.map((sink) => {
     let isRepaired = false;
     let wait: { readonly until: number; readonly ms: number } | undefined;
@@ -95,7 +109,7 @@ export function auditExportJobs({
         if (!isRepaired) await sink.repair?.();
         isRepaired = true;
         // Nothing stays open between two runs: a server that stops has nothing to close.
-        await exportAudit(store, sink, draining).finally(() => sink.close?.());
+        await exportAudit(store, keys, sink, draining).finally(() => sink.close?.());
         wait = undefined;
       } catch (err) {
         if (draining.aborted) return;

@@ -32,7 +32,7 @@ beforeAll(async () => {
     { path: grown, bytes: 1_000_000_000, count: 0 },
     { now: () => START_MS, isShared: false },
   );
-  await exportAudit(trail.made.store, file);
+  await exportAudit(trail.made.store, trail.made.keys, file);
   await file.close();
   await trail.made.store.close();
   const secrets = [Buffer.alloc(32, 7).toString("base64")];

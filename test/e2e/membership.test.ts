@@ -67,6 +67,13 @@ describe("an invite", () => {
       expect.arrayContaining(joined.map(({ body }) => body.member.userId)),
     );
     expect(members).toHaveLength(3);
+    // The trail names who they are there, and not who they are elsewhere.
+    const trail = await post(server, "EventService/ListAuditLogs", {}, harbour.token);
+    const joins = trail.body.entries.filter((each: { action: string }) =>
+      each.action.endsWith("/JoinOrganization"),
+    );
+    const twice = joined.flatMap(({ body }) => [body.member.userId, body.member.userId]);
+    expect(joins.map((each: { actorId: string }) => each.actorId).toSorted()).toEqual(twice.toSorted());
     // Used up, it is as if it had never been.
     const absent = await summaryOf(v4(), island.token);
     expect(refusal(absent)).toEqual([404, "NOT_FOUND"]);

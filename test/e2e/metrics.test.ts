@@ -173,6 +173,41 @@ describe("the metrics of a server", () => {
     expect((await fetch(`${server.url}/metrics`)).status).not.toBe(200);
   });
 
+  test("keep their form in each scrape while many call, and have counted every call", async () => {
+    const counts = (found: typeof scraped) =>
+      (found.get("rpc_server_call_duration")?.samples ?? [])
+        .filter(({ name }) => name.endsWith("_count"))
+        .map(({ labels, value }) => [JSON.stringify(labels), value] as const);
+    const of = (found: typeof scraped, method: string) =>
+      sampleOf(found, "rpc_server_call_duration_count", {
+        rpc_method: `service.v1.ProjectService/${method}`,
+        rpc_response_status_code: "ok",
+      }) ?? 0;
+    const before = parsePrometheus(await scrape());
+    let calls = 0;
+    let isOver = false;
+    const callers = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        await post(server, "ProjectService/CreateProject", PROJECT);
+        await post(server, "ProjectService/ListProjects", {});
+        calls += 1;
+      }
+    });
+    let last = new Map(counts(before));
+    for (let scrapes = 0; scrapes < 10; scrapes++) {
+      const now = new Map(counts(parsePrometheus(await scrape())));
+      for (const [labels, count] of last) expect(now.get(labels)).toBeGreaterThanOrEqual(count);
+      last = now;
+    }
+    isOver = true;
+    await Promise.all(callers);
+    const after = await until(
+      async () => parsePrometheus(await scrape()),
+      (found) => of(found, "ListProjects") === of(before, "ListProjects") + calls,
+    );
+    expect(of(after, "CreateProject")).toBe(of(before, "CreateProject") + calls);
+  });
+
   test("are the same for all who ask at once", async () => {
     const all = await Promise.all(Array.from({ length: 10 }, scrape));
     for (const each of all) expect(parsePrometheus(each).size).toBe(scraped.size);

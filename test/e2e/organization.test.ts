@@ -77,6 +77,10 @@ describe("CreateOrganization", () => {
       token,
     );
     expect(project.status).toBe(200);
+    const trail = await post(open, "EventService/ListAuditLogs", {}, token);
+    const creations = trail.body.entries.filter((each: Body) => each.action.endsWith("/CreateOrganization"));
+    expect(creations.length).toBeGreaterThan(2);
+    for (const { actorId } of creations) expect(actorId).toBe(body.member.userId);
   });
 });
 

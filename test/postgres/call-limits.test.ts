@@ -1,7 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { Caller } from "../../src/domain/identity/caller.ts";
+import { createCallLimits } from "../../src/rpc/access/call-limits.ts";
+import type { Others } from "../../src/store/listeners.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { emptyDatabase } from "../harness/postgres-store.ts";
+import { emptyDatabase, openProcess } from "../harness/postgres-store.ts";
 import { stopAll, type TestServer } from "../harness/server.ts";
 import { startServers } from "../harness/several-servers.ts";
 import { until } from "../harness/until.ts";
@@ -29,3 +34,53 @@ test("what one server refuses past a limit, the others refuse a second later", a
     expect(reasonOf(refused)).toBe("TOO_MANY_CALLS");
   }
 });
+
+test("three servers let a token's limit through within a tenth over a minute", async () => {
+  const LIMIT = 6_000;
+  const url = await emptyDatabase(cluster);
+  const stores = [await openProcess(url)];
+  for (let more = 0; more < 2; more++) stores.push(await openProcess(url));
+  const sessions = stores.flatMap(({ others }) => (others ? [others] : []));
+  let now = 0;
+  const settings = { rateLimits: "on", callsPerServer: 0, refusalsPerAddress: LIMIT } as const;
+  const limits = sessions.map((others) =>
+    createCallLimits({ ...settings, callsPerToken: LIMIT, callsPerAccount: 10 * LIMIT }, others, () => now),
+  );
+  const tell = tellingAll(sessions);
+  const subject = create(SubjectSchema, { id: "user" });
+  const caller: Caller = {
+    ...{ organizationId: "harbour", accountId: "ann", tokenId: "token", subject },
+    ...{ role: "member", readOnly: false },
+  };
+  const admitted = sessions.map(() => 0);
+  for (; now < 60_000; now += 10) {
+    for (const [index, { admit }] of limits.entries())
+      while (!admit(caller)?.refusal) admitted[index] = (admitted[index] ?? 0) + 1;
+    if (now % 1_000 !== 990) continue;
+    for (const { exchange } of limits) exchange();
+    await tell(`second ${now}`);
+  }
+  for (const each of admitted) expect(each).toBeGreaterThan(LIMIT / 10);
+  const whole = admitted.reduce((sum, each) => sum + each);
+  expect(whole).toBeGreaterThanOrEqual(0.9 * LIMIT);
+  expect(whole).toBeLessThanOrEqual(1.1 * LIMIT);
+  for (const store of stores) await store.close();
+});
+
+/** Returns a function that tells a text to all sessions, after what they have told, and waits until each has heard it of all others. */
+function tellingAll(sessions: readonly Others[]): (text: string) => Promise<void> {
+  let awaited = "";
+  let left = 0;
+  let heard = Promise.withResolvers<void>();
+  for (const { onTold } of sessions)
+    onTold((text) => {
+      if (text !== awaited) return;
+      left -= 1;
+      if (left === 0) heard.resolve();
+    });
+  return (text) => {
+    [awaited, left, heard] = [text, sessions.length * (sessions.length - 1), Promise.withResolvers<void>()];
+    for (const { tell } of sessions) tell(text);
+    return heard.promise;
+  };
+}

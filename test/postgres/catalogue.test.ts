@@ -134,6 +134,16 @@ describe("after all migrations", () => {
     expect(new Set(bodies.map(({ type }) => type))).toEqual(new Set(["text"]));
   });
 
+  test("what protects the audit trail and the events looks at no table of the session", async () => {
+    const guards = await catalogue<{ name: string; config: string[] | null }>(
+      `select distinct p.proname as name, p.proconfig as config from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+        join pg_class c on c.oid = t.tgrelid where not t.tgisinternal and c.relname in ('audit_log', 'audit_anchor', 'event')`,
+    );
+    expect(guards.length).toBeGreaterThan(7);
+    for (const { name, config } of guards)
+      expect([name, config]).toEqual([name, ["search_path=public, pg_temp"]]);
+  });
+
   test("every index over texts is in the order of their bytes", async () => {
     const keys = await catalogue<Key>(KEYS);
     expect(keys.length).toBeGreaterThan(100);

@@ -285,6 +285,8 @@ CREATE TABLE audit_export (
   organization_id text not null,
   sequence integer not null,
   chain_hash blob,
+  key_id text not null,
+  hash blob not null,
   primary key (target, organization_id)
 ) strict, without rowid;
 

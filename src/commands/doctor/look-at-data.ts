@@ -61,7 +61,9 @@ async function lookAtExport({ reader }: ReadOnlyStore, { now, config }: DataLook
     const delay = auditDelay(lag, now());
     const whatToDo = "the log of the server says why; see docs/operations.md";
     findings.push(
-      delay ? note("audit export", delay, whatToDo) : ok("audit export", `${target} is up to date`),
+      delay
+        ? note("audit export", `${delay} (rows in all: ${lag.rows})`, whatToDo)
+        : ok("audit export", `${target} is up to date`),
     );
   }
   return findings;

@@ -7,6 +7,7 @@ import {
 } from "../../domain/record/audit-ageing.ts";
 import { AUDIT_AGEING, anchorProblem, headOfAnchor } from "../../domain/record/audit-anchor.ts";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
+import { isSealedPosition } from "../../domain/record/audit-position.ts";
 import {
   type AuditMac,
   type ChainHead,
@@ -114,7 +115,7 @@ async function findEnd(store: Store, chain: AgeingChain, before: number): Promis
   const first = sequenceOf(chain);
   const removable = lastRemovable(
     head,
-    confirmed.map(({ sequence }) => sequence),
+    confirmed.map((position) => position?.sequence ?? 0),
   );
   const isOld = async (sequence: number) => {
     const row = await findRowFacts(store.reader, chain, sequence);
@@ -138,7 +139,7 @@ async function ageChain(
   const first = sequenceOf(chain);
   if (last <= first) return 0;
   requireSealed(mac, chain);
-  await requireConfirmed(store, chain);
+  await requireConfirmed(store, mac, chain);
   let anchor = chain.anchor;
   if (!anchor || anchor.until_sequence <= first) {
     const row = await findRowFacts(store.reader, chain, last);
@@ -193,10 +194,15 @@ function requireSealed(mac: AuditMac, { anchor, organizationId }: AgeingChain): 
     );
 }
 
-/** Requires that what was confirmed are rows of this chain. @throws Error */
-async function requireConfirmed(store: Store, chain: AgeingChain): Promise<void> {
-  for (const { sequence, chain_hash } of chain.confirmed) {
-    if (sequence <= sequenceOf(chain)) continue;
+/** Requires that the server has sealed what was confirmed, and that it is a row of this chain. @throws Error */
+async function requireConfirmed(store: Store, mac: AuditMac, chain: AgeingChain): Promise<void> {
+  for (const position of chain.confirmed) {
+    if (!position || position.sequence <= sequenceOf(chain)) continue;
+    const { sequence, chain_hash, target } = position;
+    if (!isSealedPosition(position, mac))
+      throw new Error(
+        `that the target ${target} has confirmed ${chain.organizationId} up to row ${sequence} is not sealed by a key of the server`,
+      );
     const row = await findRowFacts(store.reader, chain, sequence);
     if (!row || Buffer.compare(row.hash ?? EMPTY, chain_hash ?? EMPTY) !== 0)
       throw new Error(`what was exported of ${chain.organizationId} is not its row ${sequence}`);

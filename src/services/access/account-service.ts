@@ -20,6 +20,7 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { callerOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { blockAccount, locksOfAccount, unblockAccount } from "./account-block.ts";
+import { recordedAsMember } from "./recorded-member.ts";
 
 /** The service of accounts: the logins of people, who may be members of several organizations. */
 export class AccountService implements ServiceImpl<typeof Contract> {
@@ -41,8 +42,8 @@ export class AccountService implements ServiceImpl<typeof Contract> {
     const { store, revocationMonitor } = this.#deps;
     const block = async (tx: WriteTransaction, caller: Caller) => {
       requireOtherAccount(caller, accountId);
-      await requireAdministratorOf(tx, caller, accountId);
-      return visibleReceipt(tx, caller, await blockAccount(tx, accountId, reason));
+      const recorded = await requireAdministratorOf(tx, caller, accountId);
+      return visibleReceipt(tx, caller, await blockAccount(recorded, accountId, reason));
     };
     const receipt = await writeAsCaller(store, ctx, block, { alsoLocks: locksOfAccount(accountId) });
     // The response promises that the account's streams have ended.
@@ -52,21 +53,23 @@ export class AccountService implements ServiceImpl<typeof Contract> {
 
   unblockAccount({ accountId }: UnblockAccountRequest, ctx: HandlerContext) {
     const unblock = async (tx: WriteTransaction, caller: Caller) => {
-      await requireAdministratorOf(tx, caller, accountId);
-      await unblockAccount(tx, accountId);
+      await unblockAccount(await requireAdministratorOf(tx, caller, accountId), accountId);
       return {};
     };
     return writeAsCaller(this.#deps.store, ctx, unblock, { alsoLocks: locksOfAccount(accountId) });
   }
 }
 
+/** Returns the write in whose records the caller is, in each organization, the member that it is there. */
 async function requireAdministratorOf(
   tx: WriteTransaction,
   caller: Caller,
   accountId: string,
-): Promise<void> {
+): Promise<WriteTransaction> {
   const own = await findMemberships(tx.db, caller.accountId);
   requireAdministratorOfAccount(caller, own, await findMemberships(tx.db, accountId));
+  const userIds = new Map(own.map(({ organizationId, userId }) => [organizationId, userId]));
+  return recordedAsMember(tx, caller, (organizationId) => userIds.get(organizationId));
 }
 
 /**

@@ -31,6 +31,7 @@ const USER_LEFT = {
  * Adds an account to the scope's organization. An account that left earlier gets its
  * former user id, and so owns its former resources again.
  *
+ * @param newUserId the user id of an account that was no member before
  * @returns the member; undefined when the account is a member already
  */
 export async function joinOrganization(
@@ -38,9 +39,10 @@ export async function joinOrganization(
   scope: Scope,
   accountId: string,
   role: OrganizationRole,
+  newUserId = tx.newId(),
 ): Promise<StoredMember | undefined> {
   const existing = await findMemberOfAccount(tx.db, scope, accountId);
-  if (!existing) return insertMember(tx, scope, { id: tx.newId(), account_id: accountId, role });
+  if (!existing) return insertMember(tx, scope, { id: newUserId, account_id: accountId, role });
   if (existing.left_at === null) return undefined;
   const member = {
     ...existing,

@@ -72,16 +72,20 @@ async function insertOrganizationWithToken(
   return { organizationId: scope.organizationId, userId, accountId, token };
 }
 
-/** Inserts an organization, its administrator, and the runner that represents its members' local runners. */
+/**
+ * Inserts an organization, its administrator, and the runner that represents its members' local runners.
+ * @param userId of the administrator
+ */
 export async function insertOrganizationWithAdministrator(
   tx: WriteTransaction,
   name: string,
   accountId: string,
+  userId = tx.newId(),
 ) {
   const organization = await insertOrganization(tx, { id: tx.newId(), name });
   const scope = { organizationId: organization.id };
   const member = await insertMember(tx, scope, {
-    id: tx.newId(),
+    id: userId,
     account_id: accountId,
     role: OrganizationRole.ADMIN,
   });

@@ -34,6 +34,7 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { joinOrganization } from "./membership.ts";
+import { recordedAsMember } from "./recorded-member.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "now">;
 
@@ -94,7 +95,8 @@ export function joinOrganizationAs(
   return writeAsCaller(
     store,
     ctx,
-    async (tx, { accountId }) => {
+    async (tx, caller) => {
+      const { accountId } = caller;
       const invite =
         organizationId === undefined
           ? requireUsableInvite(await findInviteByHash(tx.db, hash), tx.now)
@@ -104,8 +106,10 @@ export function joinOrganizationAs(
       if (!invite) await requireDomain(tx.db, scope, accountId, before);
       if (before?.left_at !== null) requireJoiningAllowed((await findPolicies(tx.db, scope)).effective);
       const role = invite?.role ?? OrganizationRole.MEMBER;
-      const joined = await joinOrganization(tx, scope, accountId, role);
-      if (joined && invite) await countInviteUse(tx, scope, invite);
+      const userId = before?.id ?? tx.newId();
+      const recorded = recordedAsMember(tx, caller, () => userId);
+      const joined = await joinOrganization(recorded, scope, accountId, role, userId);
+      if (joined && invite) await countInviteUse(recorded, scope, invite);
       const member = joined ?? before;
       const facts = member && (await findMemberFacts(tx.db, scope, member.id));
       if (!facts) throw notFound("user");

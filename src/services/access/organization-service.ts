@@ -40,6 +40,7 @@ import { removeMembership, setMemberRole } from "./membership.ts";
 import { insertOrganizationWithAdministrator } from "./organization-creation.ts";
 import { createInvite, getInvite, getInviteSummary, joinOrganizationAs } from "./organization-invite.ts";
 import { previewPolicies } from "./policy-preview.ts";
+import { recordedAsMember } from "./recorded-member.ts";
 import { previewRetention } from "./retention/retention-preview.ts";
 
 /** The service of organizations, their members and their policies. */
@@ -52,11 +53,18 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
 
   createOrganization({ name }: CreateOrganizationRequest, ctx: HandlerContext) {
     const { store, allowOrganizationCreation } = this.#deps;
-    const create = async (tx: WriteTransaction, { accountId }: Caller) => {
+    const create = async (tx: WriteTransaction, caller: Caller) => {
+      const { accountId } = caller;
       requireCreationAllowed(allowOrganizationCreation);
       const account = await findAccount(tx.db, accountId);
       if (!account) throw notFound("account");
-      const { organization, member } = await insertOrganizationWithAdministrator(tx, name, accountId);
+      const userId = tx.newId();
+      const { organization, member } = await insertOrganizationWithAdministrator(
+        recordedAsMember(tx, caller, () => userId),
+        name,
+        accountId,
+        userId,
+      );
       return {
         organization: organizationMessage(organization),
         member: memberMessage(memberFacts(member, account)),

@@ -46,6 +46,7 @@ import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
 import * as eightieth from "./migrations/0071-0080/0080-held-work-by-needs.ts";
 import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
+import * as eightyEighth from "./migrations/0081-0090/0088-sealed-positions.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -145,6 +146,7 @@ export function migrations(): readonly Migration[] {
     eightieth,
     eightyFirst,
     eightyThird,
+    eightyEighth,
   ];
 }
 

@@ -3,9 +3,11 @@ import type { AnchorFacts, AuditAnchor } from "../../domain/audit-anchor.ts";
 import { removalBody } from "../../domain/record/audit-ageing.ts";
 import { AUDIT_AGEING, anchorBytes } from "../../domain/record/audit-anchor.ts";
 import type { AuditTarget } from "../../domain/record/audit-export.ts";
+import type { AuditPosition } from "../../domain/record/audit-position.ts";
 import type { ChainHead } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
 import { type Actor, type Reader, type Scope, SYSTEM, type WriteTransaction } from "../store.ts";
+import { findPositions } from "./audit-export.ts";
 import type { AuditSeal } from "./record.ts";
 
 /** An organization's chain, and what decides how many of its rows may go. */
@@ -16,11 +18,9 @@ export interface AgeingChain {
   /** Number of its newest row. */
   readonly head: number;
   readonly anchor: AuditAnchor | undefined;
-  /** What each target has confirmed. */
-  readonly confirmed: readonly ChainHead[];
+  /** What each target has confirmed, as it is stored; undefined for nothing. */
+  readonly confirmed: readonly (AuditPosition | undefined)[];
 }
-
-const NOTHING: ChainHead = { sequence: 0, chain_hash: null };
 
 /** Returns the chain of each organization, by its id. They cover the installation, so it takes no scope. */
 export async function findAgeingChains(db: Reader, targets: readonly AuditTarget[]): Promise<AgeingChain[]> {
@@ -30,14 +30,14 @@ export async function findAgeingChains(db: Reader, targets: readonly AuditTarget
     .orderBy("id")
     .execute();
   const anchors = await findAnchors(db);
-  const positions = await builderOf(db).selectFrom("audit_export").selectAll().execute();
-  const confirmed = new Map(positions.map((each) => [`${each.target} ${each.organization_id}`, each]));
+  const positions = await findPositions(db, targets);
+  const confirmed = new Map(positions.map((each) => [`${each.target} ${each.chain}`, each]));
   return organizations.map(({ id, name, sequence }) => ({
     organizationId: id,
     name,
     head: sequence,
     anchor: anchors.get(id),
-    confirmed: targets.map((target) => confirmed.get(`${target} ${id}`) ?? NOTHING),
+    confirmed: targets.map((target) => confirmed.get(`${target} ${id}`)),
   }));
 }
 

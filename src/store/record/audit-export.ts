@@ -1,7 +1,13 @@
 import type { AuditAnchor } from "../../domain/audit-anchor.ts";
 import { headOfAnchor } from "../../domain/record/audit-anchor.ts";
 import { type AuditTarget, type NamedHead, namedHead } from "../../domain/record/audit-export.ts";
-import type { ChainHead, StoredAuditRow } from "../../domain/record/audit-verification.ts";
+import {
+  type AuditPosition,
+  type AuditSealing,
+  isSealedPosition,
+  sealPosition,
+} from "../../domain/record/audit-position.ts";
+import type { AuditMac, ChainHead, StoredAuditRow } from "../../domain/record/audit-verification.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
 import { findAnchors } from "./audit-ageing.ts";
@@ -20,10 +26,11 @@ const NOTHING: ChainHead = { sequence: 0, chain_hash: null };
 
 /**
  * Returns chains with rows that a target has not confirmed: the installation's first, and up to `limit` of organizations.
- * They cover the installation, so it takes no scope.
+ * A position that the server has not sealed counts as none. They cover the installation, so it takes no scope.
  */
 export async function findChainsBehind(
   db: Reader,
+  mac: AuditMac,
   target: AuditTarget,
   limit: number,
 ): Promise<ChainBehind[]> {
@@ -35,41 +42,63 @@ export async function findChainsBehind(
         .onRef("audit_export.organization_id", "=", "organization.id")
         .on("audit_export.target", "=", target),
     )
-    .select(["organization.id", "audit_export.sequence", "audit_export.chain_hash"])
-    .select("audit_anchor.sequence as gone")
+    .select(["organization.id", "audit_anchor.sequence as gone"])
     .where((eb) => eb("organization.sequence", ">", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
     .orderBy("organization.id")
     .limit(limit)
     .execute();
-  const anchors = organizations.some(({ sequence, gone }) => (gone ?? 0) > (sequence ?? 0))
-    ? await findAnchors(db)
-    : new Map<string, AuditAnchor>();
-  const behind = organizations.map(({ id, sequence, chain_hash, gone }): ChainBehind => {
-    const anchor = (gone ?? 0) > (sequence ?? 0) ? anchors.get(id) : undefined;
-    if (anchor) return { chain: id, confirmed: headOfAnchor(anchor), anchor };
-    return { chain: id, confirmed: sequence === null ? NOTHING : { sequence, chain_hash } };
+  const ids = ["", ...organizations.map(({ id }) => id)];
+  const stored = await findPositions(db, [target], ids);
+  const positions = new Map(stored.map((each) => [each.chain, sealedHead(each, mac)]));
+  const confirmedOf = (chain: string | null) => positions.get(chain) ?? NOTHING;
+  const isGone = ({ id, gone }: (typeof organizations)[number]) => (gone ?? 0) > confirmedOf(id).sequence;
+  const anchors = organizations.some(isGone) ? await findAnchors(db) : new Map<string, AuditAnchor>();
+  const behind = organizations.map((each): ChainBehind => {
+    const anchor = isGone(each) ? anchors.get(each.id) : undefined;
+    if (anchor) return { chain: each.id, confirmed: headOfAnchor(anchor), anchor };
+    return { chain: each.id, confirmed: confirmedOf(each.id) };
   });
   const [installation] = await builderOf(db).selectFrom("installation").select("sequence").execute();
-  const [position] = await positionsOf(db, target).where("organization_id", "=", "").execute();
-  const confirmed = position ?? NOTHING;
+  const confirmed = confirmedOf(null);
   return (installation?.sequence ?? 0) > confirmed.sequence
-    ? [
-        { chain: null, confirmed: { sequence: confirmed.sequence, chain_hash: confirmed.chain_hash } },
-        ...behind,
-      ]
+    ? [{ chain: null, confirmed }, ...behind]
     : behind;
 }
 
-const positionsOf = (db: Reader, target: AuditTarget) =>
-  builderOf(db)
+const sealedHead = (position: AuditPosition, mac: AuditMac): ChainHead =>
+  isSealedPosition(position, mac)
+    ? { sequence: position.sequence, chain_hash: position.chain_hash }
+    : NOTHING;
+
+/**
+ * Returns the positions of targets as they are stored, whoever wrote them, by chain. They cover the installation, so it
+ * takes no scope.
+ * @param ids of organizations, empty for the chain of the installation; all chains by default
+ */
+export async function findPositions(
+  db: Reader,
+  targets: readonly AuditTarget[],
+  ids?: readonly string[],
+): Promise<AuditPosition[]> {
+  if (targets.length === 0) return [];
+  let query = builderOf(db)
     .selectFrom("audit_export")
-    .select(["organization_id", "sequence", "chain_hash"])
-    .where("target", "=", target);
+    .selectAll()
+    .where("target", "in", targets)
+    .orderBy("organization_id");
+  if (ids) query = query.where("organization_id", "in", ids);
+  const rows = await query.execute();
+  return rows.map(({ organization_id, target, ...row }) => ({
+    ...row,
+    target: target as AuditTarget,
+    chain: organization_id || null,
+  }));
+}
 
 /** Returns what a target has confirmed of all chains. It covers the installation, so it takes no scope. */
-export async function findConfirmed(db: Reader, target: AuditTarget): Promise<NamedHead[]> {
-  const positions = await positionsOf(db, target).orderBy("organization_id").execute();
-  return positions.map(({ organization_id, ...head }) => namedHead(organization_id || null, head));
+export async function findConfirmed(db: Reader, mac: AuditMac, target: AuditTarget): Promise<NamedHead[]> {
+  const positions = (await findPositions(db, [target])).filter((each) => isSealedPosition(each, mac));
+  return positions.map((position) => namedHead(position.chain, position));
 }
 
 /** Returns up to `limit` rows of a chain after a number. It covers the installation, so it takes no scope. */
@@ -93,10 +122,14 @@ export async function findRowsAfter(
 /** Stores what a target has confirmed. It is bookkeeping: positions are of no organization, and leave no record. */
 export async function setConfirmed(
   { db }: WriteTransaction,
+  sealing: AuditSealing,
   target: AuditTarget,
   heads: ReadonlyMap<string | null, ChainHead>,
 ): Promise<void> {
-  const rows = [...heads].map(([chain, head]) => ({ target, organization_id: chain ?? "", ...head }));
+  const rows = [...heads].map(([chain, { sequence, chain_hash }]) => {
+    const { key_id, hash } = sealPosition({ target, chain, sequence, chain_hash }, sealing);
+    return { target, organization_id: chain ?? "", sequence, chain_hash, key_id, hash };
+  });
   await builderOf(db)
     .insertInto("audit_export")
     .values(rows)
@@ -104,6 +137,8 @@ export async function setConfirmed(
       conflict.columns(["target", "organization_id"]).doUpdateSet((eb) => ({
         sequence: eb.ref("excluded.sequence"),
         chain_hash: eb.ref("excluded.chain_hash"),
+        key_id: eb.ref("excluded.key_id"),
+        hash: eb.ref("excluded.hash"),
       })),
     )
     .execute();

@@ -82,6 +82,8 @@ export interface AuditExportTable {
   organization_id: string;
   sequence: number;
   chain_hash: Uint8Array | null;
+  key_id: string;
+  hash: Uint8Array;
 }
 
 /** Where a chain begins whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */

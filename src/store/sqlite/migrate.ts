@@ -56,6 +56,7 @@ import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
 import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
 import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
+import * as eightyEighth from "./migrations/0081-0090/0088-sealed-positions.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -138,6 +139,7 @@ export const MIGRATIONS: readonly Migration[] = [
   seventyNinth,
   eightyFirst,
   eightyThird,
+  eightyEighth,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -9,7 +9,7 @@ import { findEnvironment, updateEnvironment } from "../../../src/store/environme
 import { insertSubscription } from "../../../src/store/identity/subscription.ts";
 import { findTokenById } from "../../../src/store/identity/token.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
-import { OPERATOR } from "../../../src/store/store.ts";
+import { OPERATOR, SYSTEM } from "../../../src/store/store.ts";
 import { insertServiceAccountToken } from "../../harness/machine-token.ts";
 import { insertTestMember, type TestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
@@ -145,7 +145,8 @@ describe("blocking an account", () => {
     expect(disabled?.disabled_at).toBe(testStore.clock.now);
     for (const { founded } of [running, island]) {
       expect(await organizationRows("account", founded)).toMatchObject([
-        { subject_id: member.accountId, actor_id: administrator.subject.id, reason: "" },
+        // The administrator is nobody there.
+        { subject_id: member.accountId, actor_id: SYSTEM.id, reason: "" },
       ]);
     }
     expect(await organizationRows("account", idle.founded)).toEqual([]);
@@ -211,23 +212,20 @@ describe("blocking an account", () => {
     }
   });
 
-  test("writes a row in every organization of the account and one in the installation's chain", async () => {
+  test("writes a row in every organization of the account, by its own member, and one in the installation's chain", async () => {
     const island = await testStore.createOrganization("island");
     const { store, keys } = testStore;
-    for (const email of ["ann@example.org", "harbour@example.org"]) {
-      const administrates = email.startsWith("harbour");
-      const { organizationId } = island;
-      await insertTestMember(store, keys, { organizationId, email, administrator: administrates });
-    }
+    const { organizationId } = island;
+    await insertTestMember(store, keys, { organizationId, email: "ann@example.org" });
+    const email = "harbour@example.org";
+    const there = await insertTestMember(store, keys, { organizationId, email, administrator: true });
     await block("left");
-    for (const rows of [
-      await organizationRows("account"),
-      await organizationRows("account", island),
-      (await installationRows("account")).slice(-1),
-    ]) {
-      expect(rows).toMatchObject([
-        { subject_id: member.accountId, reason: "left", actor_id: administrator.subject.id },
-      ]);
+    for (const [rows, actor_id] of [
+      [await organizationRows("account"), administrator.subject.id],
+      [await organizationRows("account", island), there.userId],
+      [(await installationRows("account")).slice(-1), administrator.subject.id],
+    ] as const) {
+      expect(rows).toMatchObject([{ subject_id: member.accountId, reason: "left", actor_id }]);
     }
   });
 });

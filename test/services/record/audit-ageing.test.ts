@@ -100,6 +100,21 @@ describe("rows of the trail", () => {
     expect(await trail.anchorOf(trail.harbour)).toBeUndefined();
   });
 
+  test("stay where another hand than the export's wrote that a target has confirmed them", async () => {
+    await tampering(made.dataDir, (raw) =>
+      raw.run(`insert into audit_export (target, organization_id, sequence, chain_hash, key_id, hash)
+        select 'otlp', organization_id, sequence, chain_hash, key_id, hash from audit_export`),
+    );
+    made.clock.now = OLD_MS + 2;
+    await trail.add(trail.lighthouse, 1);
+    made.clock.now = START_MS;
+    const message = expect.stringContaining("is not sealed by a key of the server");
+    await expect(age({ targets: ["file", "otlp"] })).rejects.toMatchObject({ errors: [{ message }] });
+    expect(await trail.anchorOf(trail.harbour)).toBeUndefined();
+    await tampering(made.dataDir, (raw) => raw.run("delete from audit_export where target = 'otlp'"));
+    await trail.exportTo("file");
+  });
+
   test("go where one more is there, as is recorded, and leave a chain that holds behind an anchor", async () => {
     const [first] = (await made.history(trail.harbour)).audit;
     const { audit } = await made.history(trail.harbour);

@@ -60,7 +60,7 @@ export async function openOldTrail() {
     mac: auditMacOf(made.keys),
     /** Adds rows until a chain has a number of them. */
     fill: async (scope: Caller, rows: number) => add(scope, rows - (await headOf(scope))),
-    exportTo: (target: AuditTarget) => exportAudit(made.store, sinkOf(target)),
+    exportTo: (target: AuditTarget) => exportAudit(made.store, made.keys, sinkOf(target)),
     anchorOf: async ({ organizationId }: Caller) =>
       (await findAnchors(made.store.reader)).get(organizationId),
     /** Returns where chains break, and why. */
