@@ -122,6 +122,6 @@ const read = async (source: MetricSource): Promise<Figure[]> => {
 
 /** Left out: what tells of calls, work and records of all organizations, and the checks, which stand by themselves. */
 const LEFT_OUT =
-  /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|audit_export)|^chartroom_(ready|check_well)$/;
+  /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|isolation_refusals|audit_export)|^chartroom_(ready|check_well)$/;
 
 const isOfServer = ({ name }: Figure): boolean => !LEFT_OUT.test(name);

@@ -41,8 +41,14 @@ export class Histogram {
 
 /** An event of a resource that is counted when the write that did it is committed. */
 export interface Outcome {
-  readonly of: "action" | "workflow execution" | "agent execution" | "agent turn" | "trigger event";
-  /** The phase in which it ended, or the verdict: the name of a value of an enum of the contract. */
+  readonly of:
+    | "action"
+    | "workflow execution"
+    | "agent execution"
+    | "agent turn"
+    | "trigger event"
+    | "isolation refusal";
+  /** The phase in which it ended, the verdict, or the reason: the name of a value of an enum of the contract. */
   readonly as: string;
   /** The thing that it happened to, for its trace. */
   readonly subject?: TracedSubject;

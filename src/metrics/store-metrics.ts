@@ -67,6 +67,12 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
         "Entries of the trigger ledger, by their verdict.",
         "chartroom.verdict",
       ],
+      [
+        "isolation refusal",
+        "chartroom.isolation.refusals",
+        "Connections that isolated work was refused, by why.",
+        "chartroom.reason",
+      ],
     ] as const
   ).map(
     ([of, name, help, label]): Metric => ({

@@ -122,6 +122,8 @@ export function recordRefusals(
     rule,
     refusal: EnvironmentConnection_Refusal[refusal] ?? "",
   }));
+  for (const { refusal } of connections)
+    tx.countOutcome({ of: "isolation refusal", as: refusal.toLowerCase() });
   tx.record({
     organizationId,
     type: "environment",

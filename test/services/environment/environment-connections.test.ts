@@ -110,6 +110,7 @@ describe("a report of connections", () => {
     expect(changes.audit[0]?.diff).toContain("h3.example");
     expect(changes.audit[0]?.diff).not.toContain("h2.example");
     expect(changes.events).toMatchObject([{ kind: "updated", resource_id: environmentId }]);
+    expect([...made.store.measures.outcomes("isolation refusal")]).toEqual([["not_allowed", 2]]);
   });
 
   test("may come again, also in parts: connections are known by their ids", async () => {
