@@ -1,5 +1,13 @@
-import { type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf";
 import { ConstraintViolated, createCheck } from "../../src/rpc/check.ts";
+import { requestReference, schemaCheck } from "./openapi.ts";
 
 export const ID = "0191f7a0-5c3e-7d1a-8b2f-000000000001";
 
@@ -40,15 +48,58 @@ export function withValue(request: JsonValue, path: string, value: JsonValue): J
 
 const check = createCheck();
 
-/** Returns the violation that the rules of the contract find in a request; undefined when it is valid. */
+/**
+ * Rules that JSON Schema has no keyword for: the OpenAPI document tells them in a description. The keyword for a
+ * number of bytes counts the characters of base64, four for three bytes.
+ */
+const DESCRIBED: ReadonlySet<string> = new Set([
+  "archive_environments_after_whole_days",
+  "bytes.max_len",
+  "cost_amount",
+  "duration.gte_lte",
+  "line_range",
+  "max_parallel_lte_max_total",
+  "maximum_environment_timeout",
+  "one_kind_of_input",
+  "outcome_stated",
+  "parameters_unique",
+  "review_content",
+  "update_mask_count",
+  "uri_or_remote",
+]);
+
+/**
+ * Returns the violation that the rules of the contract find in a request; undefined when it is valid.
+ *
+ * @throws Error when the OpenAPI document does not agree
+ */
 export function complaint(schema: DescMessage, request: JsonValue): string | undefined {
+  const message = fromJson(schema, request);
   try {
-    check(schema, fromJson(schema, request));
+    check(schema, message);
   } catch (error) {
-    if (error instanceof ConstraintViolated) return error.message;
-    throw error;
+    if (!(error instanceof ConstraintViolated)) throw error;
+    if (error.violations.some(({ ruleId }) => !DESCRIBED.has(ruleId)))
+      agree(schema, message, false, error.message);
+    return error.message;
   }
+  agree(schema, message, true, "no violation");
   return undefined;
+}
+
+/** Throws where the schema of a request in the OpenAPI document takes another view of it than the rules. */
+function agree(
+  schema: DescMessage,
+  message: MessageShape<DescMessage>,
+  isValid: boolean,
+  violation: string,
+): void {
+  const reference = requestReference(schema.typeName);
+  if (!reference) return;
+  const matches = schemaCheck(reference);
+  if (matches(toJson(schema, message)) === isValid) return;
+  const found = JSON.stringify(matches.errors)?.slice(0, 500) ?? "nothing";
+  throw new Error(`the rules: ${violation}; gen/openapi.json: ${found}`);
 }
 
 /** Returns a value in a form short enough for a test's name. */
