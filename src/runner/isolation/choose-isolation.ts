@@ -7,6 +7,7 @@ import { createBubblewrap } from "./bubblewrap.ts";
 import { tryBubblewrap } from "./bubblewrap-trial.ts";
 import { createContainers } from "./container/container.ts";
 import { tryContainers } from "./container/container-trial.ts";
+import { TRIAL_LIMITS } from "./container/limits-trial.ts";
 import type { RepositoryImages } from "./container/repository-images.ts";
 import { PROGRAM_FOLDERS } from "./find-executable.ts";
 import { type Isolation, type IsolationName, noIsolation } from "./isolation.ts";
@@ -82,6 +83,7 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   const whyNot = "parts" in bubblewrap ? "" : `bubblewrap does not work here: ${bubblewrap.problem}`;
   if (wanted === "bubblewrap") throw new RunnerError(`--isolation bubblewrap: ${whyNot}`);
   const programFolders = choice.programFolders ?? PROGRAM_FOLDERS;
+  const trial = groups && openWorkGroups({ ...choice, limits: TRIAL_LIMITS });
   const containers = await tryContainers({
     env: {},
     repositoryImages: NO_IMAGES,
@@ -89,10 +91,15 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
     view,
     user,
     programFolders,
+    groups,
+    trialGroups: trial && "groups" in trial ? trial.groups : undefined,
   });
   if ("parts" in containers) {
-    const { engine } = containers.parts;
-    const limits = { engine: engine.name, isRootless: engine.isRootless, hasCgroups: engine.hasGroups };
+    const { engine, groups: used } = containers.parts;
+    if (isNamed(choice) && !used) throw new RunnerError(unlimited("--isolation-cgroup", opened));
+    const { name, isRootless } = engine;
+    const hasCgroups = engine.hasGroups || used !== undefined;
+    const limits = { engine: name, isRootless, hasCgroups, ...(used && { cgroup: used.folder }) };
     log.info(
       { isolation: "container", ...facts, ...limits, ...(whyNot && { whyNot }) },
       "work is isolated by containers",
@@ -120,11 +127,21 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
 }
 
 /** @throws RunnerError where the operator demands limits that only a control group keeps, and there is none */
-function requireGroups({ cgroup, limits }: IsolationChoice, opened: ReturnType<typeof openWorkGroups>): void {
+function requireGroups(choice: IsolationChoice, opened: OpenedGroups): void {
   if ("groups" in opened) return;
-  const demanded = cgroup !== "auto" && cgroup !== "none" ? "--isolation-cgroup" : "--isolation-cpus";
-  if (demanded === "--isolation-cpus" && limits.processors === 0) return;
-  throw new RunnerError(`${demanded}: no control group limits the work here: ${opened.problem}`);
+  if (isNamed(choice)) throw new RunnerError(unlimited("--isolation-cgroup", opened));
+  if (choice.limits.processors > 0) throw new RunnerError(unlimited("--isolation-cpus", opened));
+}
+
+type OpenedGroups = ReturnType<typeof openWorkGroups>;
+
+function isNamed({ cgroup }: IsolationChoice): boolean {
+  return cgroup !== "auto" && cgroup !== "none";
+}
+
+function unlimited(setting: string, opened: OpenedGroups): string {
+  const why = "groups" in opened ? "the engine's containers do not stay in it" : opened.problem;
+  return `${setting}: no control group limits the work here: ${why}`;
 }
 
 const NO_IMAGES: RepositoryImages = { allowed: [], cli: "" };

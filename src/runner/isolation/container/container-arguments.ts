@@ -13,7 +13,7 @@ export interface Engine {
   readonly environment: Readonly<Record<string, string>>;
   /** True where it runs without root. */
   readonly isRootless: boolean;
-  /** True where the machine lets it limit a container by a control group. */
+  /** True where its own control groups are to limit a container, each for itself. */
   readonly hasGroups: boolean;
 }
 
@@ -51,16 +51,26 @@ const PODMAN_ONLY = [
 ];
 
 /** Returns the arguments that keep a container in, of a command of the work as of the runner's forwarder. */
-export function confinement({
-  engine,
-  limits,
-  user,
-  filterFile,
-  runner,
-}: Omit<ContainerParts, "image">): string[] {
+export function confinement(parts: ConfinedParts): string[] {
+  const { processes, memoryBytes } = parts.limits;
+  return [
+    ...groupedConfinement(parts),
+    `--ulimit=nproc=${processes}:${processes}`,
+    "--ulimit=core=0:0",
+    `--ulimit=data=${memoryBytes}:${memoryBytes}`,
+    "--ulimit=nofile=4096:4096",
+  ];
+}
+
+export type ConfinedParts = Pick<ContainerParts, "engine" | "limits" | "user" | "filterFile" | "runner">;
+
+/** Returns these arguments without the limits that a process has by itself. */
+export function groupedConfinement({ engine, limits, user, filterFile, runner }: ConfinedParts): string[] {
   const { processes, memoryBytes, processors } = limits;
   const cpus = processors > 0 ? [`--cpus=${processors}`] : [];
   const memory = [`--memory=${memoryBytes}`, `--memory-swap=${memoryBytes}`];
+  // Podman without groups of its own leaves a container in the group that it was started in; docker starts none itself.
+  const ungrouped = engine.name === "podman" ? ["--cgroups=disabled"] : [];
   return [
     ["--rm", `--label=${LABEL}=${runner}`, "--pull=missing", "--log-driver=none"],
     ["--cap-drop=all", "--security-opt=no-new-privileges", `--security-opt=seccomp=${filterFile}`],
@@ -70,13 +80,7 @@ export function confinement({
     // A check of the image's health would be one more program in it.
     ["--read-only", "--no-healthcheck", "--ipc=private", `--shm-size=${SHARED_MEMORY_BYTES}`],
     engine.name === "podman" ? PODMAN_ONLY : [],
-    engine.hasGroups ? [`--pids-limit=${processes}`, ...memory, ...cpus] : ["--cgroups=disabled"],
-    [
-      `--ulimit=nproc=${processes}:${processes}`,
-      "--ulimit=core=0:0",
-      `--ulimit=data=${memoryBytes}:${memoryBytes}`,
-    ],
-    ["--ulimit=nofile=4096:4096"],
+    engine.hasGroups ? [`--pids-limit=${processes}`, ...memory, ...cpus] : ungrouped,
   ].flat();
 }
 

@@ -4,11 +4,16 @@ import { join } from "node:path";
 import { createCommandRunner } from "../../process/command.ts";
 import { findExecutable } from "../find-executable.ts";
 import { tryWork } from "../trial.ts";
-import { type ContainerOptions, createContainers, engineEnvironment, runEngine } from "./container.ts";
+import type { WorkGroups } from "../work-groups.ts";
+import { type ContainerOptions, createContainers } from "./container.ts";
 import type { Engine } from "./container-arguments.ts";
+import { engineEnvironment, runEngine } from "./engine.ts";
+import { tryLimits } from "./limits-trial.ts";
 
 type Parts = Omit<ContainerOptions, "programs" | "record">;
 type TrialOptions = Omit<Parts, "engine" | "filterFile"> & {
+  /** Groups as those of the work, with the limits of a trial; undefined where there are none. */
+  readonly trialGroups: WorkGroups | undefined;
   readonly path: string;
   readonly isRoot: boolean;
   /** The variables of the runner. */
@@ -28,20 +33,37 @@ export async function tryContainers(
   if (options.image === "") return { problem: "--isolation-image names no image to try it with" };
   const problems: string[] = [];
   for (const engine of await findEngines(options)) {
-    for (const hasGroups of [true, false]) {
-      // Only this one runs containers without control groups.
-      if (!hasGroups && (engine.name === "docker" || options.limits.processors > 0)) continue;
+    for (const limited of LIMITED) {
+      // Its daemon starts containers, in groups that are none of the runner's.
+      if (limited === "work" && (engine.name === "docker" || !options.groups)) continue;
+      if (limited === "nothing" && options.limits.processors > 0) continue;
       const parts = {
         ...options,
-        engine: { ...engine, hasGroups },
+        engine: { ...engine, hasGroups: limited === "command" },
+        groups: limited === "work" ? options.groups : undefined,
         filterFile: join(import.meta.dirname, "../seccomp/containers.json"),
       };
-      const problem = await tryIn(parts, options.path);
+      const problem = (await tryIn(parts, options.path)) ?? (await limitsProblem(parts, options, limited));
       if (problem === undefined) return { parts };
-      problems.push(`${engine.name}${hasGroups ? "" : " without control groups"}: ${problem}`);
+      problems.push(`${engine.name}${AS[limited]}: ${problem}`);
     }
   }
   return { problem: problems.join("; ") || "neither podman nor docker is installed" };
+}
+
+/** What a control group limits, the best first. */
+const LIMITED = ["work", "command", "nothing"] as const;
+const AS = { work: " in control groups of work", command: "", nothing: " without control groups" };
+
+async function limitsProblem(
+  parts: Parts,
+  { trialGroups }: TrialOptions,
+  limited: (typeof LIMITED)[number],
+): Promise<string | undefined> {
+  if (limited === "nothing") return undefined;
+  const id = parts.user ?? process.getuid?.() ?? 0;
+  const groups = limited === "work" ? trialGroups : undefined;
+  return tryLimits({ ...parts, user: `${id}:${id}`, runner: "trial", groups });
 }
 
 async function findEngines({

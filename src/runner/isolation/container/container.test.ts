@@ -8,6 +8,7 @@ import { commandEnvironment } from "../../process/command.ts";
 import { readProcessStat } from "../../process/process-group.ts";
 import { workspaceAt } from "../../steps/workspace.ts";
 import type { EntryOptions } from "../isolation.ts";
+import type { WorkGroups } from "../work-groups.ts";
 import { createContainers } from "./container.ts";
 import { type ContainerParts, commandArguments, confinement, type Engine } from "./container-arguments.ts";
 
@@ -46,7 +47,7 @@ const limits = {
   freeDiskBytes: 0,
 };
 
-async function enter(options: EntryOptions = {}) {
+async function enter(options: EntryOptions = {}, groups?: WorkGroups) {
   const folder = temporaryFolder();
   const file = join(folder, "podman");
   writeFileSync(file, STAND_IN, { mode: 0o755 });
@@ -59,6 +60,7 @@ async function enter(options: EntryOptions = {}) {
       environment: { PATH: realPrograms.path },
     },
     image: "base",
+    groups,
     repositoryImages: { allowed: [], cli: "" },
     filterFile: "/filter.json",
     view: { readable: [] },
@@ -151,6 +153,22 @@ test("a command that is stopped while an image is fetched does not wait for that
   );
 });
 
+test("podman is started in the group of the work, and leaves it with the command", async () => {
+  const uses: string[] = [];
+  const close = () => uses.push("left");
+  const use = (folder: string) => {
+    uses.push(folder);
+    return { prefix: ["/usr/bin/env", "JOINED=1"], close };
+  };
+  const place = await enter({}, { folder: "/groups", use });
+  await place.run("true", []);
+  expect(uses).toEqual([place.workspace.folder, "left"]);
+  expect(place.calls()).toContain("\n  JOINED=1\n");
+  writeFileSync(join(place.folder, "broken"), "");
+  await expect(place.run("true", [])).rejects.toMatchObject({ reason: "command_not_started" });
+  expect(uses).toHaveLength(4);
+});
+
 test("a command is not started without its program, or without a container", async () => {
   const place = await enter();
   await expect(place.run("no-such-program", [])).rejects.toMatchObject({ reason: "command_not_started" });
@@ -196,6 +214,7 @@ test.each([
   ],
   ["podman of a user", engineOf("podman", true), ["--user=64913:64913", "--userns=keep-id"], ["--user=0:0"]],
   ["podman without groups", engineOf("podman", true, false), ["--cgroups=disabled"], ["--memory="]],
+  ["docker without groups", engineOf("docker", true, false), ["--user=0:0"], ["--cgroups", "--memory="]],
   // It takes no private names as an argument: they are so by themselves.
   ["docker of root", engineOf("docker", false), ["--user=64913:64913", "--cpus=2"], ["--uts", "--cgroupns"]],
   ["docker of a user", engineOf("docker", true), ["--user=0:0"], ["--user=64913:64913"]],

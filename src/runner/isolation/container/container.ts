@@ -13,6 +13,7 @@ import type { Isolation, RunGitApart } from "../isolation.ts";
 import type { WorkLimits } from "../limits.ts";
 import type { SystemView } from "../system-view.ts";
 import { givenTo, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
+import type { UsedGroup, WorkGroups } from "../work-groups.ts";
 import {
   type ContainerParts,
   commandArguments,
@@ -23,6 +24,7 @@ import {
   STARTED_FILE,
 } from "./container-arguments.ts";
 import { openContainerNetwork } from "./container-network.ts";
+import { runEngine } from "./engine.ts";
 import { chooseImage, type RepositoryImages } from "./repository-images.ts";
 
 export interface ContainerOptions {
@@ -39,6 +41,8 @@ export interface ContainerOptions {
   readonly programs: Programs;
   readonly signalGroup: SignalGroup;
   readonly record?: CommandRecord | undefined;
+  /** Groups that limit what a piece of work takes together; undefined where nothing does, or only each command is limited. */
+  readonly groups?: WorkGroups | undefined;
   /** Runs git apart, where another class can. */
   readonly runGit?: RunGitApart | undefined;
 }
@@ -83,16 +87,32 @@ export function createContainers(options: ContainerOptions): Isolation {
           const commandFolder = await mkdtemp(join(commands, "command-"));
           await writeFile(join(commandFolder, "command"), commandScript(command), { mode: 0o600 });
           await handOver([commandFolder]);
-          return containerCommand(parts, options.signalGroup, {
+          const group = options.groups?.use(workspace.folder);
+          const enclosed = containerCommand(parts, options.signalGroup, {
             name: `chartroom-${randomUUID()}`,
             commandFolder,
             args: (started) => commandArguments(parts, command, { ...started, network: used }),
           });
+          return group ? inGroup(enclosed, group) : enclosed;
         },
       });
       // Work can write beside the script of a command, too.
       const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home, commands] });
       return network ? withNetwork(limited, network) : limited;
+    },
+  };
+}
+
+/** Starts an engine's program in a group, in which it leaves the container. */
+function inGroup(enclosure: Enclosure, { prefix, close }: UsedGroup): Enclosure {
+  const [program = "", ...args] = [...prefix, enclosure.program];
+  return {
+    ...enclosure,
+    program,
+    args: [...args, ...enclosure.args],
+    close() {
+      enclosure.close();
+      close();
     },
   };
 }
@@ -163,43 +183,6 @@ function containerCommand(
       if (client === undefined) rmSync(commandFolder, { recursive: true, force: true });
     },
   };
-}
-
-/** Returns the variables of the engine's program, of those of the runner: nothing of the work. */
-export function engineEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const { PATH = "/usr/bin:/bin", HOME = "/", XDG_RUNTIME_DIR, DOCKER_HOST } = env;
-  return {
-    ...{ PATH, HOME },
-    ...(XDG_RUNTIME_DIR && { XDG_RUNTIME_DIR }),
-    ...(DOCKER_HOST && { DOCKER_HOST }),
-  };
-}
-
-/** The time in which an engine that works has done what it is asked: one that hangs must not hold up the end of work. */
-const MAX_ENGINE_MS = 60_000;
-
-/** Runs the engine to its end; what it prints, and whether it ended well. */
-export function runEngine(
-  engine: Pick<Engine, "file" | "environment">,
-  args: readonly string[],
-): Promise<{ readonly isDone: boolean; readonly text: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(engine.file, [...args], {
-      cwd: "/",
-      env: engine.environment,
-      stdio: ["ignore", "pipe", "pipe"],
-      timeout: MAX_ENGINE_MS,
-      killSignal: "SIGKILL",
-    });
-    let text = "";
-    const add = (bytes: Buffer) => {
-      if (text.length < 10_000) text += bytes;
-    };
-    child.stdout.on("data", add);
-    child.stderr.on("data", add);
-    child.once("error", (error) => resolve({ isDone: false, text: error.message }));
-    child.once("close", (code) => resolve({ isDone: code === 0, text: text.trim() }));
-  });
 }
 
 async function removeContainer(engine: Engine, name: string): Promise<void> {

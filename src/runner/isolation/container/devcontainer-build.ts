@@ -6,9 +6,9 @@ import { pipeline } from "node:stream/promises";
 import { resolveInside } from "../../git/tree-path.ts";
 import type { Programs } from "../../process/command.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
-import { runEngine } from "./container.ts";
 import type { Engine } from "./container-arguments.ts";
 import type { DevcontainerImage } from "./devcontainer-file.ts";
+import { runEngine } from "./engine.ts";
 
 /** The name of all images that are built here; their tags say what they were built from. */
 const IMAGES = "localhost/chartroom-devcontainer";
