@@ -104,7 +104,7 @@ const named = (host: string) => ({
   named: { models: [], registries: [{ name: "registries", host, ports: [page] }] },
 });
 
-describe("work with a network of its own does not reach", () => {
+describe("by its network namespace, and its proxy, work does not reach", () => {
   let place: Place;
   let free: Place;
   beforeAll(async () => {
@@ -151,7 +151,7 @@ test("work without a way out has no network at all", async () => {
   expect((await place.sh("grep -c : /proc/net/dev")).text).toBe("1\n");
 });
 
-describe("a name that is allowed", () => {
+describe("by the proxy a name that is allowed", () => {
   test("is reached at its address, for the port that is allowed, by requests and by tunnels", async () => {
     const place = await enterWith({ ...LOOPBACK, ...named("a.example"), resolve: async () => ["127.0.0.1"] });
     for (const options of ["", "-p"]) {

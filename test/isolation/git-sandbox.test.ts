@@ -223,7 +223,7 @@ describe("a repository that isolated work has left", () => {
     return folder;
   }
 
-  test("starts no hook, filter or monitor outside, and leads to no other repository, when it is pushed", async () => {
+  test("starts no hook, filter or monitor outside, by a git directory of the runner's own, and leads to no other repository, when it is pushed", async () => {
     const elsewhere = bareRepository(outside, { "a.txt": "one\n" });
     const submodule = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),m
 printf '[submodule "m"]\\n\\tpath = m\\n\\turl = ${elsewhere.url}\\n' > .gitmodules`;
@@ -287,7 +287,7 @@ describe("in the sandbox of git", () => {
     ["what the runner keeps", 'ls "$RUNNER"'],
     ["other folders of the machine", 'ls "$OTHER"'],
     ["an agent of ssh by its socket", 'ls "$OTHER/agent"'],
-  ])("are not %s", async (_, script) => {
+  ])("are not %s, by its mounts", async (_, script) => {
     const other = temporaryFolder();
     writeFileSync(join(other, "agent"), "");
     const variables = { TREE: place.workspace.tree, RUNNER: tools.home, OTHER: other };

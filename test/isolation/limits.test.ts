@@ -42,7 +42,7 @@ const SECONDS = `${4711 + process.pid}.${Date.now() % 1000}`;
 
 const words = { folder: "", environment: { PATH: realPrograms.path } };
 
-test("everything that a command leaves behind ends with it, sessions of their own too", async () => {
+test("everything that a command leaves behind ends with the first process of its namespace, sessions of their own too", async () => {
   const { exit } = await place.sh(
     `setsid sh -c 'setsid sleep ${SECONDS}1 & sleep ${SECONDS}1' & until pgrep -f ${SECONDS}1 | sed 1d | grep -q .; do sleep 0.01; done; exit 3`,
   );
@@ -72,7 +72,7 @@ test("a command that is stopped is asked first, and then ended with everything i
   }
 });
 
-test("a command ends when its runner is killed", async () => {
+test("a command ends when its runner is killed, since the first process dies with its parent", async () => {
   const folder = temporaryFolder();
   const script = `
     import { bubblewrap, enter } from ${JSON.stringify(join(import.meta.dirname, "sandboxes.ts"))};
@@ -122,7 +122,7 @@ test("files of the workspace are the work's", async () => {
   });
 });
 
-test("a file that is set to run as its owner runs as the work", async () => {
+test("a file that is set to run as its owner runs as the work (nosuid, no new privileges)", async () => {
   const file = join(place.workspace.tree, "id");
   copyFileSync("/usr/bin/id", file);
   chmodSync(file, 0o4755);
@@ -146,7 +146,7 @@ test("a program that a variable names is loaded by nothing outside of the sandbo
   ]);
 });
 
-test("no descriptor of the runner's start reaches the work", async () => {
+test("no descriptor of the runner's start reaches the work (they are closed)", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "key"), "hidden\n");
   const script = `
@@ -177,11 +177,14 @@ test.each([
     "disk_limit_exceeded",
   ],
   ["the disk", "sleep 60", { freeDiskBytes: 2 ** 60 }, "disk_full"],
-])("work that fills %s is ended, with the reason", async (_, script, limits, reason) => {
-  const { workspace, sh } = await enter(await bubblewrap({ limits }));
-  expect(workspace.tree).not.toBe("");
-  await expect(sh(script)).rejects.toMatchObject({ reason });
-});
+])(
+  "work that fills %s is ended by the watch of the disk, with the reason",
+  async (_, script, limits, reason) => {
+    const { workspace, sh } = await enter(await bubblewrap({ limits }));
+    expect(workspace.tree).not.toBe("");
+    await expect(sh(script)).rejects.toMatchObject({ reason });
+  },
+);
 
 test("the size of files is a limit that may be reached and not passed", async () => {
   const { workspace } = place;
