@@ -13,6 +13,8 @@ export default defineConfig({
     // What the first page may load is measured where it counts: packed, by test/console.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
+      // What the first page needs is one file: each more costs its header, and packs worse.
+      output: { codeSplitting: { groups: [{ name: "first", tags: ["$initial"] }] } },
       // Packages say "use client" to servers that render; there is none here.
       onwarn(warning, warn) {
         if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
