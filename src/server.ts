@@ -16,6 +16,7 @@ import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
+import { createReferenceDispatch } from "./http/reference/reference.ts";
 import { createScimDispatch } from "./http/scim/scim.ts";
 import { type SessionOrigin, sessionOriginOf } from "./http/sign-in/session-origin.ts";
 import { createSignInDispatch } from "./http/sign-in/sign-in.ts";
@@ -219,6 +220,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       webhook,
       signIn,
       console: createConsoleDispatch({ folder: CONSOLE_FOLDER, sessionOrigin, report }),
+      reference: createReferenceDispatch(report),
       scim,
       probes: { readiness, warnings: machine.warnings, version: packageJson.version },
       corsOrigins: config.corsOrigins,

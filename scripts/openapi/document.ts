@@ -71,12 +71,6 @@ const PARAMETERS = {
       "Makes the call safe to repeat: the same request with the same key has one effect, and the first answer is given again. 1 to 255 visible characters of ASCII.",
     schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
   },
-  TimeoutMs: {
-    name: "Connect-Timeout-Ms",
-    in: "header",
-    description: "Milliseconds after which the server gives up; it has a longest time of its own.",
-    schema: { type: "string", pattern: "^[0-9]{1,10}$" },
-  },
 } as const;
 
 const HEADERS = {
@@ -93,9 +87,9 @@ const HEADERS = {
 function introduction(streams: readonly DescMethod[]): string {
   const list = streams.map(({ parent, name }) => `- \`${parent.typeName}/${name}\``).join("\n");
   return described(
-    "Operations are called with POST, take and return JSON, and need a token. The document is made from the contract, the files under `proto`; it describes the Connect protocol's unary calls with JSON. The same paths take its binary form and gRPC.",
+    "Operations are called with POST, take and return JSON, and need a token. The document is made from the contract, the files under `proto`; it describes the Connect protocol's unary calls with JSON. The same paths take its binary form and gRPC. The header `Connect-Timeout-Ms` of any call is the number of milliseconds after which the server gives up.",
     "Values have the JSON form of Protocol Buffers: integers of 64 bits are texts, bytes are in base64, times are those of RFC 3339, durations are seconds with an `s`, and a field mask is one text of paths with commas between. Requests name no field that the contract does not have; a field that is left out has its empty value. Answers always have lists, maps, numbers, texts and booleans, also when they are empty; messages, and fields that may be unset, are left out when they are not set. A later release may add fields to answers and values to enums.",
-    "Rules of a request are keywords of its schema where JSON Schema has one, and sentences of the description where it has not. A message that requests and answers share has two schemas: the one with the rules ends with `_Input`.",
+    "Rules of a request are keywords of its schema where JSON Schema has one, and sentences of the description where it has not. A message that requests and answers share has two schemas: the one with the rules ends with `_InRequest`.",
     `Operations that stream are not described here; docs/clients.md tells how they are called:\n\n${list}`,
   );
 }
@@ -108,7 +102,7 @@ function operation(
 ): Schema {
   const text = textOf(method);
   const changes = method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  const parameters = [...(changes ? ["IdempotencyKey"] : []), "TimeoutMs"];
+  const parameters = changes ? ["IdempotencyKey"] : [];
   const answer = example?.status === 200 ? { example: example.answer } : {};
   return {
     operationId: `${method.parent.name}_${method.name}`,

@@ -16,7 +16,10 @@ import { described, textOf } from "./texts.ts";
 export type Side = "request" | "answer";
 
 /** Suffix of the form in requests of a message that answers have too. */
-const REQUEST_FORM = "_Input";
+const REQUEST_FORM = "_InRequest";
+
+/** Matches no value; tools for clients read no `false` in its place. */
+const NOTHING = { not: {} };
 
 const NOT_FINITE = ["NaN", "Infinity", "-Infinity"];
 const DECIMAL = { anyOf: [{ type: "number" }, { type: "string", enum: NOT_FINITE }] };
@@ -181,14 +184,13 @@ function isHolder(schema: unknown): schema is Schema {
   return typeof schema === "object" && schema !== null;
 }
 
-/** Puts the names that remain in the place of an enum some of whose values a rule refuses. */
+/** Refuses the values of an enum that a rule refuses. */
 function leaveOut(schema: Schema, values: DescEnum | undefined): void {
   const { notIn, $ref } = schema;
   delete schema.notIn;
   if (!values || !$ref || !Array.isArray(notIn) || notIn.length === 0) return;
-  delete schema.$ref;
-  schema.type = "string";
-  schema.enum = values.values.filter(({ number }) => !notIn.includes(number)).map(({ name }) => name);
+  const names = values.values.filter(({ number }) => notIn.includes(number)).map(({ name }) => name);
+  schema.not = { enum: names };
 }
 
 /** Returns what each oneof means, as sentences. */
@@ -210,7 +212,7 @@ function oneofKeywords({ oneofs }: DescMessage): Schema {
   for (const oneof of oneofs) {
     const names = oneof.fields.map(({ jsonName }) => jsonName);
     const none = (left: readonly string[]) => ({
-      properties: Object.fromEntries(left.map((name) => [name, false])),
+      properties: Object.fromEntries(left.map((name) => [name, NOTHING])),
     });
     if (names.length > 1) {
       for (const name of names) dependentSchemas[name] = none(names.filter((other) => other !== name));

@@ -60,6 +60,19 @@ describe("the console", () => {
     expect(faults).toEqual([]);
   });
 
+  test("has a reference of the operations, which is searched and keeps to its policy", async () => {
+    const { page, faults } = await open(server);
+    await page.goto(`${server.url}/docs/api/IdentityService`);
+    await page.getByText(`curl ${server.url}/api/service.v1.IdentityService/`).waitFor();
+    await page.getByLabel("Search").fill("rotates webhook secret");
+    await page.getByLabel("Search").press("Enter");
+    await page.getByText("1 found").waitFor();
+    await page.getByRole("link", { name: "RotateWorkflowWebhookSecret" }).click();
+    await page.getByRole("heading", { name: "RotateWorkflowWebhookSecret" }).waitFor();
+    expect(await barriers(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+
   test("runs no script and takes no style that is not its own", async () => {
     const { page, faults } = await openAs(server, "admin@localhost");
     const outcome = await page.evaluate(async () => {

@@ -55,6 +55,8 @@ export function schemaCheck(reference: string): ValidateFunction {
 /** Returns the reference to the form of a message in requests; undefined when no unary operation takes it. */
 export function requestReference(typeName: string): string | undefined {
   const { schemas } = openApi().components;
-  const name = [`${typeName}_Input`, typeName].find((each) => schemas[each]?.additionalProperties === false);
+  const name = [`${typeName}_InRequest`, typeName].find(
+    (each) => schemas[each]?.additionalProperties === false,
+  );
   return name && `#/components/schemas/${name}`;
 }

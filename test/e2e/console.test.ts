@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
@@ -76,6 +77,56 @@ describe("the console's pages", () => {
       expect([status, header.location]).toEqual([302, `${originOf(server)}/agents/x?tab=a`]);
     }
     expect(await send("/", "GET", { host: "evil.example.org" })).toMatchObject({ status: 200 });
+  });
+});
+
+describe("the reference", () => {
+  test.each([
+    ["/openapi.json", "application/json", '"openapi": "3.1.0"'],
+    ["/docs/api", "text/html; charset=utf-8", "ProjectService"],
+    ["/docs/api/?q=project", "text/html; charset=utf-8", "ProjectService"],
+    ["/docs/api/ProjectService", "text/html; charset=utf-8", "CreateProject"],
+    ["/docs/api/types/service.v1.Project", "text/html; charset=utf-8", "<code>metadata</code>"],
+    ["/docs/api/failures", "text/html; charset=utf-8", "ERROR_REASON_NOT_FOUND"],
+    ["/docs/api/reference.js", "text/javascript; charset=utf-8", "location.origin"],
+    ["/docs/api/reference.css", "text/css; charset=utf-8", "color-scheme"],
+  ])("has %s for everybody, to be kept for a while", async (path, type, part) => {
+    const { status, header, body } = await send(path);
+    expect([status, header["content-type"], header["cache-control"]]).toEqual([
+      200,
+      type,
+      "public, max-age=300",
+    ]);
+    expect(body).toContain(part);
+    expect(header).toMatchObject({
+      "content-security-policy":
+        "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'self'; " +
+        "frame-ancestors 'none'",
+      "x-content-type-options": "nosniff",
+      vary: "Accept-Encoding",
+    });
+    const unchanged = await send(path, "GET", { "if-none-match": header.etag ?? "" });
+    expect([unchanged.status, unchanged.body]).toEqual([304, ""]);
+    expect(await send(path, "HEAD")).toMatchObject({ status: 200, body: "" });
+    const packed = await fetch(`http://127.0.0.1:${server.port}${path}`);
+    expect([packed.headers.get("content-encoding"), await packed.text()]).toEqual(["gzip", body]);
+  });
+
+  test("has no other pages, and takes nothing", async () => {
+    for (const path of ["/docs/api/Nothing", "/docs/api/types/constructor", "/docs/api/../package.json"]) {
+      expect(await send(path)).toMatchObject({ status: 404, header: { "cache-control": "no-store" } });
+    }
+    expect(await send("/docs")).toMatchObject({ status: 401 });
+    expect(await send("/openapi.json", "POST")).toMatchObject({ status: 401 });
+  });
+
+  test("has calls that work as they are pasted", async () => {
+    const { body } = await send("/docs/api/IdentityService");
+    const [, call = ""] = /<pre class="call">([^<]*)<\/pre>/.exec(body) ?? [];
+    const pasted = call.replaceAll("&quot;", '"').replace("http://127.0.0.1:8080", server.url);
+    const env = { ...process.env, TOKEN: server.token };
+    const answer = execFileSync("bash", ["-c", pasted], { env, encoding: "utf8", stdio: "pipe" });
+    expect(JSON.parse(answer).subject.principal).toBe("PRINCIPAL_USER");
   });
 });
 

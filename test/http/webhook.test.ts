@@ -65,6 +65,7 @@ beforeAll(async () => {
       webhook,
       signIn: () => Promise.reject(new Error("somebody signed in")),
       console: () => Promise.reject(new Error("a page was asked for")),
+      reference: () => Promise.reject(new Error("the reference was asked for")),
       scim: () => Promise.reject(new Error("a provider asked")),
       probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),

@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
+import { isReference } from "../reference/reference.ts";
 import { isScim } from "../scim/scim.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
 import { LIMIT_HEADERS, TOKEN_END_HEADER, tellLimit } from "./caller-headers.ts";
@@ -51,6 +52,8 @@ export interface MiddlewareOptions {
   readonly signIn: Dispatch;
   /** Handles the pages of the console and their files; see isConsole. */
   readonly console: Dispatch;
+  /** Handles the OpenAPI document and the pages made of it; see isReference. */
+  readonly reference: Dispatch;
   /** Handles the requests of identity providers; see isScim. */
   readonly scim: Dispatch;
   readonly probes: Probes;
@@ -132,6 +135,7 @@ function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
   if (isScim(req)) return options.scim;
   if (isSignIn(req)) return options.signIn;
   if (isWebhook(req)) return options.webhook;
+  if (isReference(req)) return options.reference;
   return isConsole(req) ? options.console : options.dispatch;
 }
 
