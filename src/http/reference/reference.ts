@@ -64,6 +64,10 @@ export function createReferenceDispatch(report: ReportFault, file = DOCUMENT_FIL
   let document: Promise<DocumentView> | undefined;
   const parsed = () => {
     document ??= readFile(file, "utf8").then((text) => JSON.parse(text) as DocumentView);
+    // A read that failed, where no file could be opened, is tried again.
+    document.catch(() => {
+      document = undefined;
+    });
     return document;
   };
   const make = async (path: string): Promise<Packed | undefined> => {
