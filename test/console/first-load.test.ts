@@ -64,7 +64,7 @@ describe("the console", () => {
     const { page, faults } = await open(server);
     await page.goto(`${server.url}/docs/api/IdentityService`);
     await page.getByText(`curl ${server.url}/api/service.v1.IdentityService/`).waitFor();
-    await page.getByLabel("Search").fill("rotates webhook secret");
+    await page.getByLabel("Search").fill("rotate webhook secret");
     await page.getByLabel("Search").press("Enter");
     await page.getByText("1 found").waitFor();
     await page.getByRole("link", { name: "RotateWorkflowWebhookSecret" }).click();
