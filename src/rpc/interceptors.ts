@@ -8,6 +8,7 @@ import { errorInterceptor } from "./error/error-interceptor.ts";
 import { idempotencyKeys } from "./idempotency-key.ts";
 import { lowerCaseIds } from "./request/lower-case-ids.ts";
 import { queryPagination } from "./request/query-pagination.ts";
+import { followPlaces } from "./request/stream-places.ts";
 import { requireKnownFields } from "./request/unknown-fields.ts";
 import { outputLimit } from "./response/output-limit.ts";
 
@@ -31,6 +32,7 @@ export function createInterceptors(options: InterceptorOptions): readonly Interc
     errorInterceptor(options.report),
     outputLimit(options.draining),
     revokeStreams(options.revocationMonitor, options.streamSlots),
+    followPlaces,
     queryPagination,
     requireKnownFields,
     lowerCaseIds,

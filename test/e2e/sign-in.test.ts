@@ -13,6 +13,7 @@ import { post, reasonOf } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { openPlain } from "../harness/plain-stream.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import {
   type HostedServer,
@@ -219,6 +220,19 @@ describe("a session", () => {
       afterSequence: "0",
     });
     expect(stream.status).toBe(200);
+    const plain = async (method: "GET" | "POST", origin: string) => {
+      const lines = await openPlain(server, "EventService/WatchEvents", {
+        form: "application/x-ndjson",
+        method,
+        headers: { cookie, origin },
+      });
+      lines.cut();
+      return lines.status;
+    };
+    expect(await plain("POST", originOf(server))).toBe(200);
+    expect(await plain("POST", "https://elsewhere.example.org")).toBe(401);
+    // Any page can make a browser send it.
+    expect(await plain("GET", originOf(server))).toBe(401);
     for (const transport of [
       createGrpcTransport({ baseUrl: server.url }),
       createGrpcWebTransport({ baseUrl: server.url, httpVersion: "1.1" }),

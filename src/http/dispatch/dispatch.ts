@@ -1,11 +1,10 @@
-import { ConnectError, type ContextValues } from "@connectrpc/connect";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { readAllBytes } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
   contentTypeUnaryJson,
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
-import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
 import { type RoutingError, routingError } from "../../rpc/access/authorization.ts";
@@ -16,11 +15,9 @@ import { completeError, completeUnaryError } from "../../rpc/error/complete-erro
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import { type Suggest, suggestions } from "../../rpc/error/suggestion.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
-import { type ParseElsewhere, parsedRequestKey, turnOf } from "../../rpc/request/parsed-request.ts";
+import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
 import { queryKey } from "../../rpc/request/query-pagination.ts";
-import { deadlinePassed } from "../../rpc/request/request-failure.ts";
 import { LargeMessages, largeMessagesKey } from "../../rpc/response/large-message.ts";
-import { waitForOutputSpace } from "../../rpc/response/output-limit.ts";
 import type { Route } from "../../rpc/routes.ts";
 import { streamBegunKey } from "../../services/call/call.ts";
 import { isEligible } from "../../unary/eligibility.ts";
@@ -30,13 +27,16 @@ import type { BodyBudget, BodyHold } from "../body/body-budget.ts";
 import { exemptFromBodyGuard } from "../body/body-guard.ts";
 import { envelopes } from "../body/envelopes.ts";
 import { incomingBody } from "../body/incoming-body.ts";
-import { messageForm, requestMessages } from "../body/request-messages.ts";
-import { withinDeadline } from "../body/within-deadline.ts";
+import { messageForm } from "../body/request-messages.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeStream, writeStreamHead, writeWhole } from "../output/node-response.ts";
+import { dispatchPlain } from "../plain-stream/dispatch-plain.ts";
+import { plainFormOf } from "../plain-stream/plain-request.ts";
 import { sessionOf } from "../sign-in/session-cookie.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
 import { limitCaller, warnOfTokenEnd } from "./caller-headers.ts";
+import { contentLengthOf, runRoute } from "./run-route.ts";
+import { waitBeforeBody } from "./wait-before-body.ts";
 
 /** Clients that can use a path prefix use this one; gRPC clients cannot, and use none. */
 const PREFIX = "/api";
@@ -138,39 +138,6 @@ async function authenticateAndDispatch(
   }
 }
 
-/**
- * Delays a call until earlier responses were sent; its body stays unread. The
- * wait counts against the call's deadline.
- *
- * @returns the error with which the call must end, which its protocol sends
- */
-async function waitBeforeBody(
-  room: Promise<void>,
-  { maxTimeoutMs, admission }: DispatchOptions,
-  req: HttpRequest,
-  res: HttpResponse,
-  record: CallRecord,
-): Promise<ConnectError | undefined> {
-  const began = performance.now();
-  const timeoutMs = deadlineMs(req.headers);
-  const over = new AbortController();
-  const expire = () => over.abort(deadlinePassed());
-  const timer = timeoutMs === undefined ? undefined : setTimeout(expire, Math.min(timeoutMs, maxTimeoutMs));
-  const leave = () => over.abort();
-  res.once("close", leave);
-  try {
-    if (record.output) await waitForOutputSpace(record.output, room, over.signal, admission.draining);
-    if (timeoutMs === undefined) return undefined;
-    capDeadline(req.headers, Math.max(0, Math.ceil(timeoutMs - (performance.now() - began))));
-    return undefined;
-  } catch (error) {
-    return ConnectError.from(error);
-  } finally {
-    clearTimeout(timer);
-    res.off("close", leave);
-  }
-}
-
 /** The caller of rejected requests, and of those that need no token. */
 const ANONYMOUS = { accountId: "", subject: { id: "" } };
 
@@ -195,6 +162,14 @@ async function dispatchCall(
       return options.unaryPath(route.unary, eligible, req, res, record, values, hold);
     }
   }
+  const plainForm = plainFormOf(req, route);
+  if (plainForm && route && !rejected) {
+    const values = contextValuesOf(options, route, req, record, rejected);
+    const error = await dispatchPlain(options, { route, form: plainForm, values, hold }, req, res, record);
+    if (error)
+      writeError(res, record, error, codeToHttpStatus(error.code), Object.fromEntries(error.metadata));
+    return;
+  }
   const contentType = req.headers["content-type"] ?? "";
   // A rejected caller gets no suggestion, and costs nothing.
   const suggestion = () => (rejected ? undefined : options.suggest(path));
@@ -217,27 +192,10 @@ async function dispatchCall(
     for (const name of STREAM_COMPRESSION_HEADERS) delete req.headers[name];
     values.set(streamBegunKey, () => writeStreamHead(res, contentType));
   }
-  const { requests } = route;
-  const contentLength = req.headers["content-length"];
-  const length = contentLength === undefined ? undefined : Number(contentLength);
+  const length = contentLengthOf(req);
   const form = messageForm(req);
-  const universal = universalRequestFromNodeRequest(req, res, undefined, values);
-  const timeoutMs = deadlineMs(req.headers);
-  const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-  const parseLarge = async (bytes: Uint8Array): Promise<void> => {
-    if (!requests) return;
-    const leftMs = endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
-    // The protocol layer checks the deadline only when it has the request.
-    const parsed = await withinDeadline(universal.signal, leftMs, (signal) =>
-      options.parseElsewhere(requests, form.isBinary, bytes, turnOf(record, signal)),
-    );
-    values.set(parsedRequestKey, parsed);
-  };
-  const body = envelopes(contentType, incomingBody(req, timeoutMs));
-  const response = await route.handle({
-    ...universal,
-    body: requests ? requestMessages(body, length, form, requests, parseLarge, hold) : body,
-  });
+  const body = envelopes(contentType, incomingBody(req, deadlineMs(req.headers)));
+  const response = await runRoute(options, { route, values, hold, form, length, body }, req, res, record);
   if (UNARY_CONTENT_TYPE.test(contentType)) {
     const header = new Headers(response.header);
     const body = response.body

@@ -167,9 +167,13 @@ function codeOf(record: CallRecord, res: HttpResponse): string {
  */
 const PREFLIGHT_SECONDS = 7_200;
 
-const ALLOWED_HEADERS = [...cors.allowedHeaders, "Authorization", "Idempotency-Key", "Traceparent"].join(
-  ", ",
-);
+const ALLOWED_HEADERS = [
+  ...cors.allowedHeaders,
+  "Authorization",
+  "Idempotency-Key",
+  "Last-Event-ID",
+  "Traceparent",
+].join(", ");
 const EXPOSED_HEADERS = [
   ...cors.exposedHeaders,
   "X-Request-Id",

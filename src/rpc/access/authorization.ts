@@ -6,7 +6,11 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
 import { callerKey, operationOf } from "../../services/call/call.ts";
 import { writeConnectError } from "../error/error.ts";
+import { hasPlaces } from "../request/stream-places.ts";
 import type { Route } from "../routes.ts";
+
+/** How streams are had without their protocols. */
+const PLAIN = "or send application/json and the header Accept: text/event-stream or application/x-ndjson, ";
 
 /** A request that no operation accepts, and the HTTP status for it. */
 export interface RoutingError {
@@ -40,9 +44,11 @@ export function routingError(
     return { error, status: 404, header: {} };
   }
   if (method !== "POST") {
-    const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "operations are called with POST", {
-      allowed: "POST",
-    });
+    const also = hasPlaces(route.handle.method)
+      ? ", and streams also with GET and the header Accept: text/event-stream or application/x-ndjson"
+      : "";
+    const message = `operations are called with POST${also}`;
+    const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
     return { error, status: 405, header: { allow: "POST" } };
   }
   if (!route.handle.supportedContentType(contentType)) {
@@ -50,7 +56,7 @@ export function routingError(
     const allowed = isStream ? contentTypeStreamJson : contentTypeUnaryJson;
     const message = isStream
       ? `${route.handle.method.name} streams: send ${allowed}, each message behind five bytes that give its length, ` +
-        "or call it with a generated client; docs/clients.md shows both"
+        `${hasPlaces(route.handle.method) ? PLAIN : ""}or call it with a generated client; docs/clients.md shows both`
       : `the content type is not one that the operation takes; send ${allowed}`;
     const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed });
     return { error, status: 415, header: { "accept-post": allowed } };

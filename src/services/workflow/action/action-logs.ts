@@ -5,7 +5,7 @@ import type {
   StreamActionLogsRequest,
   StreamActionLogsResponseSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
-import { notFound } from "../../../domain/error.ts";
+import { notFound, shuttingDown } from "../../../domain/error.ts";
 import { phaseOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
 import { findLogChunks } from "../../../store/workflow/step-log.ts";
@@ -13,6 +13,7 @@ import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
+import { type LogPlace, logPlaceKey } from "../../call/plain-stream.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 
@@ -24,10 +25,11 @@ const MAX_STEP_INDEX = 49;
 
 /**
  * Streams the output of an action's steps in its newest attempt, step by step. With
- * `follow`, the stream continues until the action ends or the server drains; when
- * another attempt begins, it restarts with the output of that attempt.
+ * `follow`, the stream continues until the action ends; when another attempt
+ * begins, it restarts with the output of that attempt.
  *
- * @throws DomainError NOT_FOUND, also when the action is removed meanwhile
+ * @throws DomainError NOT_FOUND, also when the action is removed meanwhile;
+ *   UNAVAILABLE when the server drains
  */
 export async function* streamActionLogs(
   { store, draining }: StreamDependencies,
@@ -38,15 +40,21 @@ export async function* streamActionLogs(
   const ended = streamSignalOf(ctx);
   const notifier = createNotifier((wake) => store.onChange(id, wake), [ended, draining]);
   const lastStep = stepIndex ?? MAX_STEP_INDEX;
-  let position = { stepIndex: stepIndex ?? 0, offset: Number(afterOffset) };
-  let attempt: number | undefined;
+  const resumed = ctx.values.get(logPlaceKey);
+  let position: Pick<LogPlace, "stepIndex" | "offset"> = resumed ?? {
+    stepIndex: stepIndex ?? 0,
+    offset: Number(afterOffset),
+  };
+  let attempt = resumed?.attempt;
+  let isFound = false;
   const next = async () => {
     // Read before the chunks, so that the chunks contain all output from before its end.
     const action = await findAction(store.reader, caller, id);
     if (!action) throw notFound("workflow execution action");
     // Once: what is taken away meanwhile ends with its rows.
-    if (attempt === undefined && !(await findExecution(store.reader, caller, executionIdOf(action))))
+    if (!isFound && !(await findExecution(store.reader, caller, executionIdOf(action))))
       throw notFound("workflow execution action");
+    isFound = true;
     const newest = attemptOf(action);
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
@@ -67,7 +75,8 @@ export async function* streamActionLogs(
         position = { stepIndex: step, offset: offset + data.length };
       }
       if (pieces.length > 0) continue;
-      if (!follow || isOver || draining.aborted) return;
+      if (!follow || isOver) return;
+      if (draining.aborted) throw shuttingDown();
       await notified;
     }
   } finally {

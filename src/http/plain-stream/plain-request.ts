@@ -1,0 +1,105 @@
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { contentTypeStreamJson, contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
+import { valueUnusable } from "../../domain/error.ts";
+import { enveloped } from "../../rpc/request/envelope.ts";
+import { hasPlaces } from "../../rpc/request/stream-places.ts";
+import type { Route } from "../../rpc/routes.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+
+/** The forms of a stream for programs without a client of its protocols. */
+export type PlainForm = "application/x-ndjson" | "text/event-stream";
+
+const FORMS: readonly PlainForm[] = ["application/x-ndjson", "text/event-stream"];
+
+const JSON_BODY = /^application\/json\s*(;|$)/i;
+
+/**
+ * Returns the form in which a request asks for a stream: by its header Accept, with the usual JSON body of a POST or
+ * with the query of a GET. Undefined for all others, which the protocols answer.
+ */
+export function plainFormOf(req: HttpRequest, route: Route | undefined): PlainForm | undefined {
+  const method = route?.handle.method;
+  if (method?.methodKind !== "server_streaming" || !hasPlaces(method)) return undefined;
+  if (method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return undefined;
+  const isAsked = req.method === "GET" || (req.method === "POST" && isJson(req));
+  return isAsked ? preferred(req.headers.accept ?? "") : undefined;
+}
+
+function isJson({ headers }: HttpRequest): boolean {
+  return JSON_BODY.test(headers["content-type"] ?? "");
+}
+
+/** Returns the form with the greatest weight (RFC 9110, section 12.4.2), the first of several. */
+function preferred(accept: string): PlainForm | undefined {
+  let best: PlainForm | undefined;
+  let bestWeight = 0;
+  for (const each of accept.toLowerCase().split(",")) {
+    const [type = "", ...parameters] = each.split(";").map((part) => part.trim());
+    const form = FORMS.find((known) => known === type);
+    const weight = Number(parameters.find((part) => part.startsWith("q="))?.slice(2) ?? 1);
+    if (form === undefined || !(weight > bestWeight)) continue;
+    best = form;
+    bestWeight = weight;
+  }
+  return best;
+}
+
+/** The parameters of a query; the last two are those of the protocol's own calls by GET. */
+const PARAMETERS: readonly string[] = ["message", "encoding", "connect"];
+
+/**
+ * Returns the request in the query of a URL: the JSON of the parameter `message`, or `{}`. Nothing else is read there,
+ * no token above all, and an error repeats nothing of it.
+ *
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function messageInQuery(url: string): Uint8Array {
+  const begin = url.indexOf("?");
+  const query = new URLSearchParams(begin === -1 ? "" : url.slice(begin + 1));
+  if ([...query.keys()].some((name) => !PARAMETERS.includes(name))) {
+    throw unusable(
+      "takes one parameter, `message`, with the request as JSON; a token goes into the header Authorization",
+    );
+  }
+  if (query.getAll("message").length > 1) throw unusable("has the parameter `message` more than once");
+  const encoding = query.get("encoding") ?? "json";
+  if (encoding !== "json") throw unusable("has another encoding than json");
+  return new TextEncoder().encode(query.get("message") ?? "{}");
+}
+
+function unusable(problem: string) {
+  return valueUnusable("query", `the query of the URL ${problem}`);
+}
+
+/** Gives a request by GET the headers of one with a JSON body. */
+export function asPost({ headers }: HttpRequest): void {
+  for (const name of ["content-length", "content-encoding", "transfer-encoding"]) delete headers[name];
+  headers["content-type"] = contentTypeUnaryJson;
+}
+
+/** Headers in which a client names the compressions of a stream; here nothing is compressed. */
+const ACCEPTED_COMPRESSIONS = ["connect-accept-encoding", "grpc-accept-encoding"];
+
+/**
+ * Gives a request with a JSON body, of which the form of its messages is known, the headers of the protocol that
+ * streams. A compression that is left is refused there.
+ */
+export function asStream({ headers }: HttpRequest): void {
+  const { "content-encoding": compression } = headers;
+  delete headers["content-encoding"];
+  delete headers["connect-content-encoding"];
+  for (const name of ACCEPTED_COMPRESSIONS) delete headers[name];
+  if (compression) headers["connect-content-encoding"] = compression;
+  headers["content-type"] = contentTypeStreamJson;
+}
+
+/** Puts a whole message into the envelope of a stream. */
+export async function* inEnvelope(messages: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  for await (const message of messages) yield enveloped(message);
+}
+
+/** Returns the place behind which the stream goes on (HTML, server-sent events); undefined to begin as it says. */
+export function resumedPlace({ headers }: HttpRequest): string | undefined {
+  const place = headers["last-event-id"];
+  return typeof place === "string" && place !== "" ? place : undefined;
+}

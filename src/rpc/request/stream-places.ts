@@ -1,0 +1,122 @@
+import type { DescMethod, DescMethodServerStreaming, MessageShape } from "@bufbuild/protobuf";
+import { type ContextValues, createContextKey, type Interceptor } from "@connectrpc/connect";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { EventService } from "#gen/service/v1/event_service_pb.js";
+import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { valueUnusable } from "../../domain/error.ts";
+import { logPlaceKey } from "../../services/call/plain-stream.ts";
+
+/** How the messages of one operation are numbered, and how a request goes on behind a number. */
+interface Places<I, O> {
+  /** @throws DomainError VALUE_UNUSABLE for a place that no message of the operation has */
+  resume(req: I, place: string, values: ContextValues): void;
+  /** Returns the function that gives the place of each message of a stream, in their order. */
+  follow(req: I): (message: O) => string;
+}
+
+const PLACES = new Map<DescMethod, Places<never, never>>([
+  placesOf(EventService.method.watchEvents, {
+    resume: (req, place) => {
+      req.afterSequence = sequenceIn(place);
+    },
+    follow: () => (message) => String(message.sequence),
+  }),
+  placesOf(AgentService.method.watchAgentExecution, {
+    resume: (req, place) => {
+      req.afterSequence = sequenceIn(place);
+    },
+    follow: ({ afterSequence }) => {
+      let reached = afterSequence;
+      return ({ news }) => {
+        // The run itself has no number: whoever resumes gets it again, as it is then.
+        if (news.case === "block") reached = news.value.lastSequence || news.value.sequence;
+        return String(reached);
+      };
+    },
+  }),
+  placesOf(WorkflowService.method.streamActionLogs, {
+    resume: ({ stepIndex }, place, values) => {
+      const [, attempt, step, offset] = /^(\d{1,9})\.(\d{1,2})\.(\d{1,15})$/.exec(place) ?? [];
+      if (offset === undefined || (stepIndex !== undefined && stepIndex !== Number(step))) {
+        throw unusable("the attempt, the step and the offset of a message of this stream, such as 1.0.4096");
+      }
+      values.set(logPlaceKey, {
+        attempt: Number(attempt),
+        stepIndex: Number(step),
+        offset: Number(offset),
+      });
+    },
+    follow: () => (message) =>
+      `${message.attempt}.${message.stepIndex}.${message.offset + BigInt(message.data.length)}`,
+  }),
+]);
+
+/** Returns whether the messages of an operation have places, behind which it resumes. */
+export function hasPlaces(method: DescMethod): boolean {
+  return PLACES.has(method);
+}
+
+/** The places of the messages of one stream, from where they are known to where they are written. */
+export class StreamPlaces {
+  /** The place behind which the stream goes on, as its client names it. */
+  readonly resumed: string | undefined;
+  readonly #passed: string[] = [];
+
+  constructor(resumed: string | undefined) {
+    this.resumed = resumed;
+  }
+
+  put(place: string): void {
+    this.#passed.push(place);
+  }
+
+  /** Returns the place of the next message. */
+  take(): string {
+    return this.#passed.shift() ?? "";
+  }
+}
+
+/** The context key of the places of a stream; undefined where nobody asks for them. */
+export const streamPlacesKey = createContextKey<StreamPlaces | undefined>(undefined, {
+  description: "places of a stream",
+});
+
+/** Lets a stream go on behind a place that its client names, and notes the place of each message. */
+export const followPlaces: Interceptor = (next) => async (req) => {
+  const places = req.contextValues.get(streamPlacesKey);
+  const known = PLACES.get(req.method) as Places<unknown, unknown> | undefined;
+  if (!places || !known || !req.stream) return next(req);
+  const { resumed } = places;
+  let placeOf: ((message: unknown) => string) | undefined;
+  const begun = async function* <T>(messages: AsyncIterable<T>) {
+    for await (const message of messages) {
+      if (resumed !== undefined) known.resume(message, resumed, req.contextValues);
+      placeOf = known.follow(message);
+      yield message;
+    }
+  };
+  const noted = async function* <T>(messages: AsyncIterable<T>) {
+    for await (const message of messages) {
+      places.put(placeOf?.(message) ?? "");
+      yield message;
+    }
+  };
+  const res = await next({ ...req, message: begun(req.message) });
+  return res.stream ? { ...res, message: noted(res.message) } : res;
+};
+
+function placesOf<M extends DescMethodServerStreaming>(
+  method: M,
+  places: Places<MessageShape<M["input"]>, MessageShape<M["output"]>>,
+): [DescMethod, Places<never, never>] {
+  return [method, places as Places<never, never>];
+}
+
+function sequenceIn(place: string): bigint {
+  if (!/^\d{1,18}$/.test(place)) throw unusable("the id of a message of this stream, a whole number");
+  return BigInt(place);
+}
+
+function unusable(expected: string) {
+  return valueUnusable("Last-Event-ID", `Last-Event-ID must be ${expected}; leave it out to begin anew`);
+}
