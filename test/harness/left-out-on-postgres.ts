@@ -5,14 +5,19 @@ const root = join(import.meta.dirname, "../..");
 
 /** The tests that a run on PostgreSQL leaves out, each with its reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
+  "test/e2e/clients.test.ts": "what generators make of the contract, and programs of other teams print",
   "test/e2e/completion.test.ts": "what a shell completes, without a server",
   "test/e2e/earlier-executions.test.ts": "an older release's data folder; test/postgres has its database",
+  "test/e2e/embedded-runner-place.test.ts": "the folders of a runner, which knows no database",
   "test/e2e/failing-disk.test.ts": "the disk of the data folder fails, on which that engine forces its log",
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
   "test/e2e/list-scan.test.ts": "which rows that engine tests beside its main thread",
+  "test/e2e/protocols.test.ts": "forms of one answer on the wire, made of what was read",
   "test/e2e/readme.test.ts": "commands as the page has them, whose servers use a file",
   "test/load/body-budget.test.ts": "bodies that wait in a server's memory before any row is read",
+  "test/load/unary-path-large.test.ts": "the thread on which a body is read, before any row is",
+  "test/rpc/body-size.test.ts": "caps of bodies; test/load/agent-images has the largest as rows",
   "test/services/project/text-search.test.ts": "that a search asks that engine's thread and no other",
   "test/services/record/event-feed.test.ts":
     "counts turns of the event loop, in which only that engine answers",
