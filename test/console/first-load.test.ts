@@ -131,7 +131,9 @@ describe("the console", () => {
     await without(page, ".bar, .skeleton");
     const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/told.git" } }] };
     await post(server, "ProjectService/CreateProject", { initializer });
-    for (const each of [page, second]) await each.getByRole("row", { name: /^told/ }).waitFor();
+    // By the event, and not by the reading of each minute.
+    for (const each of [page, second])
+      await each.getByRole("row", { name: /^told/ }).waitFor({ timeout: 30_000 });
     expect(faults).toEqual([]);
   });
 
