@@ -8,7 +8,7 @@ import { barriers, expectNoOverflow, look } from "./axe.ts";
 import { closeAll, open, openAs, type Visit, without } from "./browser.ts";
 import { expectForgotten } from "./page-state.ts";
 
-/** Bytes, packed, that a browser may load before the first page is there. */
+/** Bytes of files, packed, that a browser may load before the first page is there; headers of answers are not counted. */
 const FIRST_LOAD_BYTES = 250_000;
 
 let server: HostedServer;
@@ -43,17 +43,20 @@ describe("the console", () => {
     const session = await context.newCDPSession(page);
     await session.send("Network.enable");
     await session.send("Network.setCacheDisabled", { cacheDisabled: true });
-    const urls = new Map<string, string>();
-    session.on("Network.responseReceived", ({ requestId, response }) => urls.set(requestId, response.url));
+    const begun = new Map<string, { url: string; headBytes: number }>();
+    session.on("Network.responseReceived", ({ requestId, response: { url, encodedDataLength } }) =>
+      begun.set(requestId, { url, headBytes: encodedDataLength }),
+    );
     session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
-      const url = urls.get(requestId);
+      const answer = begun.get(requestId);
       // What the page before has begun to receive may end now.
-      if (url !== undefined) loaded.push({ url, bytes: encodedDataLength });
+      if (answer) loaded.push({ url: answer.url, bytes: encodedDataLength - answer.headBytes });
     });
     const response = await page.goto(`${origin}/`);
     await page.getByRole("heading", { name: "Runners" }).waitFor();
     const files = loaded.filter(({ url }) => !url.includes("/api/"));
     expect(files.length).toBeGreaterThan(2);
+    expect(files.filter(({ bytes }) => bytes <= 0)).toEqual([]);
     expect(files.filter(({ url }) => !url.startsWith(`${origin}/`))).toEqual([]);
     expect(files.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(FIRST_LOAD_BYTES);
     expect(response?.headers()["content-security-policy"]).toContain("frame-ancestors 'none'");
