@@ -25,7 +25,7 @@ import {
 } from "./container-arguments.ts";
 import { openContainerNetwork } from "./container-network.ts";
 import { runEngine } from "./engine.ts";
-import { chooseImage, type RepositoryImages } from "./repository-images.ts";
+import { imageChooser, type RepositoryImages } from "./repository-images.ts";
 
 export interface ContainerOptions {
   readonly engine: Engine;
@@ -60,7 +60,7 @@ export function createContainers(options: ContainerOptions): Isolation {
     keepsRules: false,
     handOver,
     ...(runGit && { runGit }),
-    imageOf: (request) => chooseImage(options.repositoryImages, { engine, programs }, request),
+    imageOf: imageChooser(options.repositoryImages, { engine, programs }),
     async enter(workspace, readable, { network, image } = {}) {
       if (image) requireImageName(image);
       const { tree, home } = workspace;

@@ -53,6 +53,8 @@ export async function buildDevcontainer(
     const args = [
       ...["build", `--workspace-folder=${copy}`, `--config=${join(copy, path)}`, `--image-name=${image}`],
       ...[`--docker-path=${engine.file}`, `--user-data-folder=${join(scratch, "data")}`],
+      // Otherwise a feature's registry could name another one to which the runner's credentials are sent.
+      "--oci-auth-hardening",
       ...(engine.name === "podman" ? ["--buildkit=never"] : []),
     ];
     await mkdir(join(scratch, "tmp"));

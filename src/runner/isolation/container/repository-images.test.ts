@@ -10,14 +10,14 @@ import type { Assignment } from "../../protocol/assignment.ts";
 import { imageOfEnvironment } from "../../steps/environment-image.ts";
 import { workspaceAt } from "../../steps/workspace.ts";
 import type { ImageRequest } from "../isolation.ts";
-import { chooseImage, type RepositoryImages } from "./repository-images.ts";
+import { imageChooser, type RepositoryImages } from "./repository-images.ts";
 
 afterAll(stopAll);
 
 /** A stand-in for the program that builds images: it records its call and what it was given to build from. */
 const CLI = `#!/bin/sh
 here=\${0%/*}
-{ printf '%s\\n' "$@"; env; } > "$here/call"
+{ printf '%s\\n' "$@"; env; } >> "$here/call"
 for each; do case $each in --workspace-folder=*) cp -r "\${each#*=}" "$here/given" ;; esac; done
 [ -f "$here/broken" ] || exit 0
 echo '[2026-01-01] Error: building at STEP "RUN x": exit status 7' >&2
@@ -45,6 +45,7 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
   writeFileSync(join(tools, "engine"), ENGINE, { mode: 0o755 });
   writeFileSync(join(tools, "devcontainer"), CLI, { mode: 0o755 });
   const environment = { PATH: realPrograms.path };
+  const choosers = new Map<string, ReturnType<typeof imageChooser>>();
   const engine = { name: "podman", file: join(tools, "engine"), environment } as const;
   return {
     repository,
@@ -53,16 +54,21 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
     write,
     cli: join(tools, "devcontainer"),
     call: () => readFileSync(join(tools, "call"), "utf8").split("\n"),
-    choose: (images: Partial<RepositoryImages>, request: Partial<ImageRequest> = {}) =>
-      chooseImage(
-        { allowed: [], cli: "", ...images },
-        { engine: { ...engine, isRootless: true, hasGroups: true }, programs: realPrograms },
-        {
-          ...{ workspace, repository, devcontainerFile: "", organizationImage: "theirs", isNarrowed: false },
-          signal: new AbortController().signal,
-          ...request,
-        },
-      ),
+    choose(images: Partial<RepositoryImages>, request: Partial<ImageRequest> = {}) {
+      const key = JSON.stringify(images);
+      const chooser =
+        choosers.get(key) ??
+        imageChooser(
+          { allowed: [], cli: "", ...images },
+          { engine: { ...engine, isRootless: true, hasGroups: true }, programs: realPrograms },
+        );
+      choosers.set(key, chooser);
+      return chooser({
+        ...{ workspace, repository, devcontainerFile: "", organizationImage: "theirs", isNarrowed: false },
+        signal: new AbortController().signal,
+        ...request,
+      });
+    },
   };
 }
 
@@ -140,6 +146,7 @@ test("an image is built from a copy without links, by a program that sees nothin
       `--image-name=${image}`,
       `--docker-path=${join(place.tools, "engine")}`,
       "--buildkit=never",
+      "--oci-auth-hardening",
     ]),
   );
   expect(call.join("\n")).not.toContain("s3cret");
@@ -166,6 +173,23 @@ test("an image is built from a copy without links, by a program that sees nothin
   expect([place, other].map(({ tools }) => existsSync(join(tools, "call")))).toEqual([false, false]);
   const changed = repositoryWith({ ...DOCKERFILE, "src/main": "y" });
   expect(await changed.choose({ cli: changed.cli })).not.toBe(image);
+});
+
+test("of work that begins at once in one environment the first has the image chosen, and the second if that fails", async () => {
+  const place = repositoryWith(DOCKERFILE);
+  const [one, other] = await Promise.all([
+    place.choose({ cli: place.cli }),
+    place.choose({ cli: place.cli }),
+  ]);
+  expect(other).toBe(one);
+  expect(place.call().filter((each) => each === "build")).toEqual(["build"]);
+  const stopped = repositoryWith(DOCKERFILE);
+  const signal = AbortSignal.abort(new Error("stopped"));
+  const [first, second] = await Promise.allSettled([
+    stopped.choose({ cli: stopped.cli }, { signal }),
+    stopped.choose({ cli: stopped.cli }),
+  ]);
+  expect([first, second]).toMatchObject([{ status: "rejected" }, { value: one }]);
 });
 
 test("what cannot be built says why", async () => {

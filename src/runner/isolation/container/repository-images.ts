@@ -22,13 +22,30 @@ interface Decision {
 }
 
 /**
- * Returns the image of an environment: its repository's where that names or defines one, and its organization's otherwise;
- * empty for the runner's own.
- *
+ * Returns the function that chooses the image of an environment: its repository's where that names or defines one, and its
+ * organization's otherwise; empty for the runner's own. It reads a repository before anything of the work runs in it: of work
+ * that begins at the same time in one environment, the second waits for what the first is told.
+ */
+export function imageChooser(
+  images: RepositoryImages,
+  options: Omit<BuildOptions, "cli">,
+): (request: ImageRequest) => Promise<string> {
+  const choosing = new Map<string, Promise<string>>();
+  return async (request) => {
+    const { folder } = request.workspace;
+    for (let other = choosing.get(folder); other; other = choosing.get(folder))
+      await other.catch(() => undefined);
+    const choice = chooseImage(images, options, request).finally(() => choosing.delete(folder));
+    choosing.set(folder, choice);
+    return choice;
+  };
+}
+
+/**
  * @throws WorkFailure image_refused, policy_unsupported, devcontainer_invalid, devcontainer_cli_missing, image_build_failed
  * @throws the reason of the signal when that ended it
  */
-export async function chooseImage(
+async function chooseImage(
   images: RepositoryImages,
   options: Omit<BuildOptions, "cli">,
   request: ImageRequest,
