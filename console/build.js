@@ -24,9 +24,11 @@ function sourcesHash() {
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name)),
   );
-  const more = ["index.html", "vite.config.js", "build.js", "../package-lock.json"].map((name) =>
-    join(FOLDER, name),
-  );
+  const more = [
+    ...["index.html", "vite.config.js", "build.js", "../package-lock.json"],
+    // What the console takes from the server's sources.
+    "../src/commands/agent-presets.ts",
+  ].map((name) => join(FOLDER, name));
   const hash = createHash("sha256");
   for (const file of [...files, ...more].sort()) {
     hash

@@ -27,13 +27,26 @@ const agents = createRoute({
   validateSearch: tabOf,
 });
 
+/** What is chosen on the page of a run. */
+interface RunSearch {
+  readonly tab?: string | undefined;
+  /** `split` shows the lines beside each other. */
+  readonly diff?: string | undefined;
+  /** `turn` compares with the last turn. */
+  readonly base?: string | undefined;
+  /** The digest of the diff that is shown. */
+  readonly digest?: string | undefined;
+}
+
 const run = createRoute({
   getParentRoute: () => root,
   path: "/agents/$runId",
   component: lazyRouteComponent(() => import("./pages/agents/run/Run.tsx"), "Run"),
-  validateSearch: (search): { tab?: string | undefined; diff?: string | undefined } => ({
+  validateSearch: (search): RunSearch => ({
     ...tabOf(search),
     diff: text(search.diff),
+    base: text(search.base),
+    digest: text(search.digest),
   }),
 });
 
@@ -98,7 +111,10 @@ const workflow = createRoute({
   getParentRoute: () => root,
   path: "/workflows/$workflowId",
   component: lazyRouteComponent(() => import("./pages/workflows/Workflow.tsx"), "Workflow"),
-  validateSearch: tabOf,
+  validateSearch: (search): { tab?: string | undefined; verdict?: string | undefined } => ({
+    ...tabOf(search),
+    verdict: text(search.verdict),
+  }),
 });
 
 const executions = createRoute({
@@ -111,16 +127,29 @@ const executions = createRoute({
   }),
 });
 
+/** What is chosen on the page of an execution. */
+interface ExecutionSearch {
+  readonly tab?: string | undefined;
+  /** The action that is shown below the board, and its step. */
+  readonly action?: string | undefined;
+  readonly step?: number | undefined;
+  /** What outputs must have in a cell, the output that they are sorted by, and `desc` for the other way round. */
+  readonly q?: string | undefined;
+  readonly sort?: string | undefined;
+  readonly order?: string | undefined;
+}
+
 const execution = createRoute({
   getParentRoute: () => root,
   path: "/executions/$executionId",
   component: lazyRouteComponent(() => import("./pages/executions/Execution.tsx"), "Execution"),
-  validateSearch: (
-    search,
-  ): { tab?: string | undefined; action?: string | undefined; step?: number | undefined } => ({
+  validateSearch: (search): ExecutionSearch => ({
     ...tabOf(search),
     action: text(search.action),
     step: typeof search.step === "number" ? search.step : undefined,
+    q: text(search.q),
+    sort: text(search.sort),
+    order: text(search.order),
   }),
 });
 

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "@jest/globals";
-import { AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
+import { AgentInputReceipt, AgentInputSchema, AgentOutputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import {
   ApprovalKind,
   ApprovalSchema,
@@ -9,6 +10,8 @@ import {
 } from "#gen/service/v1/approval_pb.js";
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
+import { type TreeNode, treeOf } from "../../console/src/pages/agents/run/changes/file-tree.ts";
+import { itemsOf, sizeOf } from "../../console/src/pages/agents/run/items.ts";
 import { turnsOf } from "../../console/src/pages/agents/run/turns.ts";
 import { whyNotTogether } from "../../console/src/pages/approvals/together.ts";
 import { editorsIn, editorsText } from "../../console/src/pages/projects/editors-text.ts";
@@ -108,6 +111,65 @@ test("editors are read as they are written", () => {
   const editors = { code: { versions: ["stable", "insiders"] }, vim: { versions: [] } };
   expect(editorsText(editors)).toBe("code: stable, insiders\nvim");
   expect(editorsIn(`\n${editorsText(editors)} : \n`)).toEqual(editors);
+});
+
+test("what an agent asks for stands behind its call, or else at its time, and is not folded while it waits", () => {
+  const at = (ms: number) => timestampFromMs(ms);
+  const call = (sequence: number, id: string) =>
+    create(AgentOutputBlockSchema, {
+      sequence: BigInt(sequence),
+      at: at(sequence * 10),
+      inputId: "one",
+      block: { case: "toolCall", value: { id } },
+    });
+  const approval = (id: string, state: ApprovalState, ms: number, toolCallId = "") =>
+    create(ApprovalSchema, { id, state, createdAt: at(ms), asker: { toolCallId } });
+  const input = (id: string, ms: number) =>
+    create(AgentInputSchema, {
+      id,
+      createdAt: at(ms),
+      receipt: AgentInputReceipt.SEEN,
+      input: { case: "userInput", value: {} },
+    });
+  const blocks = [call(1, "a"), call(2, "b"), call(3, "c"), call(4, "d")];
+  const { APPROVED, PENDING } = ApprovalState;
+  const shown = (...approvals: ReturnType<typeof approval>[]) =>
+    itemsOf([input("one", 1)], blocks, approvals).map((item) =>
+      item.kind === "steps" ? item.steps.map(({ key }) => key) : item.key,
+    );
+  const [one, ...others] = ["block-1", "block-2", "block-3", "block-4"];
+  expect(shown()).toEqual(["input-one", [one, ...others]]);
+  expect(shown(approval("x", APPROVED, 5), approval("y", APPROVED, 99, "a"))).toEqual([
+    "input-one",
+    ["approval-x", one, "approval-y", ...others],
+  ]);
+  expect(shown(approval("x", PENDING, 99, "b"))).toEqual([
+    "input-one",
+    one,
+    "block-2",
+    "approval-x",
+    "block-3",
+    "block-4",
+  ]);
+  // Of no call, and asked for last.
+  expect(shown(approval("x", PENDING, 99))).toEqual(["input-one", [one, ...others], "approval-x"]);
+  const later = create(AgentOutputBlockSchema, { ...call(20, "e"), inputId: "two" });
+  const turns = itemsOf(
+    [input("one", 1), input("two", 100)],
+    [...blocks, later],
+    [approval("x", APPROVED, 99)],
+  );
+  expect(turns.map(({ key }) => key)).toEqual(["input-one", "steps-block-1", "input-two", "block-20"]);
+  expect(turns.map(sizeOf)).toEqual([1, 5, 1, 1]);
+});
+
+test("files stand in their folders, and folders that have one folder alone in one line", () => {
+  const paths = ["a/b/c.txt", "a/b/d/e.txt", "f.txt", "g/h.txt"];
+  const shown = (nodes: readonly TreeNode<{ path: string }>[]): unknown[] =>
+    nodes.map((node) => (node.kind === "file" ? node.name : { [node.name]: shown(node.nodes) }));
+  const tree = treeOf(paths.map((path) => ({ path })));
+  expect(shown(tree)).toEqual([{ "a/b": ["c.txt", { d: ["e.txt"] }] }, "f.txt", { g: ["h.txt"] }]);
+  expect(treeOf([])).toEqual([]);
 });
 
 test("a turn ends before the first block of the next one; the last one may go on", () => {

@@ -392,6 +392,7 @@ describe("the organization", () => {
   test("defines an agent for the runners that allow it", async () => {
     const { page } = visit;
     await goTo("agents");
+    await page.getByRole("table", { name: "Presets" }).getByText("npm install").first().waitFor();
     await page.getByRole("button", { name: "Define agent" }).click();
     await dialog().getByRole("textbox", { name: "Name", exact: true }).fill("Planner");
     await dialog().getByRole("textbox", { name: "Program", exact: true }).fill("planner");
@@ -425,8 +426,32 @@ describe("the organization", () => {
       .last()
       .click();
     await dialog().getByText("disableFromScratch").waitFor();
+    // The chain of hashes is told apart from the entries: while it is read, where that fails, and where there is none.
+    const chain = page.getByRole("region", { name: "Chain of hashes" });
+    const answers = [
+      {
+        status: 403,
+        headers: { "x-request-id": "a-call" },
+        json: { code: "permission_denied", message: "the chain is not for you" },
+      },
+      { status: 200, json: { entries: [] } },
+    ];
+    const begins = Promise.withResolvers<void>();
+    await page.route("**/ListAuditLogs", async (route) => {
+      if (route.request().postDataJSON().pagination.pageSize !== 1) return route.continue();
+      await begins.promise;
+      const answer = answers.shift();
+      await (answer ? route.fulfill(answer) : route.continue());
+    });
     await goTo("audit");
-    await page.getByText("The newest is").waitFor();
+    await chain.getByRole("status", { name: "Loading" }).waitFor();
+    begins.resolve();
+    await chain.getByText("the chain is not for you").waitFor();
+    await chain.getByRole("button", { name: "Try again" }).click();
+    await chain.getByText("The chain has no entry.").waitFor();
+    await page.unroute("**/ListAuditLogs");
+    await goTo("audit");
+    await chain.getByText("The newest is").waitFor();
   });
 
   test("imports projects by their lines, and says what each runs on and who may use it", async () => {

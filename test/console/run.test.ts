@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { addScriptedAgent, receivedInputs } from "../harness/agent-conversation.ts";
@@ -56,6 +57,15 @@ const say = async (words: string) => {
   await valued(field, "");
 };
 
+/** Sends a message from elsewhere. */
+const sendFrom = (agentExecutionId: string, content: string) =>
+  succeeded(
+    post(server, "AgentService/SendToAgentExecution", {
+      agentExecutionId,
+      userInput: { inputs: [{ text: { content } }] },
+    }),
+  );
+
 const conversation = () => visit.page.getByRole("log");
 
 describe("a run", () => {
@@ -86,7 +96,8 @@ describe("a run", () => {
   test("asks, and goes on with the decision that a person makes in its page", async () => {
     const { page } = visit;
     await say("ask build execute make all");
-    const card = page.getByRole("region", { name: /^Approval/ });
+    // It stands where it was asked.
+    const card = conversation().getByRole("region", { name: /^Approval/ });
     await card.waitFor();
     await card.getByText("make all").first().waitFor();
     await page
@@ -131,6 +142,11 @@ describe("a run", () => {
     await card.getByLabel(/^Reason/).fill("only a test");
     await card.getByRole("button", { name: "Approve" }).click();
     await card.waitFor({ state: "detached" });
+    await conversation()
+      .getByRole("group")
+      .filter({ hasText: "Asked: make all" })
+      .getByText("Approved", { exact: true })
+      .waitFor();
     const { body } = await post(server, "ApprovalService/ListApprovals", {});
     expect(
       body.approvals.map(({ state, decisions }: { state: string; decisions: { reason: string }[] }) => [
@@ -212,6 +228,16 @@ describe("a run", () => {
     const { page } = visit;
     const runId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     await page.getByRole("link", { name: "Changes" }).click();
+    await page.waitForURL(/[?&]digest=[0-9a-f]{64}/);
+    const seen = new URL(page.url()).searchParams.get("digest") ?? "";
+    await page
+      .getByRole("navigation", { name: "Files" })
+      .getByRole("button", { name: /^app\.txt/ })
+      .click();
+    await page
+      .getByRole("region", { name: /^(.*\/)?app\.txt$/ })
+      .and(page.locator(":focus"))
+      .waitFor();
     await page.getByRole("link", { name: "Show split" }).click();
     // What a line was stands beside what it is.
     await page
@@ -239,6 +265,22 @@ describe("a run", () => {
     await page.getByLabel("Summary").fill("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review", exact: true }).waitFor({ state: "detached" });
+    // What somebody reads stays when the agent changes more, until they ask for it.
+    await page.waitForURL((url) => url.searchParams.get("digest") === seen);
+    const earlier = page.url();
+    await sendFrom(runId, "write more.txt four");
+    await page.getByText(/^A newer diff has come/).waitFor();
+    expect(await page.getByRole("region", { name: /more\.txt$/ }).count()).toBe(0);
+    await look(page);
+    await page.getByRole("button", { name: "Show newer diff" }).click();
+    await page.getByRole("region", { name: /more\.txt$/ }).waitFor();
+    await page.waitForURL((url) => url.searchParams.get("digest") !== seen);
+    await page.goto(earlier);
+    await page.getByText(/^The address is of an earlier diff/).waitFor();
+    await page.getByLabel("Compared with").selectOption({ label: "Since the last turn" });
+    await page.waitForURL(/[?&]base=turn/);
+    await page.getByRole("region", { name: /more\.txt$/ }).waitFor();
+    expect(await page.getByRole("region", { name: /app\.txt$/ }).count()).toBe(0);
     await page.getByRole("link", { name: "Conversation" }).click();
     // The answer of the agent, which has recorded what it got before.
     await conversation().getByText("in German", { exact: true }).waitFor();
@@ -392,7 +434,8 @@ describe("a run", () => {
 
   test("of 2,000 blocks draws at most 200, and earlier ones when they are asked for", async () => {
     const { page, origin, faults } = await openAs(server, "admin@localhost");
-    const agentId = await addTalker();
+    const goOn = join(temporaryFolder(), "go-on");
+    const agentId = await addTalker(goOn);
     const userInput = { inputs: [{ text: { content: "talk" } }] };
     const { agentExecutionId } = await succeeded(
       post(server, "AgentService/StartAgent", { agentId, userInput }),
@@ -401,12 +444,31 @@ describe("a run", () => {
     const talk = page.getByRole("log");
     const drawn = () => talk.locator("> *").count();
     await talk.getByText("words 2000", { exact: true }).waitFor();
-    await page.getByText("Waits for input").waitFor();
     expect(await drawn()).toBeLessThan(200);
     await talk.getByRole("button", { name: /^Show \d+ earlier$/ }).waitFor();
+    // A call tells how long it runs; what comes while somebody reads further up leaves them there, and is counted.
+    const build = talk.getByRole("group").filter({ hasText: "Build" });
+    await build.getByText("Runs", { exact: true }).waitFor();
+    await build.getByText(/^\d+ (s|min)\b/).waitFor();
+    await page.evaluate(
+      () =>
+        new Promise((done) => {
+          window.addEventListener("scroll", done, { once: true });
+          window.scrollTo(0, 0);
+        }),
+    );
+    writeFileSync(goOn, "");
+    await page.getByRole("button", { name: "3 new", exact: true }).waitFor();
+    await talk.getByText("New", { exact: true }).waitFor();
+    await build.getByText("Done", { exact: true }).waitFor();
+    await look(page);
+    await page.getByRole("button", { name: "3 new", exact: true }).click();
+    await page.getByRole("button", { name: "3 new", exact: true }).waitFor({ state: "detached" });
+    await page.getByText("Waits for input").waitFor();
     // Who comes later is shown the end, too.
     await page.reload();
     await talk.getByText("words 2000", { exact: true }).waitFor();
+    await build.getByText(/^(< )?\d+ (s|min)\b/).waitFor();
     expect(await drawn()).toBeLessThan(200);
     expect(await talk.getByText("words 1", { exact: true }).count()).toBe(0);
     const before = await drawn();
@@ -416,13 +478,20 @@ describe("a run", () => {
   });
 });
 
-/** Adds an agent that answers its first message with 2,000 texts. @returns its id */
-async function addTalker(): Promise<string> {
+/**
+ * Adds an agent that answers its first message with 2,000 texts, builds until a file is there, and says three words more.
+ * @returns its id
+ */
+async function addTalker(goOn: string): Promise<string> {
   const program = `while IFS= read -r line; do case $line in *'"type":"stop"'*) exit ;; *'"type":"user_input"'*)
     id=\${line##*'"id":"'}; printf '{"type":"seen","id":"%s"}\\n' "\${id%%\\"*}"
-    for i in {1..2000}; do printf '{"type":"text","content":"words %s\\\\n"}\\n' $i; done; printf '{"type":"turn_done"}\\n' ;;
+    for i in {1..2000}; do printf '{"type":"text","content":"words %s\\\\n"}\\n' $i; done
+    printf '{"type":"tool_call","id":"b","title":"Build","kind":"execute","state":"running"}\\n'
+    until [ -e "$0" ]; do sleep 0.1; done
+    printf '{"type":"tool_call","id":"b","state":"done"}\\n'
+    for i in 1 2 3; do printf '{"type":"text","content":"late %s\\\\n"}\\n' $i; done; printf '{"type":"turn_done"}\\n' ;;
     esac; done`;
-  const command = JSON.stringify(["bash", "-c", program]);
+  const command = JSON.stringify(["bash", "-c", program, goOn]);
   const options = ["--command", command, "--form", "json-lines", "--data-dir", server.dataDir];
   const added = await runHostedCommand(["agent", "add", "talker", ...options]);
   expect([added.code, added.stderr]).toEqual([0, ""]);

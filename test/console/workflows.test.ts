@@ -5,7 +5,7 @@ import { LONG_LEASES } from "../harness/lease.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
-import { closeAll, openAs, type Visit } from "./browser.ts";
+import { closeAll, openAs, type Visit, valued } from "./browser.ts";
 
 let server: HostedServer;
 let runner: FakeRunner;
@@ -144,6 +144,13 @@ describe("a workflow", () => {
     await rows.filter({ hasText: "Webhook" }).getByRole("button", { name: "Redeliver" }).click();
     await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     await look(page);
+    await page.getByLabel("Verdict", { exact: true }).selectOption({ label: "Bad signature" });
+    await page.getByText("Nothing has come to this.").waitFor();
+    await page.waitForURL(/[?&]verdict=bad-signature/);
+    await page.reload();
+    await page.getByText("Nothing has come to this.").waitFor();
+    await page.getByLabel("Verdict", { exact: true }).selectOption({ label: "Started" });
+    await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     const { triggerEvents } = await call("ListWorkflowTriggerEvents", {
       filter: { workflowIds: [workflowId] },
     });
@@ -220,6 +227,20 @@ describe("an execution", () => {
     await page.getByRole("link", { name: "Outputs" }).click();
     await page.getByRole("row", { name: "three 12" }).waitFor();
     await look(page);
+    const filter = page.getByLabel("Filter the outputs");
+    await filter.fill("hree");
+    await page.waitForURL(/[?&]q=hree/);
+    await page.getByRole("button", { name: "files", exact: true }).click();
+    await page.waitForURL(/[?&]sort=files/);
+    await page.getByRole("button", { name: "files", exact: true }).click();
+    await page.waitForURL(/[?&]order=desc/);
+    await page.reload();
+    await page.locator("th[aria-sort=descending]", { hasText: "files" }).waitFor();
+    await valued(filter, "hree");
+    await filter.fill("thirteen");
+    await page.getByText("0 of 1", { exact: true }).waitFor();
+    await filter.fill("");
+    await page.getByText("1 of 1", { exact: true }).waitFor();
     const downloads = page.waitForEvent("download");
     await page.getByRole("button", { name: "Download CSV" }).click();
     const chunks: Buffer[] = [];
@@ -281,7 +302,11 @@ describe("an execution", () => {
       workflowId: workflow.id,
       contextOverride: { projects: { projectIds } },
     });
-    await page.goto(`${origin}/executions/${workflowExecution.id}`);
+    // It goes on, as Home says.
+    const running = page.getByRole("region", { name: "Running executions" });
+    await running.getByRole("row", { name: "A thousand" }).getByText("0 of 1,000").waitFor();
+    await running.getByRole("link", { name: "A thousand", exact: true }).click();
+    await page.waitForURL(`${origin}/executions/${workflowExecution.id}`);
     await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor();
     expect(await page.locator(".cell").count()).toBeLessThan(200);
     await page.locator(".board").evaluate((board) => board.scrollTo({ top: board.scrollHeight }));

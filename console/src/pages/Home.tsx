@@ -14,6 +14,7 @@ import { RunTable } from "./agents/RunTable.tsx";
 import { ApprovalLink, ApprovalOf } from "./approvals/ApprovalLink.tsx";
 import { KINDS } from "./approvals/approval-state.ts";
 import { RunnersSection } from "./home/RunnersSection.tsx";
+import { RunningExecutions } from "./home/RunningExecutions.tsx";
 
 /** Loaded when it is opened: the first load of the console has no room for the contract of workflows. */
 const Week = lazy(async () => ({ default: (await import("./home/Week.tsx")).Week }));
@@ -38,6 +39,7 @@ export function Home() {
         empty="Nothing runs now."
         hint="Start an agent on the page Agents."
       />
+      <RunningExecutions />
       <Details className="section" summary="Failed executions and the last 7 days">
         <Suspense>
           <Week />

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import "./work.css";
 
 /**
  * Links of texts that agents write: only to web pages, and without telling them where they were. No part goes past

@@ -83,9 +83,12 @@ function showChosen(row: HTMLElement): void {
 export function TabLinks({
   tabs,
   current,
+  reset,
 }: {
   readonly tabs: readonly (readonly [value: string, label: ReactNode])[];
   readonly current: string;
+  /** What else in the address is of one tab alone. */
+  readonly reset?: Readonly<Record<string, undefined>>;
 }) {
   const row = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown
@@ -104,7 +107,11 @@ export function TabLinks({
         <Link
           key={value}
           to="."
-          search={(before: Record<string, unknown>) => ({ ...before, tab: at === 0 ? undefined : value })}
+          search={(before: Record<string, unknown>) => ({
+            ...before,
+            ...reset,
+            tab: at === 0 ? undefined : value,
+          })}
           className="tab"
           aria-current={value === current ? "page" : undefined}
           data-active={value === current || undefined}

@@ -2423,6 +2423,24 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
   lastSequence: bigint;
 
   /**
+   * In the folded view of a tool call, when the service took the first block that
+   * says that the call runs. Unset where none has said so, and in the view of every
+   * block. Set by the server; ignored in reports.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 1006;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * In the folded view of a tool call, when the service took the block that says
+   * that the call is done or has failed. Unset while it has not ended, and in the
+   * view of every block. Set by the server; ignored in reports.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 1007;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
    * What it is; exactly one.
    *
    * @generated from oneof service.v1.AgentOutputBlock.block

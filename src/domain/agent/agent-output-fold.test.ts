@@ -62,6 +62,8 @@ describe("a folded block", () => {
       sequence: 2n,
       lastSequence: 9n,
       at: timestampFromMs(2),
+      startedAt: timestampFromMs(5),
+      endedAt: timestampFromMs(9),
       inputId: "input 2",
       block: {
         value: {
@@ -75,6 +77,21 @@ describe("a folded block", () => {
         },
       },
     });
+    const foldedOf = (...blocks: readonly ReturnType<typeof blockOf>[]) =>
+      blocks.reduce<ReturnType<typeof blockOf> | undefined>(foldBlock, undefined);
+    const call = (sequence: number, state: ToolState) =>
+      blockOf(sequence, { case: "toolCall", value: { id: "a", state } });
+    const { PENDING, RUNNING, DONE, FAILED, UNSPECIFIED } = ToolState;
+    // It has not ended while it runs, nor when it runs again, and words about it after its end change nothing.
+    expect(foldedOf(call(1, RUNNING), call(2, UNSPECIFIED))).toMatchObject({ startedAt: timestampFromMs(1) });
+    expect(foldedOf(call(1, RUNNING), call(2, UNSPECIFIED))?.endedAt).toBeUndefined();
+    expect(foldedOf(call(1, RUNNING), call(2, DONE), call(3, RUNNING))?.endedAt).toBeUndefined();
+    expect(foldedOf(call(1, RUNNING), call(2, FAILED), call(3, UNSPECIFIED), call(4, FAILED))).toMatchObject({
+      startedAt: timestampFromMs(1),
+      endedAt: timestampFromMs(2),
+    });
+    // Nobody knows how long a call took that was not seen to run.
+    expect(foldedOf(call(1, PENDING), call(2, DONE))?.startedAt).toBeUndefined();
     // What was folded before has not changed.
     expect(first.block.value).toMatchObject({ state: ToolState.PENDING, result: "" });
   });

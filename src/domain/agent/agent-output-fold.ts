@@ -3,6 +3,7 @@ import {
   AgentOutputBlockSchema,
   type AgentOutputBlock as Block,
   AgentOutputBlock_QuestionSchema as QuestionSchema,
+  AgentOutputBlock_ToolCall_State as State,
   AgentOutputBlock_ToolCallSchema as ToolCallSchema,
 } from "#gen/service/v1/agent_pb.js";
 
@@ -38,6 +39,7 @@ export function foldKey({ block }: Block): string | null {
 export function foldBlock(before: Block | undefined, later: Block): Block {
   const folded = clone(AgentOutputBlockSchema, later);
   folded.lastSequence = later.sequence;
+  Object.assign(folded, timesOf(before, later));
   if (!before) return folded;
   const [one, other] = [before.block, later.block];
   if (one.case === "toolCall" && other.case === "toolCall") {
@@ -49,6 +51,20 @@ export function foldBlock(before: Block | undefined, later: Block): Block {
   }
   const { sequence, at, inputId } = before;
   return create(AgentOutputBlockSchema, { ...folded, sequence, ...(at && { at }), inputId });
+}
+
+/** Returns when a tool call began to run and when it ended, as far as its blocks tell. */
+function timesOf(before: Block | undefined, { block, at }: Block): Pick<Block, "startedAt" | "endedAt"> {
+  if (block.case !== "toolCall") return {};
+  const { state } = block.value;
+  const times = {
+    startedAt: before?.startedAt ?? (state === State.RUNNING ? at : undefined),
+    endedAt: before?.endedAt,
+  };
+  if (state === State.UNSPECIFIED) return times;
+  // What runs again has not ended.
+  const hasEnded = state === State.DONE || state === State.FAILED;
+  return { ...times, endedAt: hasEnded ? (before?.endedAt ?? at) : undefined };
 }
 
 /** Returns a message with the fields of `later` that are not empty in place of those of `before`. */

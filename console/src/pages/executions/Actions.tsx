@@ -20,6 +20,7 @@ import { actionState, firstStep, GROUPS, isOver, stepState, stepText } from "./a
 import { Board } from "./Board.tsx";
 import { LogView } from "./log/LogView.tsx";
 import { useActions } from "./use-actions.ts";
+import "../../parts/work.css";
 
 /** Actions from which on the board can be searched. */
 const SEARCHED_FROM = 12;

@@ -1,7 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { Button, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import {
@@ -62,10 +62,17 @@ export function Outputs({
 }
 
 function OutputTable({ rows, fileName }: { readonly rows: readonly OutputRow[]; readonly fileName: string }) {
-  const [text, setText] = useState("");
-  const [sort, setSort] = useState({ column: "", isDescending: false });
+  const { q: text = "", sort: sorts = "", order } = useSearch({ from: "/executions/$executionId" });
+  const navigate = useNavigate({ from: "/executions/$executionId" });
   const [drawn, setDrawn] = useState(DRAWN);
   const columns = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))];
+  // An address may be of outputs that are no more.
+  const sort = { column: columns.includes(sorts) ? sorts : "", isDescending: order === "desc" };
+  const choose = (search: {
+    q?: string | undefined;
+    sort?: string | undefined;
+    order?: string | undefined;
+  }) => void navigate({ search: (before) => ({ ...before, ...search }), replace: true, resetScroll: false });
   const wanted = text.toLowerCase();
   const kept = rows.filter(({ name, values }) =>
     [name, ...columns.map((column) => valueText(values[column]))].some((cell) =>
@@ -74,7 +81,10 @@ function OutputTable({ rows, fileName }: { readonly rows: readonly OutputRow[]; 
   );
   const sorted = sortedRows(kept, sort.column, sort.isDescending);
   const sortBy = (column: string) =>
-    setSort((before) => ({ column, isDescending: before.column === column && !before.isDescending }));
+    choose({
+      sort: column || undefined,
+      order: sort.column === column && !sort.isDescending ? "desc" : undefined,
+    });
   const isNumeric = (column: string) =>
     rows.every(({ values }) => ["intValue", "floatValue", undefined].includes(values[column]?.value.case));
   const head = (column: string, label: string) => (
@@ -103,7 +113,8 @@ function OutputTable({ rows, fileName }: { readonly rows: readonly OutputRow[]; 
           placeholder="Filter"
           leftSection={<Icon name="search" size={14} />}
           value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
+          maxLength={256}
+          onChange={(event) => choose({ q: event.currentTarget.value || undefined })}
         />
         <span className="dim small figures" role="status">
           {kept.length.toLocaleString()} of {rows.length.toLocaleString()}

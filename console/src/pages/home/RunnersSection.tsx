@@ -1,20 +1,54 @@
-import { useQuery } from "@connectrpc/connect-query";
-import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@tanstack/react-query";
+import { callJson } from "../../api/json.ts";
 import { DataTable } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
-import { State } from "../../parts/State.tsx";
+import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
-import { runnerState } from "../runners/runner-state.ts";
+
+/** What the contract's JSON has of a runner. */
+interface Runner {
+  readonly runnerId: string;
+  readonly name: string;
+  readonly status?: {
+    readonly phase?: string;
+    readonly message?: string;
+    readonly version?: string;
+    readonly updatedAt?: string;
+  };
+}
+
+/** The words and tones of a runner's phases, by their names in JSON without `RUNNER_PHASE_`. */
+const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
+  CREATED: ["waiting", "Not started yet"],
+  INACTIVE: ["failed", "Silent"],
+  ACTIVE: ["done", "Active"],
+  DELETING: ["stopped", "Being removed"],
+  DELETED: ["stopped", "Removed"],
+  DEGRADED: ["asks", "Degraded"],
+};
+
+/** Read again when an event tells of a runner. */
+const KEY = ["connect-query", { serviceName: "service.v1.RunnerService", of: "home" }] as const;
+
+async function listRunners(signal: AbortSignal): Promise<readonly Runner[]> {
+  const { runners = [] } = await callJson<{ readonly runners?: readonly Runner[] }>(
+    "RunnerService/ListRunners",
+    signal,
+    { pagination: { pageSize: 100 } },
+  );
+  return runners;
+}
 
 /** The runners of the organization and their health. */
 export function RunnersSection() {
-  const runners = useQuery(RunnerService.method.listRunners, { pagination: { pageSize: 100 } });
+  const runners = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listRunners(signal) });
   return (
-    <Section title="Runners" count={runners.data?.runners.length}>
+    <Section title="Runners" count={runners.data?.length}>
       <Loaded reading={runners}>
-        {({ runners }) =>
-          runners.length === 0 ? (
+        {(rows) =>
+          rows.length === 0 ? (
             <Empty title="No runner does work yet.">
               <p>
                 Runners carry out workflows and agents. Start the server with <code>--local-runner</code> for
@@ -24,20 +58,26 @@ export function RunnersSection() {
           ) : (
             <DataTable
               label="Runners"
-              rows={runners}
+              rows={rows}
               keyOf={({ runnerId }) => runnerId}
               columns={[
                 { head: "Name", cell: ({ name }) => name },
                 {
                   head: "State",
                   cell: ({ status }) => {
-                    const [tone, word] = runnerState(status?.phase);
+                    const phase = status?.phase?.replace("RUNNER_PHASE_", "") ?? "";
+                    const [tone, word] = PHASES[phase] ?? ["waiting", "Unknown"];
                     return <State tone={tone} word={word} />;
                   },
                 },
                 { head: "Message", cell: ({ status }) => status?.message, isExtra: true },
                 { head: "Version", cell: ({ status }) => status?.version, isExtra: true },
-                { head: "Last change", cell: ({ status }) => <Ago at={status?.updatedAt} /> },
+                {
+                  head: "Last change",
+                  cell: ({ status }) => (
+                    <Ago at={status?.updatedAt ? timestampFromDate(new Date(status.updatedAt)) : undefined} />
+                  ),
+                },
               ]}
             />
           )

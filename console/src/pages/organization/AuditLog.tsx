@@ -1,5 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
@@ -67,6 +67,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
   }
   return (
     <Section title="Audit log">
+      <ChainState />
       <div className="filters">
         <NativeSelect
           label="By"
@@ -94,43 +95,39 @@ export function AuditLog({ isAdministrator }: PartProps) {
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.entries);
           if (rows.length === 0) return <Empty title="No entry is like this. Take a filter away." />;
-          const isWhole = [by, of, action, from, to].every((each) => each === "");
           return (
-            <>
-              {isWhole && rows[0] && <ChainState newest={rows[0]} />}
-              <DataTable
-                label="Audit log"
-                rows={rows}
-                keyOf={({ id }) => id}
-                {...moreOf(entries)}
-                columns={[
-                  { head: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                  { head: "Who", cell: (entry) => <Actor entry={entry} /> },
-                  {
-                    head: "What",
-                    cell: ({ action, reason }) => (
-                      <>
-                        <code title={action}>{action.replace(/^(service|runner)\.v1\./, "")}</code>
-                        {reason !== "" && <span className="dim"> “{reason}”</span>}
-                      </>
-                    ),
-                  },
-                  {
-                    head: "Of",
-                    cell: ({ subjectType }) => wordsOf(ResourceType[subjectType]),
-                    isExtra: true,
-                  },
-                  {
-                    head: "Entry",
-                    cell: (entry) => (
-                      <DialogButton label={`Entry ${entry.sequence}`} size={720} isMain={false}>
-                        {() => <EntryDetails entry={entry} />}
-                      </DialogButton>
-                    ),
-                  },
-                ]}
-              />
-            </>
+            <DataTable
+              label="Audit log"
+              rows={rows}
+              keyOf={({ id }) => id}
+              {...moreOf(entries)}
+              columns={[
+                { head: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                { head: "Who", cell: (entry) => <Actor entry={entry} /> },
+                {
+                  head: "What",
+                  cell: ({ action, reason }) => (
+                    <>
+                      <code title={action}>{action.replace(/^(service|runner)\.v1\./, "")}</code>
+                      {reason !== "" && <span className="dim"> “{reason}”</span>}
+                    </>
+                  ),
+                },
+                {
+                  head: "Of",
+                  cell: ({ subjectType }) => wordsOf(ResourceType[subjectType]),
+                  isExtra: true,
+                },
+                {
+                  head: "Entry",
+                  cell: (entry) => (
+                    <DialogButton label={`Entry ${entry.sequence}`} size={720} isMain={false}>
+                      {() => <EntryDetails entry={entry} />}
+                    </DialogButton>
+                  ),
+                },
+              ]}
+            />
           );
         }}
       </Loaded>
@@ -139,13 +136,26 @@ export function AuditLog({ isAdministrator }: PartProps) {
 }
 
 /** How far the chain of hashes goes, and how it is verified: that needs the server's key. */
-function ChainState({ newest: { sequence, hash } }: { readonly newest: Entry }) {
+function ChainState() {
+  const newest = useQuery(EventService.method.listAuditLogs, { pagination: { pageSize: 1 } });
   return (
-    <p className="bar">
-      Each entry has a hash over itself and the one before. The newest is {String(sequence)},{" "}
-      <code>{hexOf(hash)}</code>: kept elsewhere, it shows later that nothing before it was changed. On the
-      server’s machine <code>npx chartroom audit verify</code> checks all of them.
-    </p>
+    <section aria-label="Chain of hashes">
+      <Loaded reading={newest} lines={1}>
+        {({ entries: [entry] }) =>
+          entry ? (
+            <p className="bar">
+              Each entry has a hash over itself and the one before. The newest is {String(entry.sequence)},{" "}
+              <code>{hexOf(entry.hash)}</code>: kept elsewhere, it shows later that nothing before it was
+              changed. On the server’s machine <code>npx chartroom audit verify</code> checks all of them.
+            </p>
+          ) : (
+            <Empty title="The chain has no entry.">
+              <p>What is changed from now on is written here, each entry with a hash over the one before.</p>
+            </Empty>
+          )
+        }
+      </Loaded>
+    </section>
   );
 }
 

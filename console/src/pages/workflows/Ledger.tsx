@@ -1,7 +1,6 @@
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
 import { Button, NativeSelect } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import {
   WorkflowTriggerEvent_Source as Source,
   TriggerVerdict as Verdict,
@@ -26,9 +25,19 @@ const SOURCES: Readonly<Record<Source, string>> = {
   [Source.WEBHOOK]: "Webhook",
 };
 
+/** The verdicts by their names in the address, such as `started`. */
+const VERDICT_NAMES = new Map(
+  Object.keys(VERDICTS)
+    .map((value) => Number(value) as Verdict)
+    .filter((value) => value !== Verdict.UNSPECIFIED)
+    .map((value) => [Verdict[value].toLowerCase().replaceAll("_", "-"), value]),
+);
+
 /** Every delivery, instant and start of a workflow, and what came of it. */
 export function Ledger({ workflowId }: { readonly workflowId: string }) {
-  const [verdict, setVerdict] = useState(Verdict.UNSPECIFIED);
+  const { verdict: chosen = "" } = useSearch({ from: "/workflows/$workflowId" });
+  const navigate = useNavigate({ from: "/workflows/$workflowId" });
+  const verdict = VERDICT_NAMES.get(chosen) ?? Verdict.UNSPECIFIED;
   const entries = useInfiniteQuery(
     WorkflowService.method.listWorkflowTriggerEvents,
     {
@@ -53,13 +62,18 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
         <NativeSelect
           size="xs"
           aria-label="Verdict"
-          value={String(verdict)}
-          onChange={(event) => setVerdict(Number(event.currentTarget.value))}
+          value={verdict === Verdict.UNSPECIFIED ? "" : chosen}
+          onChange={(event) => {
+            const value = event.currentTarget.value || undefined;
+            void navigate({
+              search: (before) => ({ ...before, verdict: value }),
+              replace: true,
+              resetScroll: false,
+            });
+          }}
           data={[
-            { value: String(Verdict.UNSPECIFIED), label: "Every verdict" },
-            ...Object.entries(VERDICTS)
-              .filter(([value]) => Number(value) !== Verdict.UNSPECIFIED)
-              .map(([value, [, word]]) => ({ value, label: word })),
+            { value: "", label: "Every verdict" },
+            ...[...VERDICT_NAMES].map(([value, each]) => ({ value, label: VERDICTS[each][1] })),
           ]}
         />
         {redeliver.data && (
@@ -74,6 +88,8 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
         {({ pages }) => {
           const rows = pages.flatMap(({ triggerEvents }) => triggerEvents);
           if (rows.length === 0) {
+            if (verdict !== Verdict.UNSPECIFIED)
+              return <Empty title="Nothing has come to this. Choose another verdict." />;
             return (
               <Empty title="Nothing has arrived.">
                 <p>Deliveries, instants and starts by hand are kept here for 30 days, refused ones too.</p>

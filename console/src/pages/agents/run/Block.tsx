@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { memo } from "react";
 import {
   type AgentInput,
@@ -12,7 +13,7 @@ import { Details } from "../../../parts/Details.tsx";
 import { Icon, type IconName } from "../../../parts/Icon.tsx";
 import { Markdown } from "../../../parts/Markdown.tsx";
 import { State as StateMark, type Tone } from "../../../parts/State.tsx";
-import { Ago } from "../../../parts/Time.tsx";
+import { Ago, Lasting } from "../../../parts/Time.tsx";
 import { addressOf, IMAGE_TYPES } from "./images.ts";
 import { Patch } from "./Patch.tsx";
 
@@ -100,8 +101,20 @@ export function saidText({ input }: AgentInput): string {
   return "";
 }
 
+interface BlockProps {
+  readonly block: AgentOutputBlock;
+  /** True after the end of the run, when nothing runs, whatever the agent said last. */
+  readonly isStopped: boolean;
+}
+
+/** Returns whether a block is a tool call that runs, or waits until it may. */
+export const isRunning = ({ block }: AgentOutputBlock): boolean =>
+  block.case === "toolCall" &&
+  (block.value.state === State.RUNNING || block.value.state === State.WAITING_FOR_APPROVAL);
+
 /** Shows one block of what an agent answered. */
-export function Block({ block: { block } }: { readonly block: AgentOutputBlock }) {
+export function Block({ block: whole, isStopped }: BlockProps) {
+  const { block } = whole;
   switch (block.case) {
     case "text":
       return <Markdown text={block.value.content} />;
@@ -161,7 +174,7 @@ export function Block({ block: { block } }: { readonly block: AgentOutputBlock }
         </Details>
       );
     case "toolCall":
-      return <ToolCall call={block.value} />;
+      return <ToolCall call={block.value} block={whole} isStopped={isStopped} />;
     case "question": {
       const [tone, word] = ANSWERS[block.value.state];
       return (
@@ -176,8 +189,29 @@ export function Block({ block: { block } }: { readonly block: AgentOutputBlock }
   }
 }
 
-function ToolCall({ call }: { readonly call: AgentOutputBlock_ToolCall }) {
-  const [tone, word] = STATES[call.state];
+/** How far a tool call is, and how long it runs or has run; by its name where other calls stand beside it. */
+export function StepState({
+  block: { block, startedAt, endedAt },
+  isStopped,
+  isNamed = false,
+}: BlockProps & { readonly isNamed?: boolean }) {
+  if (block.case !== "toolCall") return null;
+  const [tone, word] = STATES[block.value.state];
+  const isQuick = startedAt && endedAt && timestampMs(endedAt) - timestampMs(startedAt) < 1000;
+  return (
+    <>
+      {isNamed && <span className="cut">{block.value.title}</span>}
+      <span className="step-state small">
+        {startedAt && (endedAt || !isStopped) && (
+          <span className="dim figures">{isQuick ? "< 1 s" : <Lasting from={startedAt} to={endedAt} />}</span>
+        )}
+        {word !== "" && <StateMark tone={tone} word={word} />}
+      </span>
+    </>
+  );
+}
+
+function ToolCall({ call, block, isStopped }: BlockProps & { readonly call: AgentOutputBlock_ToolCall }) {
   return (
     <Details
       className="step"
@@ -185,7 +219,7 @@ function ToolCall({ call }: { readonly call: AgentOutputBlock_ToolCall }) {
         <>
           <Icon name={ICONS[call.kind] ?? "tool"} />
           <span className="cut">{call.title || "Tool call"}</span>
-          {word !== "" && <StateMark tone={tone} word={word} />}
+          <StepState block={block} isStopped={isStopped} />
         </>
       }
     >

@@ -1,7 +1,6 @@
-import { useQuery } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
-import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Fragment, useMemo, useState } from "react";
 import {
   type AgentExecution,
   type AgentOutputBlock,
@@ -10,26 +9,30 @@ import {
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
-import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { Details } from "../../../parts/Details.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Empty } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
+import { State } from "../../../parts/State.tsx";
 import { ApprovalCard } from "../../approvals/ApprovalCard.tsx";
-import { Block, Said } from "./Block.tsx";
+import { approvalState, approvalTitle } from "../../approvals/approval-state.ts";
+import { Block, isRunning, Said, StepState } from "./Block.tsx";
 import { Composer } from "./Composer.tsx";
 import { GoalView } from "./GoalView.tsx";
-import { type Item, itemsOf } from "./items.ts";
+import { type Item, itemsOf, type Step, sizeOf } from "./items.ts";
 import { PlanView } from "./PlanView.tsx";
 import { Queue } from "./Queue.tsx";
 import { SubagentTree } from "./SubagentTree.tsx";
+import { useApprovals } from "./use-approvals.ts";
+import { useFollowedEnd } from "./use-followed-end.ts";
 import type { Inputs } from "./use-run.ts";
 
 /** Things that are drawn at once; earlier ones come when they are asked for. */
 const DRAWN = 150;
 
-/** Pixels from the bottom within which a page follows what is new. */
-const BOTTOM_PIXELS = 120;
+const NOTHING_ASKED: readonly string[] = [];
+
+const countOf = (items: readonly Item[]): number => items.reduce((sum, item) => sum + sizeOf(item), 0);
 
 interface ConversationViewProps {
   readonly run: AgentExecution;
@@ -42,20 +45,27 @@ interface ConversationViewProps {
 export function ConversationView({ run, blocks, inputs, isStopped }: ConversationViewProps) {
   const [drawn, setDrawn] = useState(DRAWN);
   const all = inputs.data?.inputs;
-  const items = useMemo(() => itemsOf(all ?? [], blocks), [all, blocks]);
+  const asked = run.status?.pendingApprovalIds ?? NOTHING_ASKED;
+  const { approvals, error } = useApprovals(run.id, asked);
+  const items = useMemo(() => itemsOf(all ?? [], blocks, approvals), [all, blocks, approvals]);
   const shown = items.slice(-drawn);
+  const before = items.slice(0, -drawn);
+  // What waits for a decision is in sight, however long ago it was asked for.
+  const waiting = before.filter(
+    (item) => item.kind === "approval" && item.approval.state === ApprovalState.PENDING,
+  );
+  const [hidden, total] = [countOf(before), countOf(items)];
   const queue = (inputs.data?.queue ?? []).filter(({ receipt }) => receipt === Receipt.QUEUED);
   const plan = blocks.findLast(({ block }) => block.case === "plan")?.block;
   const usage = blocks.findLast(({ block }) => block.case === "usage")?.block;
-  const content = useFollowedEnd();
-  const asked = run.status?.pendingApprovalIds ?? [];
+  const { content, firstNew, newCount, toEnd } = useFollowedEnd(total);
   const isWorking = run.status?.phase === Phase.RUNNING && asked.length === 0;
   const subagents = run.status?.subagents ?? [];
   const hasSide = plan?.case === "plan" || subagents.length > 0;
   return (
     <div className={hasSide ? "talk with-plan" : "talk"}>
       <div className="talk-main" ref={content}>
-        <Problem error={inputs.error} />
+        <Problem error={inputs.error ?? error} />
         <GoalView run={run} />
         <div className="talk-items" role="log" aria-label="Conversation">
           {items.length > shown.length && (
@@ -63,9 +73,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
               Show {Math.min(DRAWN, items.length - shown.length)} earlier
             </Button>
           )}
-          {shown.map((item) => (
-            <ItemView key={item.key} item={item} />
-          ))}
+          <Items items={shown} from={hidden} firstNew={firstNew} isStopped={isStopped} />
           {items.length === 0 && !isWorking && asked.length === 0 && (
             <Empty title="Nothing has been said yet.">
               <p>{isStopped ? "The run ended before it began." : "Send the agent a message below."}</p>
@@ -77,8 +85,20 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
             </p>
           )}
         </div>
-        <Asked runId={run.id} ids={asked} />
+        {waiting.map((item) => (
+          <ItemView key={item.key} item={item} isStopped={isStopped} />
+        ))}
         <div className="talk-foot">
+          {newCount > 0 && (
+            <Button
+              className="news"
+              size="compact-xs"
+              onClick={toEnd}
+              rightSection={<Icon name="down" size={12} />}
+            >
+              {newCount.toLocaleString()} new
+            </Button>
+          )}
           <Queue runId={run.id} queue={queue} revision={inputs.data?.queueRevision ?? 0n} />
           <Composer runId={run.id} isStopped={isStopped} />
           {usage?.case === "usage" && <UsageLine usage={usage.value} />}
@@ -94,44 +114,83 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   );
 }
 
-function ItemView({ item }: { readonly item: Item }) {
+function ItemView({ item, isStopped }: { readonly item: Item; readonly isStopped: boolean }) {
   if (item.kind === "input") return <Said input={item.input} />;
-  if (item.kind === "block") return <Block block={item.block} />;
+  if (item.kind !== "steps") return <StepView step={item} isStopped={isStopped} />;
+  const now = item.steps.findLast((step) => step.kind === "block" && isRunning(step.block));
   return (
     <Details
       className="steps"
       summary={
         <>
           <Icon name="right" />
-          {item.blocks.length} steps
+          {item.steps.length} steps
+          {now?.kind === "block" && !isStopped && (
+            <StepState block={now.block} isStopped={isStopped} isNamed />
+          )}
         </>
       }
     >
-      {item.blocks.map((block) => (
-        <Block key={String(block.sequence)} block={block} />
+      {item.steps.map((step) => (
+        <StepView key={step.key} step={step} isStopped={isStopped} />
       ))}
     </Details>
   );
 }
 
-/** What the run asks for, to be decided where it happened. */
-function Asked({ runId, ids }: { readonly runId: string; readonly ids: readonly string[] }) {
-  const { data, error } = useQuery(
-    ApprovalService.method.listApprovals,
-    { filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] } },
-    { enabled: ids.length > 0 },
-  );
-  if (ids.length === 0) return null;
-  // What was read before the last question may have an earlier one, which is decided.
-  const asked = data?.approvals.filter(({ id }) => ids.includes(id));
+function StepView({ step, isStopped }: { readonly step: Step; readonly isStopped: boolean }) {
+  if (step.kind === "block") return <Block block={step.block} isStopped={isStopped} />;
+  const { approval } = step;
+  if (approval.state === ApprovalState.PENDING) return <ApprovalCard approval={approval} isInRun />;
+  const [tone, word] = approvalState(approval.state);
   return (
-    <>
-      <Problem error={error} />
-      {asked?.map((approval) => (
-        <ApprovalCard key={approval.id} approval={approval} isInRun />
-      ))}
-    </>
+    <Details
+      className="step"
+      summary={
+        <>
+          <Icon name="approvals" />
+          <span className="cut">Asked: {approvalTitle(approval)}</span>
+          <State tone={tone} word={word} />
+        </>
+      }
+    >
+      <div className="step-body">
+        <ApprovalCard approval={approval} isInRun />
+      </div>
+    </Details>
   );
+}
+
+/** The things that are drawn, with a line before the first one that came since the person scrolled up. */
+function Items({
+  items,
+  from,
+  firstNew,
+  isStopped,
+}: {
+  readonly items: readonly Item[];
+  /** How many things stand before them. */
+  readonly from: number;
+  readonly firstNew: number | undefined;
+  readonly isStopped: boolean;
+}) {
+  let end = from;
+  let isMarked = firstNew === undefined || firstNew < from;
+  return items.map((item) => {
+    end += sizeOf(item);
+    const isFirstNew = !isMarked && firstNew !== undefined && end > firstNew;
+    isMarked ||= isFirstNew;
+    return (
+      <Fragment key={item.key}>
+        {isFirstNew && (
+          <div className="new-line small">
+            <span>New</span>
+          </div>
+        )}
+        <ItemView item={item} isStopped={isStopped} />
+      </Fragment>
+    );
+  });
 }
 
 function UsageLine({ usage }: { readonly usage: AgentOutputBlock_Usage }) {
@@ -142,26 +201,4 @@ function UsageLine({ usage }: { readonly usage: AgentOutputBlock_Usage }) {
       {cost && `, ${cost.amount.toFixed(2)} ${cost.currency}`}
     </p>
   );
-}
-
-/** Keeps the end in sight while the person is there; whoever has scrolled up is left where they are. */
-function useFollowedEnd() {
-  const content = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    let isAtEnd = true;
-    const page = document.documentElement;
-    const look = () => {
-      isAtEnd = page.scrollHeight - page.clientHeight - window.scrollY < BOTTOM_PIXELS;
-    };
-    const observer = new ResizeObserver(() => {
-      if (isAtEnd) window.scrollTo({ top: page.scrollHeight });
-    });
-    if (content.current) observer.observe(content.current);
-    window.addEventListener("scroll", look, { passive: true });
-    return () => {
-      observer.disconnect();
-      window.removeEventListener("scroll", look);
-    };
-  }, []);
-  return content;
 }

@@ -1,5 +1,6 @@
 import { Fragment, type ReactNode, useMemo } from "react";
 import { linePairs, type PatchLine, patchLines } from "./patch-lines.ts";
+import "../../../parts/work.css";
 
 interface PatchProps {
   readonly text: string;

@@ -12,11 +12,12 @@ import { State } from "../../../parts/State.tsx";
 import { Ago } from "../../../parts/Time.tsx";
 import { Sharing } from "../../sharing/Sharing.tsx";
 import { runState, runTitle } from "../run-state.ts";
-import { Changes } from "./Changes.tsx";
 import { ConversationView } from "./ConversationView.tsx";
+import { Changes } from "./changes/Changes.tsx";
 import { Network } from "./Network.tsx";
 import { RunMenu } from "./RunMenu.tsx";
 import { useRun } from "./use-run.ts";
+import "../../../parts/work.css";
 
 /** One run of an agent: the conversation with it, and what it changed. */
 export function Run() {
@@ -69,6 +70,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
       )}
       <TabLinks
         current={tab}
+        reset={{ digest: undefined }}
         tabs={[
           ["conversation", "Conversation"],
           ["changes", "Changes"],
@@ -91,6 +93,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
           runId={runId}
           environmentId={environmentId}
           isWorking={run.status?.phase === Phase.RUNNING}
+          told={String(run.status?.outputs.changes_digest?.value.value ?? "")}
         />
       )}
     </Page>

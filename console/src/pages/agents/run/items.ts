@@ -1,20 +1,37 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { AgentInput, AgentOutputBlock } from "#gen/service/v1/agent_pb.js";
 import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
+import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
 
-/** One thing of a conversation: what somebody said to the agent, a block, or steps that stand behind one line. */
+/** What an agent did, or asked whether it may. */
+export type Step =
+  | { readonly kind: "block"; readonly key: string; readonly block: AgentOutputBlock }
+  | { readonly kind: "approval"; readonly key: string; readonly approval: Approval };
+
+/** One thing of a conversation: what somebody said to the agent, a step, or steps that stand behind one line. */
 export type Item =
   | { readonly kind: "input"; readonly key: string; readonly input: AgentInput }
-  | { readonly kind: "block"; readonly key: string; readonly block: AgentOutputBlock }
-  | { readonly kind: "steps"; readonly key: string; readonly blocks: readonly AgentOutputBlock[] };
+  | Step
+  | { readonly kind: "steps"; readonly key: string; readonly steps: readonly Step[] };
 
-/** Blocks that follow one another and are shown as one line from this number on. */
+/** Steps that follow one another and are shown as one line from this number on. */
 const FOLDED_FROM = 4;
 
 const isStep = ({ block }: AgentOutputBlock): boolean =>
   ["toolCall", "toolRequest", "fileChange", "thought"].includes(block.case ?? "");
 
-/** Returns a conversation in its order: each input where its turn begins, then the blocks of the turn. */
-export function itemsOf(inputs: readonly AgentInput[], blocks: readonly AgentOutputBlock[]): Item[] {
+/** Returns how many things an item has. */
+export const sizeOf = (item: Item): number => (item.kind === "steps" ? item.steps.length : 1);
+
+/**
+ * Returns a conversation in its order: each input where its turn begins, then the blocks of the turn, and what the agent
+ * asked for behind the call that it is about, or else where it was asked. What waits for a decision is never folded.
+ */
+export function itemsOf(
+  inputs: readonly AgentInput[],
+  blocks: readonly AgentOutputBlock[],
+  approvals: readonly Approval[] = [],
+): Item[] {
   const told = inputs.filter(
     ({ receipt, input }) =>
       (receipt === Receipt.SEEN || receipt === Receipt.DELIVERED) && input.case !== "approval",
@@ -25,21 +42,27 @@ export function itemsOf(inputs: readonly AgentInput[], blocks: readonly AgentOut
     left.delete(input.id);
     items.push({ kind: "input", key: `input-${input.id}`, input });
   };
+  const asked = placesOf(approvals, blocks);
   let turn = "";
-  let steps: AgentOutputBlock[] = [];
+  let steps: Step[] = [];
   const endSteps = () => {
     const [first] = steps;
-    if (first && steps.length >= FOLDED_FROM)
-      items.push({ kind: "steps", key: `steps-${first.sequence}`, blocks: steps });
-    else for (const block of steps) items.push({ kind: "block", key: `block-${block.sequence}`, block });
+    if (first && steps.length >= FOLDED_FROM) items.push({ kind: "steps", key: `steps-${first.key}`, steps });
+    else items.push(...steps);
     steps = [];
+  };
+  const ask = (approval: Approval) => {
+    if (approval.state === ApprovalState.PENDING) endSteps();
+    steps.push({ kind: "approval", key: `approval-${approval.id}`, approval });
+    if (approval.state === ApprovalState.PENDING) endSteps();
   };
   for (const block of blocks) {
     if (block.block.case === "plan" || block.block.case === "usage") continue;
     if (block.inputId !== turn) {
-      endSteps();
       turn = block.inputId;
       const begins = left.get(turn);
+      if (begins) for (const approval of asked.until(begins.createdAt)) ask(approval);
+      endSteps();
       // Everything that was said before it, too: a message into a turn begins none.
       if (begins) {
         for (const each of told) {
@@ -49,14 +72,41 @@ export function itemsOf(inputs: readonly AgentInput[], blocks: readonly AgentOut
         say(begins);
       }
     }
-    if (isStep(block)) {
-      steps.push(block);
-      continue;
-    }
-    endSteps();
-    items.push({ kind: "block", key: `block-${block.sequence}`, block });
+    for (const approval of asked.until(block.at)) ask(approval);
+    const step: Step = { kind: "block", key: `block-${block.sequence}`, block };
+    const about = asked.about(block);
+    const isAsked = about.some(({ state }) => state === ApprovalState.PENDING);
+    if (!isStep(block) || isAsked) endSteps();
+    if (isStep(block)) steps.push(step);
+    else items.push(step);
+    for (const approval of about) ask(approval);
   }
   endSteps();
   for (const input of left.values()) say(input);
+  for (const approval of asked.rest()) ask(approval);
+  endSteps();
   return items;
+}
+
+/** Returns the id by which an agent names the call or the question of a block. */
+const callOf = ({ block }: AgentOutputBlock): string =>
+  block.case === "toolCall" || block.case === "question" ? block.value.id : "";
+
+const msOf = (at: Approval["createdAt"]): number => (at ? timestampMs(at) : 0);
+
+/** Returns where approvals stand among blocks: those of no block by the time at which they were asked for. */
+function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBlock[]) {
+  const calls = new Map<string, Approval[]>(blocks.map((block) => [callOf(block), []]));
+  calls.delete("");
+  const others: Approval[] = [];
+  for (const approval of approvals.toSorted((one, other) => msOf(one.createdAt) - msOf(other.createdAt)))
+    (calls.get(approval.asker?.toolCallId ?? "") ?? others).push(approval);
+  return {
+    about: (block: AgentOutputBlock): readonly Approval[] => calls.get(callOf(block)) ?? [],
+    until(at: Approval["createdAt"]): readonly Approval[] {
+      const later = others.findIndex(({ createdAt }) => msOf(createdAt) >= msOf(at));
+      return others.splice(0, later === -1 ? others.length : later);
+    },
+    rest: (): readonly Approval[] => others.splice(0),
+  };
 }

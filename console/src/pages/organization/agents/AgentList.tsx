@@ -9,6 +9,7 @@ import { Empty, Section } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import type { PartProps } from "../Organization.tsx";
 import { AgentForm } from "./AgentForm.tsx";
+import { Presets } from "./Presets.tsx";
 
 /** The agents that runs may use: those that administrators define, and how the operator adds others. */
 export function AgentList({ isAdministrator }: PartProps) {
@@ -120,15 +121,12 @@ export function AgentList({ isAdministrator }: PartProps) {
         <p className="dim lead">
           An agent is a program on the machines of runners. Administrators define one above, for the runners
           whose operators started them with <code>--allow-api-agents</code>. For all runners the operator
-          registers one on the server’s machine, in its folder: the first command lists the programs that are
-          known by a name, with what each needs installed and the secret that holds the key of its model; the
-          second registers one of them.
+          registers one on the server’s machine, in its folder: a program that is known by a name below, or
+          any other with <code>--command</code>.
         </p>
-        <pre className="code">
-          npx chartroom agent presets{"\n"}
-          npx chartroom agent add Coder --preset NAME
-        </pre>
+        <pre className="code">npx chartroom agent add Coder --preset NAME</pre>
       </Section>
+      <Presets />
     </>
   );
 }

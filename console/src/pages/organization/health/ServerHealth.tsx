@@ -18,6 +18,7 @@ import { Ago } from "../../../parts/Time.tsx";
 import type { PartProps } from "../Organization.tsx";
 import { Checks, Warnings } from "./Checks.tsx";
 import { amountOf, exportLags, type FigureRow, labelsOf, rowsOf, SERVER, WORK } from "./figures.ts";
+import "../../../parts/work.css";
 
 /** Milliseconds after which the server is asked again while the page is visible. */
 const AGAIN_MS = 5_000;

@@ -21,6 +21,7 @@ import { POLICY_GROUPS } from "./fields.ts";
 import { PolicyEffects } from "./PolicyEffects.tsx";
 import { RetentionPreview } from "./RetentionPreview.tsx";
 import { changeOf, type Typed, typedOf } from "./typed.ts";
+import "../../../parts/work.css";
 
 /** The policies as a form: each field says where it binds, and what a change does is shown before it is made. */
 export function Policies({ organizationId, isAdministrator }: PartProps) {

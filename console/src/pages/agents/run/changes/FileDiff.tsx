@@ -5,8 +5,9 @@ import {
   EnvironmentFileDiff_Kind as Kind,
   EnvironmentFileDiff_PatchOmission as Omission,
 } from "#gen/service/v1/environment_changes_pb.js";
-import { Patch } from "./Patch.tsx";
-import type { PatchLine } from "./patch-lines.ts";
+import { Patch } from "../Patch.tsx";
+import type { PatchLine } from "../patch-lines.ts";
+import { fileId } from "./FileTree.tsx";
 import { type Comment, placeOf } from "./review.ts";
 
 const KINDS: Readonly<Record<Kind, string>> = {
@@ -75,7 +76,7 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
     );
   };
   return (
-    <section className="file" id={`file ${file.path}`} aria-label={file.path}>
+    <section className="file" id={fileId(file.path)} aria-label={file.path} tabIndex={-1}>
       <div className="file-head row">
         <code>
           {file.oldPath && file.oldPath !== file.path && `${file.oldPath} → `}

@@ -5,7 +5,7 @@ import {
   AgentReviewComment_Side as Side,
 } from "#gen/service/v1/agent_review_pb.js";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
-import type { PatchLine } from "./patch-lines.ts";
+import type { PatchLine } from "../patch-lines.ts";
 
 /** A comment that has not been sent. */
 export interface Comment {

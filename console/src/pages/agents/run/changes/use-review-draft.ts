@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from "react";
 import type { AgentReviewDraft } from "#gen/service/v1/agent_review_pb.js";
 import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { queries } from "../../../api/server.tsx";
+import { queries } from "../../../../api/server.tsx";
+import { refreshInputs } from "../use-run.ts";
 import { type Comment, commentOf, sentComment } from "./review.ts";
-import { refreshInputs } from "./use-run.ts";
 
 /** Time without a key after which a summary is kept, in milliseconds. */
 const KEEP_MS = 400;

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { type EnvironmentPush, EnvironmentPush_State as State } from "#gen/service/v1/environment_push_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
-import { queries, transport } from "../../../api/server.tsx";
-import { keepTyped, readTyped } from "../../../api/typed.ts";
+import { queries, transport } from "../../../../api/server.tsx";
+import { keepTyped, readTyped } from "../../../../api/typed.ts";
 
 const environments = createClient(EnvironmentService, transport);
 

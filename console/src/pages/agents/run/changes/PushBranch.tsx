@@ -1,6 +1,6 @@
 import { Button, Checkbox, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { PullRequests } from "../../executions/PullRequests.tsx";
+import { PullRequests } from "../../../executions/PullRequests.tsx";
 import { PushProgress } from "./PushProgress.tsx";
 import { push, usePush } from "./push.ts";
 

@@ -5,11 +5,11 @@ import {
   AgentReviewComment_State as PresentState,
 } from "#gen/service/v1/agent_review_pb.js";
 import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
-import { BY_PAGE, FIRST_PAGE } from "../../../api/pages.ts";
-import { Who } from "../../../api/person.tsx";
-import { Problem } from "../../../parts/Problem.tsx";
-import { State } from "../../../parts/State.tsx";
-import { Ago } from "../../../parts/Time.tsx";
+import { BY_PAGE, FIRST_PAGE } from "../../../../api/pages.ts";
+import { Who } from "../../../../api/person.tsx";
+import { Problem } from "../../../../parts/Problem.tsx";
+import { State } from "../../../../parts/State.tsx";
+import { Ago } from "../../../../parts/Time.tsx";
 
 /** The reviews that were sent to a run, each comment with what has become of its lines. */
 export function SentReviews({ runId }: { readonly runId: string }) {

@@ -9,9 +9,9 @@ import {
   EnvironmentPush_Stage as Stage,
   EnvironmentPush_State as State,
 } from "#gen/service/v1/environment_push_pb.js";
-import { Problem } from "../../../parts/Problem.tsx";
-import { State as StateMark } from "../../../parts/State.tsx";
-import { approvalState } from "../../approvals/approval-state.ts";
+import { Problem } from "../../../../parts/Problem.tsx";
+import { State as StateMark } from "../../../../parts/State.tsx";
+import { approvalState } from "../../../approvals/approval-state.ts";
 import { forgetPush, type PushStatus, push } from "./push.ts";
 
 const OUTCOMES: Readonly<Record<Outcome, string>> = {

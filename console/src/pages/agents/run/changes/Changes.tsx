@@ -1,0 +1,209 @@
+import { Button, NativeSelect, Textarea } from "@mantine/core";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
+import { Loaded } from "../../../../parts/Loaded.tsx";
+import { Empty } from "../../../../parts/Page.tsx";
+import { Problem } from "../../../../parts/Problem.tsx";
+import { Ago } from "../../../../parts/Time.tsx";
+import { FileDiff } from "./FileDiff.tsx";
+import { FileTree } from "./FileTree.tsx";
+import { PushBranch } from "./PushBranch.tsx";
+import type { Comment } from "./review.ts";
+import { SentReviews } from "./SentReviews.tsx";
+import { useReviewDraft } from "./use-review-draft.ts";
+import { useShownDiff } from "./use-shown-diff.ts";
+
+interface ChangesProps {
+  readonly runId: string;
+  readonly environmentId: string;
+  /** True while the agent works, whose turn the diff does not know yet. */
+  readonly isWorking: boolean;
+  /** The digest of the newest diff, as the run's stream tells it. */
+  readonly told: string;
+}
+
+/** What a run changed: its files and their lines, on which comments are made and sent as one review. */
+export function Changes({ runId, environmentId, isWorking, told }: ChangesProps) {
+  const { base } = useSearch({ from: "/agents/$runId" });
+  const review = useReviewDraft(runId);
+  // Compared with something else it is another diff: nothing of the last one stays.
+  return (
+    <Diff
+      key={base ?? ""}
+      runId={runId}
+      environmentId={environmentId}
+      base={base === "turn" ? DiffBase.LAST_TURN : DiffBase.ENVIRONMENT}
+      review={review}
+      isWorking={isWorking}
+      told={told}
+    />
+  );
+}
+
+interface DiffProps extends ChangesProps {
+  readonly base: DiffBase;
+  readonly review: ReturnType<typeof useReviewDraft>;
+}
+
+function Diff({ runId, environmentId, base, review, isWorking, told }: DiffProps) {
+  const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
+  const isSplit = shownAs === "split";
+  const { reading, pages, digest, isBehind, show, isOfAnother } = useShownDiff(environmentId, base, told);
+  const comments = review.comments.filter((comment) => comment.base === base);
+  const byFile = new Map<string, number>();
+  for (const { path } of comments) byFile.set(path, (byFile.get(path) ?? 0) + 1);
+  const add = (comment: Omit<Comment, "base" | "digest">) => review.add({ ...comment, base, digest });
+  const files = useMemo(() => pages?.flatMap((page) => page.files) ?? [], [pages]);
+  const leftOut = pages?.[0]?.filesLeftOut ?? 0;
+  return (
+    <Loaded reading={{ ...reading, data: pages }} lines={6}>
+      {(shown) => (
+        <div className={isBehind ? "stack behind" : "stack"}>
+          <div className="row">
+            <ComparedWith base={base} />
+            <Link
+              to="."
+              search={(before: Record<string, unknown>) => ({
+                ...before,
+                diff: isSplit ? undefined : "split",
+              })}
+              replace
+              resetScroll={false}
+            >
+              {isSplit ? "Show unified" : "Show split"}
+            </Link>
+            <span className="dim">
+              {files.length} {files.length === 1 ? "file" : "files"}, looked at{" "}
+              <Ago at={shown[0]?.refreshedAt} />
+            </span>
+            <span className="dim">
+              digest <code title={digest}>{digest.slice(0, 12)}</code>
+            </span>
+          </div>
+          {isBehind && (
+            <div className="bar bar-news row" role="status">
+              A newer diff has come. This one stays until you ask for it.
+              <Button size="compact-xs" onClick={show}>
+                Show newer diff
+              </Button>
+            </div>
+          )}
+          {isOfAnother && !isBehind && (
+            <div className="bar bar-asks row" role="status">
+              The address is of an earlier diff, which is not kept. This is the newest one.
+              <Button size="compact-xs" variant="default" onClick={show}>
+                Go on with this one
+              </Button>
+            </div>
+          )}
+          {isWorking && (
+            <p className="bar" role="status">
+              The agent works: what it changes now appears here some seconds after its turn.
+            </p>
+          )}
+          {files.length > 0 && (
+            <p className="dim small">Choose the sign before a line (+, − or ·) to comment on the line.</p>
+          )}
+          {comments.some((comment) => comment.digest !== digest) && (
+            <p className="bar bar-asks" role="status">
+              The diff has changed since you made some of the comments: they are sent with the lines that you
+              saw.
+            </p>
+          )}
+          {files.length === 0 && (
+            <Empty title="Nothing has changed.">
+              <p>
+                The runner looks after each turn of the agent. What differs from the checkout appears here.
+              </p>
+            </Empty>
+          )}
+          <div className="changes">
+            {files.length > 0 && <FileTree files={files} comments={byFile} />}
+            <div className="stack">
+              {files.map((file) => (
+                <FileDiff
+                  key={file.path}
+                  file={file}
+                  isSplit={isSplit}
+                  comments={comments}
+                  onAdd={add}
+                  onRemove={review.remove}
+                />
+              ))}
+              {leftOut > 0 && (
+                <p className="dim">{leftOut} more files have changed; they are too many to show.</p>
+              )}
+              {reading.hasNextPage && !isBehind && (
+                <Button
+                  variant="default"
+                  size="xs"
+                  onClick={() => void reading.fetchNextPage()}
+                  loading={reading.isFetchingNextPage}
+                >
+                  Show more
+                </Button>
+              )}
+            </div>
+          </div>
+          {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
+          <SentReviews runId={runId} />
+          {(review.comments.length > 0 || review.summary !== "") && <SendReview review={review} />}
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+/** Chooses what the working tree is compared with, which is in the address. */
+function ComparedWith({ base }: { readonly base: DiffBase }) {
+  const navigate = useNavigate({ from: "/agents/$runId" });
+  return (
+    <NativeSelect
+      aria-label="Compared with"
+      size="xs"
+      value={base === DiffBase.LAST_TURN ? "turn" : ""}
+      onChange={(event) => {
+        const chosen = event.currentTarget.value || undefined;
+        void navigate({
+          search: (before) => ({ ...before, base: chosen, digest: undefined }),
+          replace: true,
+          resetScroll: false,
+        });
+      }}
+      data={[
+        { value: "", label: "Since the checkout" },
+        { value: "turn", label: "Since the last turn" },
+      ]}
+    />
+  );
+}
+
+/** Sends the comments as one message, with a summary before them. */
+function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDraft> }) {
+  const { comments, summary, problem, isSending } = review;
+  return (
+    <section className="card review" aria-label="Review">
+      <h2>
+        Review with {comments.length} {comments.length === 1 ? "comment" : "comments"}
+      </h2>
+      <Problem error={problem} />
+      <Textarea
+        label="Summary"
+        autosize
+        minRows={2}
+        maxLength={8192}
+        value={summary}
+        onChange={(event) => review.setSummary(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button loading={isSending} onClick={() => void review.send()}>
+          Send to agent
+        </Button>
+        <Button variant="subtle" onClick={review.discard}>
+          Discard review
+        </Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,77 @@
+import { useMemo } from "react";
+import type { EnvironmentFileDiff } from "#gen/service/v1/environment_changes_pb.js";
+import { type TreeNode, treeOf } from "./file-tree.ts";
+
+type Node = TreeNode<EnvironmentFileDiff>;
+
+interface FileTreeProps {
+  readonly files: readonly EnvironmentFileDiff[];
+  /** How many comments each file has that have not been sent, by its path. */
+  readonly comments: ReadonlyMap<string, number>;
+}
+
+/** Returns the id of the element that shows a file. */
+export const fileId = (path: string): string => `file ${path}`;
+
+/** The files of a diff by their folders, each with how many lines differ; a file leads to its lines. */
+export function FileTree({ files, comments }: FileTreeProps) {
+  const nodes = useMemo(() => treeOf(files), [files]);
+  return (
+    <nav className="changes-files" aria-label="Files">
+      <Nodes nodes={nodes} comments={comments} />
+    </nav>
+  );
+}
+
+function Nodes({ nodes, comments }: { readonly nodes: readonly Node[] } & Pick<FileTreeProps, "comments">) {
+  return (
+    <ul>
+      {nodes.map((node) => (
+        <li key={`${node.kind} ${node.path}`}>
+          {node.kind === "file" ? (
+            <FileLine file={node.file} name={node.name} comments={comments.get(node.path) ?? 0} />
+          ) : (
+            <details open>
+              <summary className="cut" title={node.path}>
+                {node.name}
+              </summary>
+              <Nodes nodes={node.nodes} comments={comments} />
+            </details>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FileLine({
+  file: { path, addedLines, deletedLines },
+  name,
+  comments,
+}: {
+  readonly file: EnvironmentFileDiff;
+  readonly name: string;
+  readonly comments: number;
+}) {
+  return (
+    <button type="button" title={path} onClick={() => goTo(path)}>
+      <span className="cut">{name}</span>
+      <span className="figures small">
+        {comments > 0 && (
+          <span className="count">
+            {comments} {comments === 1 ? "comment" : "comments"}
+          </span>
+        )}{" "}
+        <span className="tone-done">+{String(addedLines)}</span>{" "}
+        <span className="tone-failed">−{String(deletedLines)}</span>
+      </span>
+    </button>
+  );
+}
+
+/** Shows a file, and goes on there with the keyboard. */
+function goTo(path: string): void {
+  const file = document.getElementById(fileId(path));
+  file?.scrollIntoView();
+  file?.focus({ preventScroll: true });
+}

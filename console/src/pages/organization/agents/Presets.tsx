@@ -1,0 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
+import { DataTable } from "../../../parts/DataTable.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty, Section } from "../../../parts/Page.tsx";
+
+/** The programs that `agent add --preset` knows by a name, as `agent presets` lists them. */
+export function Presets() {
+  const presets = useQuery({
+    queryKey: ["presets"],
+    queryFn: async () => (await import("../../../../../src/commands/agent-presets.ts")).AGENT_PRESETS,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+    retry: false,
+  });
+  return (
+    <Section title="Presets" count={presets.data?.length}>
+      {/* A browser keeps that a script was not there until its page is loaded again. */}
+      <Loaded reading={{ ...presets, refetch: () => window.location.reload() }} lines={2}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty title="No program is known by a name.">
+              <p>
+                Register one with <code>--command</code> and what it speaks with <code>--form</code>.
+              </p>
+            </Empty>
+          ) : (
+            <DataTable
+              label="Presets"
+              rows={rows}
+              keyOf={({ name }) => name}
+              columns={[
+                { head: "Preset", cell: ({ name }) => <strong>{name}</strong> },
+                {
+                  head: "What it needs",
+                  cell: ({ install, secret, opensWithoutKey }) => (
+                    <>
+                      <code>{install}</code>
+                      <span className="block dim small">
+                        on the runner’s machine, and the key of its model in the secret <code>{secret}</code>
+                        {!opensWithoutKey && ", without which it does not begin"}
+                      </span>
+                    </>
+                  ),
+                },
+                { head: "Program", cell: ({ command }) => <code>{command}</code>, isExtra: true },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
