@@ -238,8 +238,8 @@ describe("the console", () => {
     await page.getByRole("button", { name: "Join organization" }).click();
     await page.getByRole("button", { name: "Switch to Inviting" }).click();
     for (const each of [page, second]) {
-      await each.waitForURL(`${origin}/`);
       await each.getByRole("button", { name: "Inviting", exact: true }).waitFor();
+      await each.getByRole("heading", { name: "Home", level: 1 }).waitFor();
     }
     await page.getByRole("button", { name: "Inviting", exact: true }).click();
     await page.getByText("You are here").waitFor();
