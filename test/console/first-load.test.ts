@@ -64,14 +64,17 @@ describe("the console", () => {
   });
 
   test("has a reference of the operations, which is searched and keeps to its policy", async () => {
-    const { page, faults } = await open(server);
+    const { page, faults, origin } = await openAs(server, "admin@localhost");
+    await page.keyboard.press("?");
+    await page.getByRole("link", { name: "Reference of the operations" }).click();
+    await page.waitForURL(`${origin}/docs/api`);
     await page.goto(`${server.url}/docs/api/IdentityService`);
     await page.getByText(`curl ${server.url}/api/service.v1.IdentityService/`).waitFor();
     await page.getByLabel("Search").fill("rotate webhook secret");
     await page.getByLabel("Search").press("Enter");
     await page.getByText("1 found").waitFor();
     await page.getByRole("link", { name: "RotateWorkflowWebhookSecret" }).click();
-    await page.getByRole("heading", { name: "RotateWorkflowWebhookSecret" }).waitFor();
+    await page.getByRole("heading", { name: "RotateWorkflowWebhookSecret", level: 2 }).waitFor();
     expect(await barriers(page)).toEqual([]);
     expect(faults).toEqual([]);
   });

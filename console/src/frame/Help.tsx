@@ -31,6 +31,9 @@ export default function Help({ onClose }: { readonly onClose: () => void }) {
           ))}
         </tbody>
       </table>
+      <p>
+        <a href="/docs/api">Reference of the operations</a>
+      </p>
       <p className="dim">
         The folder docs of the server's sources has a page about each part, and docs/console.md about this
         one.
