@@ -1,8 +1,8 @@
 import { columnsOf, type RawData } from "../../test/harness/raw-data.ts";
 
-/** Actions of an execution, each with two portions of output. */
+/** Actions of an execution, and portions of output of each: 300 rows go with it, in three writes of the job. */
 export const ACTIONS = 20;
-const OUTPUTS = 2;
+export const OUTPUTS = 14;
 const DAY_MS = 86_400_000;
 /** More than a row has on average of what is counted of its organization. */
 const BYTES = 1_000;

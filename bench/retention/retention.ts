@@ -21,7 +21,7 @@ import { NOBODY, startAskers } from "../load/askers.ts";
 import { startLoad } from "../load/load.ts";
 import { loadOfLastMinute, machineLines } from "../machine.ts";
 import { startCluster } from "../postgres/cluster.ts";
-import { ACTIONS, fillWithOldRows } from "./old-rows.ts";
+import { ACTIONS, fillWithOldRows, OUTPUTS } from "./old-rows.ts";
 
 const ROWS = 1_000_000;
 /** The share of them that the job removes while nobody else is there. */
@@ -74,7 +74,8 @@ Made by \`npm run bench:retention\` on ${began.toISOString().slice(0, 10)}; not 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each engine: ${loads.map((each) => each.toFixed(1)).join(", ")}
 
-An organization has ${rows.toLocaleString("en")} rows that it keeps no longer: executions of ${ACTIONS} actions with their output, and as many events.
+An organization has ${rows.toLocaleString("en")} rows that it keeps no longer: executions of ${ACTIONS} actions with ${OUTPUTS} portions of output
+each, and as many events.
 The job removes them beside others: three callers ask, each again 2 ms after its answer, and every ${CREATE_EVERY_MS} ms a project is
 created. Before that they ask without the job, and before that the job removes a tenth as many rows without anybody else. A timer
 in the askers' thread shows what the machine's other work adds: no caller can wait less. "A write of the job" is the

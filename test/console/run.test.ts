@@ -27,7 +27,9 @@ let visit: Visit;
 beforeAll(async () => {
   const origin = bareRepository(temporaryFolder(), { "app.txt": "one\ntwo\nthree\n" }, "hello.git");
   received = join(temporaryFolder(), "received");
-  server = await startHostedServer({ args: LONG_LEASES });
+  // It traces, and sends none of it.
+  const traced = ["--otlp-traces-endpoint", "http://127.0.0.1:9", "--trace-ratio", "0"];
+  server = await startHostedServer({ args: [...LONG_LEASES, ...traced] });
   await addScriptedAgent(server, received);
   await startRegisteredRunner(server);
   await succeeded(
@@ -88,6 +90,10 @@ describe("a run", () => {
     // What an agent says stays text.
     await conversation().getByText("<b>Good</b> morning", { exact: true }).waitFor();
     await page.getByText("Waits for input").waitFor();
+    await page
+      .locator(".page-facts")
+      .getByText(/^trace [0-9a-f]{32}$/)
+      .waitFor();
     await say("count");
     await conversation().getByText("2", { exact: true }).waitFor();
     await look(visit.page);
