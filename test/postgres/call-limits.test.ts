@@ -67,20 +67,33 @@ test("three servers let a token's limit through within a tenth over a minute", a
   for (const store of stores) await store.close();
 });
 
-/** Returns a function that tells a text to all sessions, after what they have told, and waits until each has heard it of all others. */
+/**
+ * Returns a function that tells a text to all sessions, after what they have told, and waits until each has heard it of
+ * all others; again each second, as what is told may be lost.
+ */
 function tellingAll(sessions: readonly Others[]): (text: string) => Promise<void> {
-  let awaited = "";
-  let left = 0;
-  let heard = Promise.withResolvers<void>();
-  for (const { onTold } of sessions)
+  const heard = new Set<string>();
+  let isWhole = () => {};
+  for (const [index, { onTold }] of sessions.entries())
     onTold((text) => {
-      if (text !== awaited) return;
-      left -= 1;
-      if (left === 0) heard.resolve();
+      heard.add(`${text} at ${index}`);
+      isWhole();
     });
-  return (text) => {
-    [awaited, left, heard] = [text, sessions.length * (sessions.length - 1), Promise.withResolvers<void>()];
-    for (const { tell } of sessions) tell(text);
-    return heard.promise;
+  return async (text) => {
+    const awaited = sessions.flatMap((_, to) =>
+      sessions.flatMap((_, from) => (from === to ? [] : [`${text} of ${from} at ${to}`])),
+    );
+    const tell = () => {
+      for (const [from, session] of sessions.entries()) session.tell(`${text} of ${from}`);
+    };
+    const again = setInterval(tell, 1_000);
+    await new Promise<void>((resolve) => {
+      isWhole = () => {
+        if (awaited.every((each) => heard.has(each))) resolve();
+      };
+      tell();
+    });
+    clearInterval(again);
+    heard.clear();
   };
 }
