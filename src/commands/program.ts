@@ -16,9 +16,11 @@ import { declareData } from "./definitions/declare-data.ts";
 import { declareInstall } from "./definitions/declare-install.ts";
 import { declareLogin } from "./definitions/declare-login.ts";
 import { declareOrganization } from "./definitions/declare-organization.ts";
+import { declareResources } from "./definitions/declare-resources.ts";
 import { declareRun } from "./definitions/declare-run.ts";
 import { declareRunner } from "./definitions/declare-runner.ts";
 import { declareToken } from "./definitions/declare-token.ts";
+import { declareWorkflow } from "./definitions/declare-workflow.ts";
 import { ExitCode, StartError } from "./start-error.ts";
 
 /** The text that a failed command prints to standard error, and its exit code. */
@@ -99,6 +101,8 @@ ${Object.values(SETTINGS)
   declareLogin(program, terminal);
   declareRun(program, terminal);
   declareApproval(program, terminal);
+  declareWorkflow(program, terminal);
+  declareResources(program, terminal);
   // Last: it completes what is declared by now.
   tab(program, { completionCommandName: "completion" });
   return program;

@@ -70,6 +70,17 @@ testWith("fish")("fish completes commands, and the values of an option", async (
   ]);
   expect(await completed("chartroom token ")).toEqual(["create", "help", "list", "renew", "revoke"]);
   expect(await completed("chartroom approval ")).toEqual(["approve", "deny", "help", "list", "show"]);
+  expect(await completed("chartroom workflow ")).toEqual([
+    "cancel",
+    "help",
+    "list",
+    "logs",
+    "retry",
+    "show",
+    "start",
+    "watch",
+  ]);
+  expect(await completed("chartroom runner ")).toEqual(["create", "help", "list"]);
   expect(await completed("chartroom approval list --state ")).toEqual([
     "approved",
     "cancelled",

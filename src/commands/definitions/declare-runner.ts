@@ -2,21 +2,25 @@ import type { Command } from "commander";
 import { RUNNER_SETTINGS, readRunnerConfig } from "../../config/config.ts";
 import type { FlagsOf } from "../../config/settings.ts";
 import { type RunUntilStopped, type Terminal, withSettings } from "./command-line.ts";
+import { declareRunnerResources } from "./declare-resources.ts";
 
 /** Declares `chartroom runner`. */
 export function declareRunner(program: Command, terminal: Terminal, runUntilStopped: RunUntilStopped): void {
+  const runner = program
+    .command("runner")
+    .description("run the work of a server in folders on this machine; --isolation says what keeps it in")
+    // The commands below it have a --server of their own.
+    .enablePositionalOptions();
   withSettings(
-    program
-      .command("runner")
-      .description("run the work of a server in folders on this machine; --isolation says what keeps it in")
-      .action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
-        runUntilStopped(async () => {
-          const config = readRunnerConfig(flags, terminal.env);
-          // Loaded on demand: a command does not load the modules of others.
-          const { runRunner } = await import("../runner.ts");
-          return runRunner(config, terminal);
-        }),
-      ),
+    runner.action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
+      runUntilStopped(async () => {
+        const config = readRunnerConfig(flags, terminal.env);
+        // Loaded on demand: a command does not load the modules of others.
+        const { runRunner } = await import("../runner.ts");
+        return runRunner(config, terminal);
+      }),
+    ),
     RUNNER_SETTINGS,
   );
+  declareRunnerResources(runner, terminal);
 }

@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
+import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
+import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
+import { type Runner, RunnerPhase } from "#gen/service/v1/runner_pb.js";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { call, readPages } from "./call.ts";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** Returns runners. @throws StartError */
+export function listRunners(access: ServerAccess, limit: number): Promise<Runner[]> {
+  const runners = createClient(RunnerService, createHttpTransport(access.server));
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) => runners.listRunners({ pagination }, options));
+    return { elements: page.runners, pagination: page.pagination };
+  });
+}
+
+/** Returns runners as a table for people. */
+export function runnerTable(runners: readonly Runner[]): string {
+  if (runners.length === 0) return "no runners: chartroom runner create NAME makes one\n";
+  const rows = runners.map(({ runnerId, status, kind, createdAt, name }) => [
+    runnerId,
+    words(RunnerPhase[status?.phase ?? 0]),
+    words(RunnerKind[kind]),
+    status?.version ?? "",
+    timeOf(createdAt),
+    name,
+  ]);
+  return table(["RUNNER", "STATE", "KIND", "VERSION", "CREATED (UTC)", "NAME"], rows);
+}
+
+/** A runner that was created, and the token with which its program registers once. */
+export interface CreatedRunner {
+  readonly runnerId: string;
+  readonly exchangeToken: string;
+}
+
+/** Creates a runner. @throws StartError */
+export async function createRunner(access: ServerAccess, name: string): Promise<CreatedRunner> {
+  const runners = createClient(RunnerService, createHttpTransport(access.server));
+  const key = randomUUID();
+  const { runner, exchangeToken } = await call(access, (options) =>
+    runners.createRunner({ name }, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  );
+  return { runnerId: runner?.runnerId ?? "", exchangeToken };
+}
+
+/** Returns projects. @throws StartError */
+export function listProjects(
+  access: ServerAccess,
+  { search = "", limit }: { readonly search?: string | undefined; readonly limit: number },
+): Promise<Project[]> {
+  const projects = createClient(ProjectService, createHttpTransport(access.server));
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) =>
+      projects.listProjects({ filter: { search }, pagination }, options),
+    );
+    return { elements: page.projects, pagination: page.pagination };
+  });
+}
+
+/** Returns projects as a table for people. */
+export function projectTable(projects: readonly Project[]): string {
+  if (projects.length === 0) return "no projects\n";
+  const rows = projects.map(({ id, metadata, initializer }) => [
+    id,
+    timeOf(metadata?.createdAt),
+    metadata?.name ?? "",
+    sourceOf(initializer),
+  ]);
+  return table(["PROJECT", "CREATED (UTC)", "NAME", "SOURCE"], rows);
+}
+
+/** Projects of one call: few, so that a failed call leaves little in doubt. */
+const PROJECTS_PER_CALL = 20;
+
+/** A repository of a list, and the number of its line, from 1. */
+export interface ImportLine {
+  readonly line: number;
+  readonly remoteUri: string;
+}
+
+/** What became of a list of repositories. */
+export interface Import {
+  readonly created: readonly Project[];
+  readonly failed: readonly (ImportLine & { readonly error: string })[];
+}
+
+/** Returns the lines that name repositories: without empty ones and notes, each repository once. */
+export function importLines(text: string): ImportLine[] {
+  const seen = new Set<string>();
+  return text.split("\n").flatMap((each, at) => {
+    const remoteUri = each.trim();
+    if (remoteUri === "" || remoteUri.startsWith("#") || seen.has(remoteUri)) return [];
+    seen.add(remoteUri);
+    return [{ line: at + 1, remoteUri }];
+  });
+}
+
+/** Creates a project for each repository of a list. A line that fails leaves the others alone. @throws StartError */
+export async function importProjects(access: ServerAccess, text: string): Promise<Import> {
+  const lines = importLines(text);
+  if (lines.length === 0) throw new StartError("the list names no repository: give one address a line");
+  const projects = createClient(ProjectService, createHttpTransport(access.server));
+  const created: Project[] = [];
+  const failed: (ImportLine & { error: string })[] = [];
+  for (let from = 0; from < lines.length; from += PROJECTS_PER_CALL) {
+    const part = lines.slice(from, from + PROJECTS_PER_CALL);
+    const request = {
+      projects: part.map(({ remoteUri }) => ({
+        initializer: { specs: [{ spec: { case: "git" as const, value: { remoteUri } } }] },
+      })),
+    };
+    const key = randomUUID();
+    const answer = await call(access, (options) =>
+      projects.createProjects(request, {
+        ...options,
+        headers: { ...options.headers, "idempotency-key": key },
+      }),
+    ).catch((error: StartError) => {
+      const done = created.length === 0 ? "nothing before it" : `${created.length} projects before it`;
+      const place = `from line ${part[0]?.line} on nothing is known, and ${done} was created`;
+      throw new StartError(`${error.message} (${place})`, { exitCode: error.exitCode, cause: error.cause });
+    });
+    created.push(...answer.createdProjects);
+    for (const { index, error } of answer.failedProjects) {
+      const line = part[index];
+      if (line) failed.push({ ...line, error });
+    }
+  }
+  return { created, failed };
+}
+
+/** Returns what became of a list as JSON. */
+export function importJson({ created, failed }: Import): string {
+  return jsonText({
+    createdProjects: created.map((project) => toJson(ProjectSchema, project)),
+    failedLines: failed,
+  });
+}
+
+/** Returns what failed, a line each. */
+export function importFailures({ failed }: Import): string {
+  return printable(
+    failed.map(({ line, remoteUri, error }) => `line ${line}: ${remoteUri}: ${error}\n`).join(""),
+  );
+}
+
+/** The phases of environments by their names on the command line. */
+export const ENVIRONMENT_PHASES = {
+  creating: EnvironmentPhase.CREATING,
+  starting: EnvironmentPhase.STARTING,
+  running: EnvironmentPhase.RUNNING,
+  updating: EnvironmentPhase.UPDATING,
+  stopping: EnvironmentPhase.STOPPING,
+  stopped: EnvironmentPhase.STOPPED,
+  deleting: EnvironmentPhase.DELETING,
+} as const;
+export type EnvironmentPhaseName = keyof typeof ENVIRONMENT_PHASES;
+
+/** Which environments to list. */
+export interface EnvironmentFilter {
+  readonly phases: readonly EnvironmentPhaseName[];
+  /** Ids of projects; empty for all. */
+  readonly projects: readonly string[];
+  readonly limit: number;
+}
+
+/** Returns environments. @throws StartError */
+export function listEnvironments(
+  access: ServerAccess,
+  { phases, projects, limit }: EnvironmentFilter,
+): Promise<Environment[]> {
+  const environments = createClient(EnvironmentService, createHttpTransport(access.server));
+  const filter = {
+    statusPhases: phases.map((phase) => ENVIRONMENT_PHASES[phase]),
+    projectIds: [...projects],
+  };
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) =>
+      environments.listEnvironments({ filter, pagination }, options),
+    );
+    return { elements: page.environments, pagination: page.pagination };
+  });
+}
+
+/** Returns environments as a table for people. */
+export function environmentTable(environments: readonly Environment[]): string {
+  if (environments.length === 0) return "no environments\n";
+  const rows = environments.map(({ id, metadata, status }) => [
+    id,
+    words(EnvironmentPhase[status?.phase ?? 0]),
+    timeOf(metadata?.createdAt),
+    metadata?.projectId ?? "",
+    metadata?.name ?? "",
+    status?.failureMessage.join("; ") ?? "",
+  ]);
+  return table(["ENVIRONMENT", "PHASE", "CREATED (UTC)", "PROJECT", "NAME", "FAILURE"], rows);
+}
+
+/** Returns messages as a JSON list. */
+export function listJson<D extends DescMessage>(schema: D, messages: readonly MessageShape<D>[]): string {
+  return jsonText(messages.map((message) => toJson(schema, message)));
+}
+
+function sourceOf(initializer: EnvironmentInitializer | undefined): string {
+  const sources = initializer?.specs.map(({ spec }) => {
+    if (spec.case === "git") return spec.value.remoteUri;
+    return spec.case === "contextUrl" ? spec.value.url : "";
+  });
+  return sources?.join(", ") ?? "";
+}
+
+/** Returns a value of an enum in words. */
+function words(value: string | undefined): string {
+  return (value ?? "").toLowerCase().replaceAll("_", " ");
+}

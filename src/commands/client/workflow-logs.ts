@@ -1,0 +1,128 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import type { WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
+import {
+  type StreamActionLogsResponse,
+  StreamActionLogsResponseSchema,
+  WorkflowService,
+} from "#gen/service/v1/workflow_service_pb.js";
+import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { call, failureOf, isNotFound, isTemporary, messageOf, optionsOf } from "./call.ts";
+import { printable } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+import { actionsOf } from "./workflow.ts";
+
+const MAX_PAUSE_MS = 5_000;
+
+export interface PrintedLogs {
+  /** Only this step, from 0; undefined for all. */
+  readonly step: number | undefined;
+  /** True to go on until the action ends. */
+  readonly follow: boolean;
+  /** True for one JSON object a line, each a service.v1.StreamActionLogsResponse. */
+  readonly json: boolean;
+  /** Time for which an unreachable server is tried again, in milliseconds. */
+  readonly retryForMs: number;
+  readonly print: (text: string) => void;
+  /** Prints what is not the result. */
+  readonly note: (text: string) => void;
+}
+
+/**
+ * Prints what the steps of an action printed, or those of each action of an execution.
+ * @param id that of the action, or of the execution
+ * @throws StartError
+ */
+export async function printLogs(access: ServerAccess, id: string, logs: PrintedLogs): Promise<void> {
+  const actions = await actionsNamed(access, id);
+  if (actions.length === 0) return logs.note(`the execution ${id} has no actions`);
+  if (actions.length > 1 && (logs.follow || logs.json)) {
+    const option = logs.follow ? "--follow" : "--json";
+    throw new StartError(
+      `${option} takes one action, and ${id} has ${actions.length}: chartroom workflow show ${id} lists them`,
+    );
+  }
+  for (const action of actions) {
+    if (actions.length > 1) logs.print(printable(`== ${action.id} ${action.metadata?.actionName ?? ""}\n`));
+    await printAction(access, action.id, logs);
+  }
+}
+
+async function actionsNamed(
+  access: ServerAccess,
+  id: string,
+): Promise<readonly Pick<WorkflowExecutionAction, "id" | "metadata">[]> {
+  const workflows = createClient(WorkflowService, createHttpTransport(access.server));
+  try {
+    const { workflowExecutionAction } = await call(access, (options) =>
+      workflows.getWorkflowExecutionAction({ workflowExecutionActionId: id }, options),
+    );
+    return workflowExecutionAction ? [workflowExecutionAction] : [];
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    await call(access, (options) => workflows.getWorkflowExecution({ workflowExecutionId: id }, options));
+    return actionsOf(access, id);
+  }
+}
+
+/** Prints the logs of one action. A connection that breaks is opened again, and what was printed is not repeated. */
+async function printAction(access: ServerAccess, id: string, logs: PrintedLogs): Promise<void> {
+  const workflows = createClient(WorkflowService, createHttpTransport(access.server));
+  const { step, follow, retryForMs, note } = logs;
+  const request = { workflowExecutionActionId: id, follow, ...(step !== undefined && { stepIndex: step }) };
+  const show = logs.json ? jsonShow(logs.print) : textShow(logs.print);
+  const isNew = createFilter();
+  let reachedAt = performance.now();
+  for (let failures = 0; ; ) {
+    try {
+      for await (const piece of workflows.streamActionLogs(request, optionsOf(access))) {
+        failures = 0;
+        reachedAt = performance.now();
+        if (isNew(piece)) show(piece);
+      }
+      return;
+    } catch (error) {
+      if (!isTemporary(error) || performance.now() - reachedAt >= retryForMs)
+        throw failureOf(error, access.server);
+      failures += 1;
+      if (failures === 1)
+        note(`${messageOf(error)}; trying again for ${Math.round(retryForMs / 1_000)} seconds`);
+    }
+    await pause(Math.min(backOffMs(failures), MAX_PAUSE_MS), new AbortController().signal);
+  }
+}
+
+/** Returns a function that tells pieces that were not there yet; a stream that begins again sends the same pieces. */
+function createFilter(): (piece: StreamActionLogsResponse) => boolean {
+  let last = { attempt: -1, stepIndex: -1, offset: -1n };
+  return ({ attempt, stepIndex, offset }) => {
+    const isLater =
+      attempt !== last.attempt ||
+      stepIndex > last.stepIndex ||
+      (stepIndex === last.stepIndex && offset > last.offset);
+    if (isLater) last = { attempt, stepIndex, offset };
+    return isLater;
+  };
+}
+
+function jsonShow(print: (text: string) => void) {
+  return (piece: StreamActionLogsResponse) =>
+    print(`${toJsonString(StreamActionLogsResponseSchema, piece)}\n`);
+}
+
+function textShow(print: (text: string) => void) {
+  let attempt: number | undefined;
+  let decoder = new TextDecoder();
+  let step: number | undefined;
+  return (piece: StreamActionLogsResponse) => {
+    if (attempt !== undefined && piece.attempt !== attempt) print(`-- attempt ${piece.attempt}\n`);
+    // A piece may end within a character, a step may not.
+    if (piece.attempt !== attempt || piece.stepIndex !== step) decoder = new TextDecoder();
+    attempt = piece.attempt;
+    step = piece.stepIndex;
+    if (piece.leftOutBytes > 0n) print(`\n-- ${piece.leftOutBytes} bytes are not kept\n`);
+    print(printable(decoder.decode(piece.data, { stream: true })));
+  };
+}

@@ -1,0 +1,309 @@
+import { randomUUID } from "node:crypto";
+import { type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import {
+  WorkflowExecutionActionPhase as ActionPhase,
+  WorkflowExecutionConclusion as Conclusion,
+  WorkflowExecutionPhase as ExecutionPhase,
+  type Workflow,
+  type WorkflowExecution,
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionSchema,
+  WorkflowExecutionSchema,
+  WorkflowSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { type StartWorkflowRequestSchema, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { StartError } from "../start-error.ts";
+import { call, isNotFound, readPages } from "./call.ts";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+/** Executions that `workflow show` lists of a workflow. */
+const SHOWN_EXECUTIONS = 10;
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Returns workflows, by id ascending. @throws StartError */
+export function listWorkflows(
+  access: ServerAccess,
+  { search = "", limit }: { readonly search?: string | undefined; readonly limit: number },
+): Promise<Workflow[]> {
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) =>
+      workflowsOf(access).listWorkflows({ filter: { search }, pagination }, options),
+    );
+    return { elements: page.workflows, pagination: page.pagination };
+  });
+}
+
+/** Returns workflows as a table for people. */
+export function workflowTable(workflows: readonly Workflow[]): string {
+  if (workflows.length === 0) return "no workflows\n";
+  const rows = workflows.map(({ id, metadata, spec }) => [
+    id,
+    stateOf(spec),
+    timeOf(metadata?.createdAt),
+    metadata?.name ?? "",
+  ]);
+  return table(["WORKFLOW", "STATE", "CREATED (UTC)", "NAME"], rows);
+}
+
+/** Returns workflows as a JSON list of service.v1.Workflow. */
+export function workflowsJson(workflows: readonly Workflow[]): string {
+  return jsonText(workflows.map((workflow) => toJson(WorkflowSchema, workflow)));
+}
+
+/** A workflow with its newest executions, or an execution with its actions. */
+export type Shown =
+  | { readonly workflow: Workflow; readonly executions: readonly WorkflowExecution[] }
+  | { readonly execution: WorkflowExecution; readonly actions: readonly WorkflowExecutionAction[] };
+
+/** Finds what a name or an id means. @throws StartError */
+export async function findShown(access: ServerAccess, named: string): Promise<Shown> {
+  const workflow = await workflowOf(access, named).catch((error) => {
+    if (UUID.test(named) && isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (workflow) return { workflow, executions: await executionsOf(access, workflow.id) };
+  const execution = await getExecution(access, named);
+  return { execution, actions: await actionsOf(access, named) };
+}
+
+/** Returns what was found for people. */
+export function shownText(shown: Shown): string {
+  if ("execution" in shown) return executionText(shown.execution) + actionTable(shown.actions);
+  const { id, metadata, spec, webhookUrl } = shown.workflow;
+  const triggers = spec?.triggers.map(({ trigger }) => trigger.case ?? "").join(", ") ?? "";
+  const facts = factLines([
+    ["workflow", id],
+    ["name", metadata?.name],
+    ["description", metadata?.description],
+    ["state", stateOf(spec)],
+    ["created", timeOf(metadata?.createdAt)],
+    ["triggers", triggers],
+    ["parameters", spec?.parameters.map(({ key }) => key).join(", ")],
+    ["steps", `${spec?.action?.steps.length ?? 0}`],
+    ["webhook", webhookUrl],
+  ]);
+  const rows = shown.executions.map((execution) => [
+    execution.id,
+    stateOfExecution(execution),
+    timeOf(execution.metadata?.startedAt),
+    timeOf(execution.metadata?.finishedAt),
+  ]);
+  const executions = table(["EXECUTION", "STATE", "STARTED (UTC)", "FINISHED (UTC)"], rows);
+  return `${facts}\n${rows.length === 0 ? "no executions\n" : executions}`;
+}
+
+/** Returns what was found as JSON: a workflow with its executions, or an execution with its actions. */
+export function shownJson(shown: Shown): string {
+  if ("execution" in shown) {
+    return jsonText({
+      workflowExecution: toJson(WorkflowExecutionSchema, shown.execution),
+      actions: shown.actions.map((action) => toJson(WorkflowExecutionActionSchema, action)),
+    });
+  }
+  return jsonText({
+    workflow: toJson(WorkflowSchema, shown.workflow),
+    workflowExecutions: shown.executions.map((execution) => toJson(WorkflowExecutionSchema, execution)),
+  });
+}
+
+/** Arguments of `chartroom workflow start`. */
+export interface WorkflowStart {
+  /** Each `key=value`. */
+  readonly parameter: readonly string[];
+  /** Where it runs in place of what the workflow says; both empty for that. */
+  readonly repository: readonly string[];
+  readonly project: readonly string[];
+}
+
+/**
+ * Starts a workflow.
+ * @param named its name or id
+ * @returns the id of the execution
+ * @throws StartError
+ */
+export async function startWorkflow(
+  access: ServerAccess,
+  named: string,
+  { parameter, repository, project }: WorkflowStart,
+): Promise<string> {
+  if (repository.length > 0 && project.length > 0)
+    throw new StartError("give one of --repository and --project");
+  const parameters = Object.fromEntries(parameter.map(parameterOf));
+  const { id: workflowId } = await workflowOf(access, named);
+  const request = {
+    workflowId,
+    parameters,
+    ...contextOf(repository, project),
+  } satisfies MessageInitShape<typeof StartWorkflowRequestSchema>;
+  const { workflowExecution } = await keyedCall(access, (options) =>
+    workflowsOf(access).startWorkflow(request, options),
+  );
+  return workflowExecution?.id ?? "";
+}
+
+/** Cancels an execution. @throws StartError */
+export async function cancelExecution(access: ServerAccess, workflowExecutionId: string): Promise<void> {
+  await call(access, (options) =>
+    workflowsOf(access).cancelWorkflowExecution({ workflowExecutionId }, options),
+  );
+}
+
+/**
+ * Does the failed actions of an execution again.
+ * @returns the id of the new execution
+ * @throws StartError
+ */
+export async function retryExecution(access: ServerAccess, workflowExecutionId: string): Promise<string> {
+  const { workflowExecution } = await keyedCall(access, (options) =>
+    workflowsOf(access).retryFailedActions({ workflowExecutionId }, options),
+  );
+  return workflowExecution?.id ?? "";
+}
+
+/** Returns an execution. @throws StartError */
+export async function getExecution(
+  access: ServerAccess,
+  workflowExecutionId: string,
+): Promise<WorkflowExecution> {
+  const { workflowExecution } = await call(access, (options) =>
+    workflowsOf(access).getWorkflowExecution({ workflowExecutionId }, options),
+  );
+  if (workflowExecution) return workflowExecution;
+  throw new StartError("the server has answered without the execution");
+}
+
+/** Returns the actions of an execution, by id ascending. @throws StartError */
+export function actionsOf(access: ServerAccess, executionId: string): Promise<WorkflowExecutionAction[]> {
+  const filter = { workflowExecutionIds: [executionId] };
+  return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
+    const page = await call(access, (options) =>
+      workflowsOf(access).listWorkflowExecutionActions({ filter, pagination }, options),
+    );
+    return { elements: page.workflowExecutionActions, pagination: page.pagination };
+  });
+}
+
+/** Returns how an execution stands, such as `running` or `partially failed`. */
+export function stateOfExecution({ status }: WorkflowExecution): string {
+  const conclusion = status?.conclusion ?? Conclusion.UNSPECIFIED;
+  if (conclusion !== Conclusion.UNSPECIFIED) return words(Conclusion[conclusion]);
+  return words(ExecutionPhase[status?.phase ?? 0]);
+}
+
+/** Returns how an action stands. */
+export function stateOfAction({ status }: WorkflowExecutionAction): string {
+  const failed = (status?.failures.length ?? 0) > 0;
+  const isOver = status?.phase === ActionPhase.DONE || status?.phase === ActionPhase.STOPPED;
+  return failed && isOver ? "failed" : words(ActionPhase[status?.phase ?? 0]);
+}
+
+/** Returns actions as a table for people. */
+export function actionTable(actions: readonly WorkflowExecutionAction[]): string {
+  if (actions.length === 0) return "no actions\n";
+  const rows = actions.map((action) => [
+    action.id,
+    stateOfAction(action),
+    `${action.status?.stepStatuses.filter(({ finishedAt }) => finishedAt).length ?? 0}/${action.status?.stepStatuses.length ?? 0}`,
+    action.metadata?.actionName ?? "",
+    errorText(action.status?.failures ?? []),
+  ]);
+  return table(["ACTION", "STATE", "STEPS", "NAME", "FAILURE"], rows);
+}
+
+/** Returns errors in a sentence each. */
+export function errorText(errors: readonly WorkflowError[]): string {
+  return errors.map(({ message }) => message).join("; ");
+}
+
+function executionText(execution: WorkflowExecution): string {
+  const { id, metadata, status } = execution;
+  const facts = factLines([
+    ["execution", id],
+    ["workflow", metadata?.workflowId],
+    ["state", stateOfExecution(execution)],
+    ["started", timeOf(metadata?.startedAt)],
+    ["finished", timeOf(metadata?.finishedAt)],
+    ["goes on with", metadata?.retriedExecutionId],
+    ["failures", errorText(status?.failures ?? [])],
+    ["warnings", errorText(status?.warnings ?? [])],
+  ]);
+  return `${facts}\n`;
+}
+
+function factLines(facts: readonly (readonly [string, string | undefined])[]): string {
+  const lines = facts.flatMap(([name, value]) => (value ? [`${name.padEnd(13)} ${value}\n`] : []));
+  return printable(lines.join(""));
+}
+
+function executionsOf(access: ServerAccess, workflowId: string): Promise<WorkflowExecution[]> {
+  const filter = { workflowIds: [workflowId] };
+  return readPages(SHOWN_EXECUTIONS, async (pagination) => {
+    const page = await call(access, (options) =>
+      workflowsOf(access).listWorkflowExecutions({ filter, pagination }, options),
+    );
+    return { elements: page.workflowExecutions, pagination: page.pagination };
+  });
+}
+
+/** @throws StartError when no workflow has this name or id, or several have the name */
+async function workflowOf(access: ServerAccess, named: string): Promise<Workflow> {
+  if (UUID.test(named)) {
+    const { workflow } = await call(access, (options) =>
+      workflowsOf(access).getWorkflow({ workflowId: named }, options),
+    );
+    if (workflow) return workflow;
+  }
+  const found = await listWorkflows(access, { search: named, limit: Number.POSITIVE_INFINITY });
+  const [workflow, ...others] = found.filter(({ metadata }) => metadata?.name === named);
+  if (!workflow) {
+    throw new StartError(`there is no workflow ${named}: chartroom workflow list shows those that there are`);
+  }
+  if (others.length === 0) return workflow;
+  const ids = [workflow, ...others].map(({ id }) => id).join(", ");
+  throw new StartError(`${others.length + 1} workflows have the name ${named}: give an id, of ${ids}`);
+}
+
+function parameterOf(given: string): [string, string] {
+  const equals = given.indexOf("=");
+  if (equals > 0) return [given.slice(0, equals), given.slice(equals + 1)];
+  throw new StartError(`--parameter takes KEY=VALUE, and ${given} has no key and =`);
+}
+
+function contextOf(
+  repoUrls: readonly string[],
+  projectIds: readonly string[],
+): Pick<MessageInitShape<typeof StartWorkflowRequestSchema>, "contextOverride"> {
+  if (projectIds.length > 0) {
+    return { contextOverride: { context: { case: "projects", value: { projectIds: [...projectIds] } } } };
+  }
+  if (repoUrls.length === 0) return {};
+  const repositorySelector = { case: "repositoryUrls" as const, value: { repoUrls: [...repoUrls] } };
+  return { contextOverride: { context: { case: "repositories", value: { repositorySelector } } } };
+}
+
+/** Makes one call that a repetition does not do twice. */
+function keyedCall<T>(access: ServerAccess, make: Parameters<typeof call<T>>[1]): Promise<T> {
+  const key = randomUUID();
+  return call(access, (options) =>
+    make({ ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  );
+}
+
+function workflowsOf({ server }: ServerAccess): Client<typeof WorkflowService> {
+  return createClient(WorkflowService, createHttpTransport(server));
+}
+
+function stateOf(spec: Workflow["spec"]): string {
+  if (spec?.deleting) return "deleting";
+  return spec?.disabled ? "disabled" : "enabled";
+}
+
+/** Returns a value of an enum in words. */
+function words(value: string | undefined): string {
+  return (value ?? "").toLowerCase().replaceAll("_", " ");
+}
