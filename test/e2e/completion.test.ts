@@ -80,7 +80,7 @@ testWith("fish")("fish completes commands, and the values of an option", async (
     "start",
     "watch",
   ]);
-  expect(await completed("chartroom runner ")).toEqual(["create", "help", "list"]);
+  expect(await completed("chartroom runner ")).toEqual(["create", "list"]);
   expect(await completed("chartroom approval list --state ")).toEqual([
     "approved",
     "cancelled",
