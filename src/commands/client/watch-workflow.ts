@@ -14,7 +14,8 @@ import { ExitCode, StartError } from "../start-error.ts";
 import { optionsOf } from "./call.ts";
 import { printable } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
-import { actionsOf, errorText, getExecution, stateOfAction, stateOfExecution } from "./workflow.ts";
+import { actionsOf, getExecution } from "./workflow.ts";
+import { errorText, stateOfAction, stateOfExecution } from "./workflow-text.ts";
 
 /** The execution is read again at the latest then: nothing tells of changes where events are not open to the caller. */
 const READ_MS = 10_000;

@@ -6,6 +6,7 @@ import { numberOption, retryOption, type Terminal, withSettings } from "./comman
 
 // Loaded on demand: a command does not load the modules of others.
 const loadWorkflowCommands = () => import("../client/workflow.ts");
+const loadWorkflowTexts = () => import("../client/workflow-text.ts");
 
 type Json = { readonly json?: boolean };
 type Watching = Json & { readonly watch?: boolean; readonly retryFor: number };
@@ -36,7 +37,8 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
           ...flags
         }: ClientFlags & Json & { readonly search?: string; readonly limit: number }) => {
           const access = accessOf(flags, terminal);
-          const { listWorkflows, workflowsJson, workflowTable } = await loadWorkflowCommands();
+          const { listWorkflows } = await loadWorkflowCommands();
+          const { workflowsJson, workflowTable } = await loadWorkflowTexts();
           const found = await listWorkflows(access, { search, limit });
           terminal.print(json ? workflowsJson(found) : workflowTable(found));
         },
@@ -51,7 +53,8 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
       .option("--json", "print it as JSON")
       .action(async (named: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
-        const { findShown, shownJson, shownText } = await loadWorkflowCommands();
+        const { findShown } = await loadWorkflowCommands();
+        const { shownJson, shownText } = await loadWorkflowTexts();
         const found = await findShown(access, named);
         terminal.print(json ? shownJson(found) : shownText(found));
       }),

@@ -1,0 +1,134 @@
+import { toJson } from "@bufbuild/protobuf";
+import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
+import {
+  WorkflowExecutionActionPhase as ActionPhase,
+  WorkflowExecutionConclusion as Conclusion,
+  WorkflowExecutionPhase as ExecutionPhase,
+  type Workflow,
+  type WorkflowExecution,
+  type WorkflowExecutionAction,
+  WorkflowExecutionActionSchema,
+  WorkflowExecutionSchema,
+  WorkflowSchema,
+} from "#gen/service/v1/workflow_pb.js";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
+import type { Shown } from "./workflow.ts";
+
+/** Returns workflows as a table for people. */
+export function workflowTable(workflows: readonly Workflow[]): string {
+  if (workflows.length === 0) return "no workflows\n";
+  const rows = workflows.map(({ id, metadata, spec }) => [
+    id,
+    stateOf(spec),
+    timeOf(metadata?.createdAt),
+    metadata?.name ?? "",
+  ]);
+  return table(["WORKFLOW", "STATE", "CREATED (UTC)", "NAME"], rows);
+}
+
+/** Returns workflows as a JSON list of service.v1.Workflow. */
+export function workflowsJson(workflows: readonly Workflow[]): string {
+  return jsonText(workflows.map((workflow) => toJson(WorkflowSchema, workflow)));
+}
+
+/** Returns what was found for people. */
+export function shownText(shown: Shown): string {
+  if ("execution" in shown) return executionText(shown.execution) + actionTable(shown.actions);
+  const { id, metadata, spec, webhookUrl } = shown.workflow;
+  const triggers = spec?.triggers.map(({ trigger }) => trigger.case ?? "").join(", ") ?? "";
+  const facts = factLines([
+    ["workflow", id],
+    ["name", metadata?.name],
+    ["description", metadata?.description],
+    ["state", stateOf(spec)],
+    ["created", timeOf(metadata?.createdAt)],
+    ["triggers", triggers],
+    ["parameters", spec?.parameters.map(({ key }) => key).join(", ")],
+    ["steps", `${spec?.action?.steps.length ?? 0}`],
+    ["webhook", webhookUrl],
+  ]);
+  const rows = shown.executions.map((execution) => [
+    execution.id,
+    stateOfExecution(execution),
+    timeOf(execution.metadata?.startedAt),
+    timeOf(execution.metadata?.finishedAt),
+  ]);
+  const executions = table(["EXECUTION", "STATE", "STARTED (UTC)", "FINISHED (UTC)"], rows);
+  return `${facts}\n${rows.length === 0 ? "no executions\n" : executions}`;
+}
+
+/** Returns what was found as JSON: a workflow with its executions, or an execution with its actions. */
+export function shownJson(shown: Shown): string {
+  if ("execution" in shown) {
+    return jsonText({
+      workflowExecution: toJson(WorkflowExecutionSchema, shown.execution),
+      actions: shown.actions.map((action) => toJson(WorkflowExecutionActionSchema, action)),
+    });
+  }
+  return jsonText({
+    workflow: toJson(WorkflowSchema, shown.workflow),
+    workflowExecutions: shown.executions.map((execution) => toJson(WorkflowExecutionSchema, execution)),
+  });
+}
+
+/** Returns how an execution stands, such as `running` or `partially failed`. */
+export function stateOfExecution({ status }: WorkflowExecution): string {
+  const conclusion = status?.conclusion ?? Conclusion.UNSPECIFIED;
+  if (conclusion !== Conclusion.UNSPECIFIED) return words(Conclusion[conclusion]);
+  return words(ExecutionPhase[status?.phase ?? 0]);
+}
+
+/** Returns how an action stands. */
+export function stateOfAction({ status }: WorkflowExecutionAction): string {
+  const failed = (status?.failures.length ?? 0) > 0;
+  const isOver = status?.phase === ActionPhase.DONE || status?.phase === ActionPhase.STOPPED;
+  return failed && isOver ? "failed" : words(ActionPhase[status?.phase ?? 0]);
+}
+
+/** Returns actions as a table for people. */
+function actionTable(actions: readonly WorkflowExecutionAction[]): string {
+  if (actions.length === 0) return "no actions\n";
+  const rows = actions.map((action) => [
+    action.id,
+    stateOfAction(action),
+    `${action.status?.stepStatuses.filter(({ finishedAt }) => finishedAt).length ?? 0}/${action.status?.stepStatuses.length ?? 0}`,
+    action.metadata?.actionName ?? "",
+    errorText(action.status?.failures ?? []),
+  ]);
+  return table(["ACTION", "STATE", "STEPS", "NAME", "FAILURE"], rows);
+}
+
+/** Returns errors in a sentence each. */
+export function errorText(errors: readonly WorkflowError[]): string {
+  return errors.map(({ message }) => message).join("; ");
+}
+
+function executionText(execution: WorkflowExecution): string {
+  const { id, metadata, status } = execution;
+  const facts = factLines([
+    ["execution", id],
+    ["workflow", metadata?.workflowId],
+    ["state", stateOfExecution(execution)],
+    ["started", timeOf(metadata?.startedAt)],
+    ["finished", timeOf(metadata?.finishedAt)],
+    ["goes on with", metadata?.retriedExecutionId],
+    ["failures", errorText(status?.failures ?? [])],
+    ["warnings", errorText(status?.warnings ?? [])],
+  ]);
+  return `${facts}\n`;
+}
+
+function factLines(facts: readonly (readonly [string, string | undefined])[]): string {
+  const lines = facts.flatMap(([name, value]) => (value ? [`${name.padEnd(13)} ${value}\n`] : []));
+  return printable(lines.join(""));
+}
+
+function stateOf(spec: Workflow["spec"]): string {
+  if (spec?.deleting) return "deleting";
+  return spec?.disabled ? "disabled" : "enabled";
+}
+
+/** Returns a value of an enum in words. */
+function words(value: string | undefined): string {
+  return (value ?? "").toLowerCase().replaceAll("_", " ");
+}
