@@ -156,6 +156,7 @@ export const UNSCOPED: readonly Group[] = [
     functions: {
       addActionErrors: "part of updateAction",
       findAnchors: "what reads all chains: where each begins",
+      findPositions: "what reads all chains: how far the export of each has got",
       buildRecord: "the writer: a change names its organization",
       changeCounts: "part of updateAction and insertActions",
       insertRecords: "the writer: a change names its organization",

@@ -8,9 +8,9 @@ import { errorInterceptor } from "./error/error-interceptor.ts";
 import { idempotencyKeys } from "./idempotency-key.ts";
 import { lowerCaseIds } from "./request/lower-case-ids.ts";
 import { queryPagination } from "./request/query-pagination.ts";
-import { followPlaces } from "./request/stream-places.ts";
 import { requireKnownFields } from "./request/unknown-fields.ts";
 import { outputLimit } from "./response/output-limit.ts";
+import { followPlaces } from "./stream/stream-places.ts";
 
 export interface InterceptorOptions {
   readonly report: ReportFault;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
-import { hasPlaces } from "../../src/rpc/request/stream-places.ts";
 import { CONTRACT } from "../../src/rpc/routes.ts";
+import { hasPlaces } from "../../src/rpc/stream/stream-places.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { fencedBlocks } from "../harness/fenced-blocks.ts";
 import { LONG_LEASES } from "../harness/lease.ts";

@@ -4,9 +4,10 @@ import { deadlineMs } from "../../rpc/deadline.ts";
 import { completeError } from "../../rpc/error/complete-error.ts";
 import type { ReportFault } from "../../rpc/error/error.ts";
 import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
-import { StreamPlaces, streamPlacesKey } from "../../rpc/request/stream-places.ts";
 import { LargeMessages, largeMessagesKey } from "../../rpc/response/large-message.ts";
 import type { Route } from "../../rpc/routes.ts";
+import { messageInQuery } from "../../rpc/stream/query-message.ts";
+import { StreamPlaces, streamPlacesKey } from "../../rpc/stream/stream-places.ts";
 import { streamBegunKey } from "../../services/call/call.ts";
 import { tellsStartKey } from "../../services/call/plain-stream.ts";
 import type { BodyHold } from "../body/body-budget.ts";
@@ -15,14 +16,7 @@ import { messageForm } from "../body/request-messages.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { contentLengthOf, runRoute } from "../dispatch/run-route.ts";
 import { PlainOutput } from "./plain-output.ts";
-import {
-  asPost,
-  asStream,
-  inEnvelope,
-  messageInQuery,
-  type PlainForm,
-  resumedPlace,
-} from "./plain-request.ts";
+import { asPost, asStream, inEnvelope, type PlainForm, resumedPlace } from "./plain-request.ts";
 
 export interface PlainOptions {
   readonly parseElsewhere: ParseElsewhere;

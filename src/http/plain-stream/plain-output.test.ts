@@ -3,8 +3,8 @@ import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { enveloped } from "../../rpc/request/envelope.ts";
-import { StreamPlaces } from "../../rpc/request/stream-places.ts";
 import { LargeMessages } from "../../rpc/response/large-message.ts";
+import { StreamPlaces } from "../../rpc/stream/stream-places.ts";
 import { PlainOutput } from "./plain-output.ts";
 import type { PlainForm } from "./plain-request.ts";
 

@@ -4,8 +4,8 @@ import { endStreamFlag, endStreamFromJson, errorToJson } from "@connectrpc/conne
 import type { OutputAccount } from "../../rpc/access/call-record.ts";
 import { ENVELOPE_BYTES } from "../../rpc/request/envelope.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
-import type { StreamPlaces } from "../../rpc/request/stream-places.ts";
 import { type EncodedMessage, encodeLarge, type LargeMessages } from "../../rpc/response/large-message.ts";
+import type { StreamPlaces } from "../../rpc/stream/stream-places.ts";
 import { inTurns } from "../../rpc/turns.ts";
 import { isGone } from "../../unary/unary-call.ts";
 import { piecesOf, writePieces } from "../../unary/write-pieces.ts";

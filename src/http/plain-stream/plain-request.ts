@@ -1,9 +1,7 @@
-import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { contentTypeStreamJson, contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
-import { valueUnusable } from "../../domain/error.ts";
 import { enveloped } from "../../rpc/request/envelope.ts";
-import { hasPlaces } from "../../rpc/request/stream-places.ts";
 import type { Route } from "../../rpc/routes.ts";
+import { hasPlaces } from "../../rpc/stream/stream-places.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 
 /** The forms of a stream for programs without a client of its protocols. */
@@ -20,7 +18,6 @@ const JSON_BODY = /^application\/json\s*(;|$)/i;
 export function plainFormOf(req: HttpRequest, route: Route | undefined): PlainForm | undefined {
   const method = route?.handle.method;
   if (method?.methodKind !== "server_streaming" || !hasPlaces(method)) return undefined;
-  if (method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return undefined;
   const isAsked = req.method === "GET" || (req.method === "POST" && isJson(req));
   return isAsked ? preferred(req.headers.accept ?? "") : undefined;
 }
@@ -42,33 +39,6 @@ function preferred(accept: string): PlainForm | undefined {
     bestWeight = weight;
   }
   return best;
-}
-
-/** The parameters of a query; the last two are those of the protocol's own calls by GET. */
-const PARAMETERS: readonly string[] = ["message", "encoding", "connect"];
-
-/**
- * Returns the request in the query of a URL: the JSON of the parameter `message`, or `{}`. Nothing else is read there,
- * no token above all, and an error repeats nothing of it.
- *
- * @throws DomainError VALUE_UNUSABLE
- */
-export function messageInQuery(url: string): Uint8Array {
-  const begin = url.indexOf("?");
-  const query = new URLSearchParams(begin === -1 ? "" : url.slice(begin + 1));
-  if ([...query.keys()].some((name) => !PARAMETERS.includes(name))) {
-    throw unusable(
-      "takes one parameter, `message`, with the request as JSON; a token goes into the header Authorization",
-    );
-  }
-  if (query.getAll("message").length > 1) throw unusable("has the parameter `message` more than once");
-  const encoding = query.get("encoding") ?? "json";
-  if (encoding !== "json") throw unusable("has another encoding than json");
-  return new TextEncoder().encode(query.get("message") ?? "{}");
-}
-
-function unusable(problem: string) {
-  return valueUnusable("query", `the query of the URL ${problem}`);
 }
 
 /** Gives a request by GET the headers of one with a JSON body. */

@@ -6,8 +6,8 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { permissionOf } from "../../domain/identity/permissions.ts";
 import { callerKey, operationOf } from "../../services/call/call.ts";
 import { writeConnectError } from "../error/error.ts";
-import { hasPlaces } from "../request/stream-places.ts";
 import type { Route } from "../routes.ts";
+import { hasPlaces } from "../stream/stream-places.ts";
 
 /** How streams are had without their protocols. */
 const PLAIN = "or send application/json and the header Accept: text/event-stream or application/x-ndjson, ";

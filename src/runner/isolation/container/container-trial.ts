@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandRunner } from "../../process/command.ts";
@@ -61,7 +61,7 @@ async function limitsProblem(
   limited: (typeof LIMITED)[number],
 ): Promise<string | undefined> {
   if (limited === "nothing") return undefined;
-  const id = parts.user ?? process.getuid?.() ?? 0;
+  const id = parts.user ?? (await stat("/proc/self")).uid;
   const groups = limited === "work" ? trialGroups : undefined;
   return tryLimits({ ...parts, user: `${id}:${id}`, runner: "trial", groups });
 }

@@ -1,4 +1,5 @@
 import type { DescMethod, DescMethodServerStreaming, MessageShape } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { type ContextValues, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { EventService } from "#gen/service/v1/event_service_pb.js";
@@ -51,9 +52,9 @@ const PLACES = new Map<DescMethod, Places<never, never>>([
   }),
 ]);
 
-/** Returns whether the messages of an operation have places, behind which it resumes. */
+/** Returns whether the messages of an operation have places, behind which it resumes; one that changes nothing has. */
 export function hasPlaces(method: DescMethod): boolean {
-  return PLACES.has(method);
+  return PLACES.has(method) && method.idempotency === Idempotency.NO_SIDE_EFFECTS;
 }
 
 /** The places of the messages of one stream, from where they are known to where they are written. */
