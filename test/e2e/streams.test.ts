@@ -75,8 +75,9 @@ const STREAMS: Readonly<Record<string, StreamOperation>> = {
   "WorkflowService/StreamActionLogs": {
     cap: "settings",
     wokenBy: "the action",
-    async prepare({ server, runner }, { token }) {
-      await startExecution({ url: server.url, token });
+    async prepare({ server, runner, token: administrator }, { token }) {
+      // Not by the reader, whose block would end the action, and with it the stream, as at its own end.
+      await startExecution({ url: server.url, token: administrator });
       const work = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
       const logs = [{ stepIndex: 0, offset: "0", data: Buffer.from("printed").toString("base64") }];
       return {
