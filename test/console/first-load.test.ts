@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { type HostedServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
 import { barriers, expectNoOverflow, look } from "./axe.ts";
 import { closeAll, open, openAs, type Visit, without } from "./browser.ts";
@@ -76,6 +78,67 @@ describe("the console", () => {
     await page.getByRole("link", { name: "RotateWorkflowWebhookSecret" }).click();
     await page.getByRole("heading", { name: "RotateWorkflowWebhookSecret", level: 2 }).waitFor();
     expect(await barriers(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+
+  test("shows that it loads while the network is slow: itself, a page of it, and what a page reads", async () => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    /** Has what fits answered no sooner than the test wants it. */
+    const hold = async (url: string) => {
+      const held = Promise.withResolvers<void>();
+      await page.route(url, async (route) => {
+        await held.promise;
+        await route.continue();
+      });
+      return held.resolve;
+    };
+    const program = await hold("**/assets/index-*.js");
+    const script = await hold("**/assets/Projects-*.js");
+    const list = await hold("**/*ProjectService/ListProjects");
+    await page.goto(`${origin}/runners`, { waitUntil: "commit" });
+    await page.getByRole("status").filter({ hasText: "Loading …" }).waitFor();
+    program();
+    await page.getByRole("heading", { name: "Runners", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "Projects", exact: true }).click();
+    const progress = page.getByRole("status", { name: "Loading the page", exact: true });
+    await progress.waitFor();
+    expect(await barriers(page)).toEqual([]);
+    script();
+    await page.getByRole("heading", { name: "Projects", level: 1 }).waitFor();
+    await progress.waitFor({ state: "detached" });
+    const skeleton = page.getByRole("status", { name: "Loading", exact: true });
+    await skeleton.waitFor();
+    list();
+    await skeleton.waitFor({ state: "detached" });
+    expect(faults).toEqual([]);
+  });
+
+  test("says that it is behind while its server is killed, and goes on after what it has when there is one again", async () => {
+    const port = String(await freePort());
+    const killed = await startServer({ args: ["--port", port] });
+    const { page, origin, faults } = await openAs(killed, "admin@localhost");
+    const createProject = (place: Pick<typeof killed, "url">, name: string) => {
+      const initializer = { specs: [{ git: { remoteUri: `https://git.example.org/team/${name}.git` } }] };
+      return succeeded(
+        post({ ...place, token: killed.token }, "ProjectService/CreateProject", { initializer }),
+      );
+    };
+    await page.goto(`${origin}/organization?tab=events`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await createProject(killed, "before");
+    const created = page.getByRole("row", { name: /Project create/ });
+    await created.waitFor();
+    await killed.kill();
+    const behind = page.getByText(/^This page may be behind/);
+    await behind.waitFor();
+    const again = await startServer({ dataDir: killed.dataDir, args: ["--port", port] });
+    await createProject(again, "after");
+    await created.nth(1).waitFor();
+    await behind.waitFor({ state: "detached" });
+    // What it had comes not again.
+    await createProject(again, "last");
+    await created.nth(2).waitFor();
+    expect(await created.count()).toBe(3);
     expect(faults).toEqual([]);
   });
 
@@ -335,7 +398,7 @@ describe("the lists", () => {
     await page.getByRole("button", { name: "Filters", exact: true }).click();
     await page.getByRole("button", { name: "Made by me" }).click();
     await page.getByRole("button", { name: "Filters (1)" }).waitFor();
-    const repository = page.getByLabel("Repository, its whole address");
+    const repository = page.getByLabel("Repository URL");
     await repository.fill("https://git.example.org/team/tools.git");
     await repository.press("Enter");
     await page.getByRole("row", { name: /^hello/ }).waitFor({ state: "detached" });

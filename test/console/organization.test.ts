@@ -79,8 +79,17 @@ describe("the organization", () => {
     await row.getByRole("combobox").selectOption({ label: "Administrator" });
     // The server has it: until then the field shows what was before.
     await valued(row.getByRole("combobox"), String(OrganizationRole.ADMIN));
+    const theirs = await openAs(server, "ada@example.org");
+    await theirs.page.getByRole("link", { name: "Projects", exact: true }).click();
+    await theirs.page.getByRole("heading", { name: "Projects", level: 1 }).waitFor();
     await confirmIn(row, "Suspend");
     await row.getByText("Suspended").waitFor();
+    // The session goes with it: their page says so by its stream's end, and reads nothing any more.
+    await theirs.page.getByText("Your session has ended.").waitFor({ timeout: 30_000 });
+    await theirs.page.reload();
+    await theirs.page.waitForURL(`${visit.origin}/sign-in?*`);
+    expect(theirs.faults).toEqual([]);
+    await theirs.context.close();
     const listed = async () =>
       (await post(server, "OrganizationService/ListMembers", { organizationId })).body.members.find(
         ({ email }: { email: string }) => email === "ada@example.org",
@@ -124,6 +133,7 @@ describe("the organization", () => {
     canaries.push(new URL(link).hash.slice(1));
     await page.goto(link);
     await page.getByText("You are invited to").waitFor();
+    await look(page);
   });
 
   test("makes a service account, and shows its token once", async () => {
@@ -495,7 +505,12 @@ describe("the organization", () => {
       environmentClasses: [{ localRunner: true }],
       recommendedEditors: { editors: { code: { versions: ["stable", "insiders"] } } },
     });
-    expect(await barriers(page)).toEqual([]);
+    for (const tab of ["Environments", "Classes", "Editors", "Sharing"]) {
+      await page.getByRole("link", { name: tab, exact: true }).click();
+      await page.locator(`.tab[aria-current=page]`, { hasText: tab }).waitFor();
+      await page.locator(":root:not(:has(.skeleton))").waitFor({ state: "attached" });
+      await look(page);
+    }
   });
 
   test("tells of events as they happen", async () => {

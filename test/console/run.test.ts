@@ -296,6 +296,7 @@ describe("a run", () => {
     await page.getByRole("link", { name: "Network" }).click();
     await page.getByText("No connection was asked for.").waitFor();
     await page.getByText("its commands may do on the machine").waitFor();
+    await look(page);
     await page.getByRole("link", { name: "Sharing" }).click();
     await page.getByText("It is shared with no group.").waitFor();
     await look(page);
@@ -385,7 +386,7 @@ describe("a run", () => {
   });
 
   test("loses nothing of what is typed, and is resumed after its end", async () => {
-    const { page, faults } = visit;
+    const { page, context, origin, faults } = visit;
     await page.getByLabel("Message to the agent").fill("echo not sent yet");
     const images = page.getByRole("list", { name: "Images of the message" });
     const choose = (name: string, buffer: Buffer) =>
@@ -401,8 +402,8 @@ describe("a run", () => {
     await images.getByRole("img", { name: "kept.png" }).waitFor();
     await images.getByRole("button", { name: "Remove kept.png" }).click();
     await images.waitFor({ state: "detached" });
-    await page.getByLabel("Message to the agent").waitFor();
-    await valued(page.getByLabel("Message to the agent"), "echo not sent yet");
+    const message = page.getByLabel("Message to the agent");
+    await valued(message, "echo not sent yet");
     await conversation()
       .getByText(/^image\/png of/)
       .waitFor();
@@ -411,6 +412,25 @@ describe("a run", () => {
     await page.getByRole("button", { name: "Resume", exact: true }).click();
     await page.getByText("goes on with an earlier run").waitFor();
     await conversation().getByText("not sent yet", { exact: true }).waitFor();
+    // Nor when the session ends while one types.
+    await message.fill("echo typed before");
+    const { sessions } = await succeeded(post(server, "UserService/ListSessions", {}));
+    for (const { id: sessionId } of sessions)
+      await succeeded(post(server, "UserService/RevokeSession", { sessionId }));
+    await message.press("Control+Enter");
+    const ended = page.getByRole("alert").filter({ hasText: "Your session has ended." });
+    await ended.waitFor();
+    await page.locator(".composer").getByRole("alert").waitFor();
+    await message.fill("echo typed before and after");
+    const second = await context.newPage();
+    await second.goto(`${server.url}/sign-in#${await signInLink(server, "admin@localhost")}`);
+    await second.getByRole("button", { name: /^Sign in as/ }).click();
+    await second.waitForURL(`${origin}/`);
+    await second.close();
+    await ended.waitFor({ state: "detached" });
+    await valued(message, "echo typed before and after");
+    await message.press("Control+Enter");
+    await valued(message, "");
     expect(faults).toEqual([]);
   });
 

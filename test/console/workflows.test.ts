@@ -250,6 +250,7 @@ describe("an execution", () => {
     );
     await page.getByRole("link", { name: "Pull requests" }).click();
     await page.getByText("No pull request has been opened.").waitFor();
+    await look(page);
   });
 
   test("does its failures again, is cancelled, and is among the results of its workflow", async () => {
@@ -324,6 +325,13 @@ describe("an execution", () => {
     await search.fill("headers of the year");
     await found(/^Headers of the year Workflow$/).waitFor();
     await found(/^Headers of the year Execution · Partially failed · [0-9a-f]{8}$/).waitFor();
+    await found(/^Headers of the year Workflow$/).click();
+    await page.getByRole("table", { name: "Executions" }).waitFor();
+    await look(page);
+    await page.getByRole("link", { name: "Sharing", exact: true }).click();
+    await page.getByText("It is shared with no group.").waitFor();
+    await look(page);
+    await page.keyboard.press("Control+k");
     await search.fill("of-9-9");
     await found(/^of-9-9 Project$/).waitFor();
     // Of eleven that have it in their names.

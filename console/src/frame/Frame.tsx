@@ -6,7 +6,7 @@ import { usePerson } from "../api/person.tsx";
 import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session.ts";
 import { useOtherTabs } from "../api/tabs.ts";
 import { forgetTypedOfOthers } from "../api/typed.ts";
-import { Problem } from "../parts/Problem.tsx";
+import { Loaded } from "../parts/Loaded.tsx";
 import { moveBetweenRows, toggleChoiceOfRow } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
@@ -35,7 +35,7 @@ export function Frame() {
   if (user === undefined) {
     return (
       <main className="alone">
-        {reading.error && <Problem error={reading.error} onRetry={() => void reading.refetch()} />}
+        <Loaded reading={reading}>{() => null}</Loaded>
       </main>
     );
   }
@@ -51,6 +51,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
   const [isChoosing, choice] = useDisclosure();
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const events = useEvents();
+  const isLoading = useRouterState({ select: ({ isLoading }) => isLoading });
   useHotkeys([
     ["mod+K", palette.toggle],
     ["?", help.toggle],
@@ -74,6 +75,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
         onHelp={help.open}
         onOrganizations={choice.open}
       />
+      {isLoading && <div className="progress soon" role="status" aria-label="Loading the page" />}
       <main id="content" className="content" tabIndex={-1}>
         {isRefused && <SignedOut />}
         {events === "behind" && !isRefused && <Behind />}

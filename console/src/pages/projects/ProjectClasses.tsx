@@ -53,7 +53,7 @@ export function ProjectClasses({
               size="compact-xs"
               variant="default"
               disabled={at === 0}
-              aria-label={`Move ${names.get(id) ?? id} up`}
+              aria-label={`Move up ${names.get(id) ?? id}`}
               onClick={() =>
                 setEntries([...entries.slice(0, at - 1), id, entries[at - 1] ?? "", ...entries.slice(at + 1)])
               }

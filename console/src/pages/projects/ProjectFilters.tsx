@@ -91,7 +91,7 @@ function Fields({
         />
         <Typed
           key={`repository ${repository}`}
-          label="Repository, its whole address"
+          label="Repository URL"
           placeholder="https://git.example.org/team/hello.git"
           maxLength={2048}
           value={repository}
