@@ -1,7 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { addScriptedAgent, receivedInputs } from "../harness/agent-conversation.ts";
+import {
+  addScriptedAgent,
+  closeConversations,
+  conversationOf,
+  receivedInputs,
+} from "../harness/agent-conversation.ts";
 import { approvals, decide } from "../harness/approvals.ts";
 import { post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
@@ -41,6 +46,7 @@ beforeAll(async () => {
   visit = await openAs(server, "admin@localhost");
 });
 afterAll(async () => {
+  closeConversations();
   await closeAll();
   await stopRunners();
   await stopAll();
@@ -67,6 +73,17 @@ const sendFrom = (agentExecutionId: string, content: string) =>
       userInput: { inputs: [{ text: { content } }] },
     }),
   );
+
+/**
+ * Waits until a run waits for input and its runner has looked at what the last turn changed: what the next one writes
+ * while it still looks counts as changed before.
+ */
+const untilLookedAt = async (id: string) => {
+  const run = conversationOf(server, id);
+  await run.untilIdle();
+  const [{ environmentId }] = (await run.get()).status.usedEnvironments;
+  await succeeded(post(server, "EnvironmentService/GetEnvironmentChanges", { environmentId, refresh: true }));
+};
 
 const conversation = () => visit.page.getByRole("log");
 
@@ -274,6 +291,7 @@ describe("a run", () => {
     // What somebody reads stays when the agent changes more, until they ask for it.
     await page.waitForURL((url) => url.searchParams.get("digest") === seen);
     const earlier = page.url();
+    await untilLookedAt(runId);
     await sendFrom(runId, "write more.txt four");
     await page.getByText(/^A newer diff has come/).waitFor();
     expect(await page.getByRole("region", { name: /more\.txt$/ }).count()).toBe(0);
