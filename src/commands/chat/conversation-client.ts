@@ -182,6 +182,8 @@ export class ConversationClient {
         if (!isTemporary(error)) throw failureOf(error, this.#access.server);
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
+      // The server was reached until now, however long the agent has been silent.
+      if (failures === 0) reachedAt = performance.now();
       await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
     }
   }

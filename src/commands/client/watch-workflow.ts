@@ -44,8 +44,8 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
   const show = watched.json ? jsonShow(watched.print) : textShow(access, watched.print);
   let changes = watchChanges(access, executionId, leaving.signal);
   let openedAt = performance.now();
-  let reachedAt = openedAt;
   let failures = 0;
+  let failingSince = 0;
   try {
     for (;;) {
       const changed = changes.next();
@@ -54,12 +54,13 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
         await show(execution);
         if (failures > 0) note(`the server ${access.server} is back`);
         failures = 0;
-        reachedAt = performance.now();
         const conclusion = execution.status?.conclusion ?? Conclusion.UNSPECIFIED;
         if (conclusion !== Conclusion.UNSPECIFIED) return conclusion === Conclusion.SUCCEEDED;
       } catch (error) {
         const isTemporary = error instanceof StartError && error.exitCode === ExitCode.unavailable;
-        if (!isTemporary || performance.now() - reachedAt >= retryForMs) throw error;
+        // The execution was read a while before, since nothing told of a change.
+        if (failures === 0) failingSince = performance.now();
+        if (!isTemporary || performance.now() - failingSince >= retryForMs) throw error;
         failures += 1;
         if (failures === 1)
           note(`${error.message}; trying again for ${Math.round(retryForMs / 1_000)} seconds`);

@@ -74,18 +74,27 @@ async function printAction(access: ServerAccess, id: string, logs: PrintedLogs):
   const request = { workflowExecutionActionId: id, follow, ...(step !== undefined && { stepIndex: step }) };
   const show = logs.json ? jsonShow(logs.print) : textShow(logs.print);
   const isNew = createFilter();
-  let reachedAt = performance.now();
-  for (let failures = 0; ; ) {
+  let failures = 0;
+  let failingSince = 0;
+  for (;;) {
+    let openedAt = Number.POSITIVE_INFINITY;
+    const { onHeader, ...options } = optionsOf(access);
+    const opened = (headers: Headers) => {
+      onHeader?.(headers);
+      openedAt = performance.now();
+    };
     try {
-      for await (const piece of workflows.streamActionLogs(request, optionsOf(access))) {
+      for await (const piece of workflows.streamActionLogs(request, { ...options, onHeader: opened })) {
         failures = 0;
-        reachedAt = performance.now();
         if (isNew(piece)) show(piece);
       }
       return;
     } catch (error) {
-      if (!isTemporary(error) || performance.now() - reachedAt >= retryForMs)
-        throw failureOf(error, access.server);
+      const now = performance.now();
+      // A stream that was open for a while had reached the server, also where the step printed nothing for hours.
+      if (now - openedAt >= MAX_PAUSE_MS) failures = 0;
+      if (failures === 0) failingSince = now;
+      if (!isTemporary(error) || now - failingSince >= retryForMs) throw failureOf(error, access.server);
       failures += 1;
       if (failures === 1)
         note(`${messageOf(error)}; trying again for ${Math.round(retryForMs / 1_000)} seconds`);
@@ -94,16 +103,26 @@ async function printAction(access: ServerAccess, id: string, logs: PrintedLogs):
   }
 }
 
-/** Returns a function that tells pieces that were not there yet; a stream that begins again sends the same pieces. */
-function createFilter(): (piece: StreamActionLogsResponse) => boolean {
-  let last = { attempt: -1, stepIndex: -1, offset: -1n };
-  return ({ attempt, stepIndex, offset }) => {
-    const isLater =
-      attempt !== last.attempt ||
-      stepIndex > last.stepIndex ||
-      (stepIndex === last.stepIndex && offset > last.offset);
-    if (isLater) last = { attempt, stepIndex, offset };
-    return isLater;
+/**
+ * Returns a function that tells pieces that were not there yet, for streams that begin again: pieces may be cut
+ * elsewhere then, since the middle of a long log goes. It takes from a piece the bytes that were there.
+ */
+export function createFilter(): (piece: StreamActionLogsResponse) => boolean {
+  let last = { attempt: -1, stepIndex: -1, end: 0n };
+  return (piece) => {
+    const { attempt, stepIndex, offset, data } = piece;
+    const isSameAttempt = attempt === last.attempt;
+    if (isSameAttempt && stepIndex < last.stepIndex) return false;
+    const known = isSameAttempt && stepIndex === last.stepIndex ? last.end : 0n;
+    const end = offset + BigInt(data.length);
+    if (end <= known) return false;
+    last = { attempt, stepIndex, end };
+    piece.leftOutBytes = offset > known ? offset - known : 0n;
+    if (offset < known) {
+      piece.offset = known;
+      piece.data = data.subarray(Number(known - offset));
+    }
+    return true;
   };
 }
 

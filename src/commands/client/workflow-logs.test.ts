@@ -1,0 +1,50 @@
+import { create } from "@bufbuild/protobuf";
+import { expect, test } from "@jest/globals";
+import { StreamActionLogsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
+import { createFilter } from "./workflow-logs.ts";
+
+const piece = (offset: number, text: string, place: { attempt?: number; stepIndex?: number } = {}) =>
+  create(StreamActionLogsResponseSchema, {
+    ...{ attempt: 1, stepIndex: 0, ...place },
+    ...{ offset: BigInt(offset), data: Buffer.from(text) },
+  });
+
+/** Returns what is printed of pieces: bytes that are missing before each, and its text. */
+function printed(...pieces: readonly ReturnType<typeof piece>[]) {
+  const isNew = createFilter();
+  return pieces
+    .filter((each) => isNew(each))
+    .map(({ offset, data, leftOutBytes }) => [
+      Number(offset),
+      Buffer.from(data).toString(),
+      Number(leftOutBytes),
+    ]);
+}
+
+test("a stream that begins again repeats nothing, also where the middle of a log went meanwhile", () => {
+  const first = [piece(0, "begin"), piece(5, "middle"), piece(0, "two", { stepIndex: 1 })];
+  expect(printed(...first.slice(0, 2), piece(0, "begin"), piece(8, "dle"), piece(11, "end"))).toEqual([
+    [0, "begin", 0],
+    [5, "middle", 0],
+    [11, "end", 0],
+  ]);
+  expect(printed(...first.slice(0, 2), piece(0, "begin"), piece(8, "dle and on"))).toEqual([
+    [0, "begin", 0],
+    [5, "middle", 0],
+    [11, " and on", 0],
+  ]);
+  expect(printed(...first.slice(0, 2), piece(0, "begin"), piece(15, "end"))).toEqual([
+    [0, "begin", 0],
+    [5, "middle", 0],
+    [15, "end", 4],
+  ]);
+  expect(
+    printed(...first, ...first, piece(3, "!", { stepIndex: 1 }), piece(0, "again", { attempt: 2 })),
+  ).toEqual([
+    [0, "begin", 0],
+    [5, "middle", 0],
+    [0, "two", 0],
+    [3, "!", 0],
+    [0, "again", 0],
+  ]);
+});
