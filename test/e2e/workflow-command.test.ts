@@ -166,11 +166,12 @@ test("chartroom runner create makes a runner, and list shows it; the program its
 
 test("chartroom project import makes a project of each line that it can, and names the others", async () => {
   const list =
-    "# ours\nhttps://git.example.org/team/one.git\n\nnot an address\nhttps://git.example.org/team/two.git\n";
+    "# ours\nhttps://git.example.org/team/one.git\n\nnot an address\nhttps://git.example.org/team/two.git\n" +
+    "https://me:s3cr3t@git.example.org/team/three.git\n";
   const { code, stdout, stderr } = await chartroom(["project", "import"], list);
   expect(code).toBe(1);
   expect(stdout).toContain("https://git.example.org/team/one.git");
-  expect(stderr).toMatch(/^line 4: not an address: .*\n$/);
+  expect(stderr).toMatch(/^line 4: not an address: .*\nline 6: https:\/\/me:\*\*\*@git.* password.*\n$/);
   expect(await run("project", "list", "--search", "two")).toContain("https://git.example.org/team/two.git");
   expect(JSON.parse(await run("project", "list", "--json"))).toHaveLength(2);
   expect(await refusal("project", "import", `${home}/none`)).toContain("cannot be read");

@@ -134,10 +134,15 @@ export async function importProjects(access: ServerAccess, text: string): Promis
     created.push(...answer.createdProjects);
     for (const { index, error } of answer.failedProjects) {
       const line = part[index];
-      if (line) failed.push({ ...line, error });
+      if (line) failed.push({ ...line, remoteUri: withoutPassword(line.remoteUri), error });
     }
   }
   return { created, failed };
+}
+
+/** Returns an address as it may be printed; the server refuses one with a password. */
+function withoutPassword(remoteUri: string): string {
+  return remoteUri.replace(/^([^/?#]*:\/\/[^:/?#]*):[^/?#]+@/, "$1:***@");
 }
 
 /** Returns what became of a list as JSON. */
