@@ -114,7 +114,8 @@ async function write(req: HttpRequest, res: HttpResponse, record: CallRecord, pa
   const header = new Headers({
     "cache-control": CACHING,
     etag: packed.tag,
-    vary: "Accept-Encoding",
+    // It may name Origin already, where pages of other origins may read it.
+    vary: [res.getHeader("vary") ?? [], "Accept-Encoding"].flat().join(", "),
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
