@@ -1,4 +1,4 @@
-import { boolean, images, integer, networks, oneOf, paths } from "./setting-values.ts";
+import { boolean, images, integer, networks, oneOf, paths, program } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
 /** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
@@ -48,7 +48,7 @@ export const ISOLATION_SETTINGS = {
     env: "CHARTROOM_ISOLATION_DEVCONTAINER_CLI",
     default: "",
     help: "program of @devcontainers/cli, by its path or its name in PATH, which builds images that repositories define in devcontainer.json, from any image; without it none is built",
-    read: (text) => text,
+    read: program,
   }),
   isolationUser: setting({
     flag: "--isolation-user",

@@ -135,3 +135,10 @@ export function images(text: string): readonly string[] {
   }
   return list;
 }
+
+/** Reads a program: its absolute path, or its name in PATH. */
+export function program(text: string): string {
+  if (text.includes("/") && !text.startsWith("/"))
+    throw new Error(`must be an absolute path or a name in PATH, not "${text}"`);
+  return text;
+}

@@ -51,6 +51,10 @@ describe("a value that cannot be used", () => {
     ...["https://git.example.org", "git.example.org/", "user@git.example.org", "git .example.org", "*"].map(
       (text) => ["plainHttpHosts", text] as [SettingName, string],
     ),
+    ...["./devcontainer", "node_modules/.bin/devcontainer"].map(
+      (text) => ["isolationDevcontainerCli", text] as [SettingName, string],
+    ),
+    ["isolationRepositoryImages", "a/*/b"],
     ...["", "yes", "1", "TRUE", "false "].map(
       (text) => ["allowUnknownFields", text] as [SettingName, string],
     ),

@@ -48,7 +48,7 @@ export async function buildDevcontainer(
     const files = dockerfile === undefined ? [] : [join(dirname(path), dockerfile)];
     for (const each of new Set([context, dirname(path), ...files])) await copyPart(repository, each, copy);
     await writeFile(join(copy, path), JSON.stringify(config));
-    const image = `${IMAGES}:${await digestOf(copy)}`;
+    const image = `${IMAGES}:${await digestOf(copy, path)}`;
     if ((await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone) return image;
     const args = [
       ...["build", `--workspace-folder=${copy}`, `--config=${join(copy, path)}`, `--image-name=${image}`],
@@ -63,7 +63,8 @@ export async function buildDevcontainer(
       .run({
         program: cli,
         args,
-        folder: copy,
+        // Not the copy: a relative path, or one in PATH, would find programs of the repository.
+        folder: scratch,
         environment: { ...engine.environment, TMPDIR: join(scratch, "tmp") },
         timeoutMs: MAX_BUILD_MS,
         onOutput: (bytes, stream) => {
@@ -115,9 +116,13 @@ async function isOwn(path: string): Promise<boolean> {
   return (found.isFile() || found.isDirectory()) && basename(path).toLowerCase() !== ".git";
 }
 
-/** Returns the digest of all files in a folder, with their names and whether they are programs. */
-async function digestOf(folder: string): Promise<string> {
-  const hash = createHash("sha256");
+/**
+ * Returns the digest of all files in a folder, with their names and whether they are programs.
+ *
+ * @param path of the devcontainer file: a repository may have several
+ */
+async function digestOf(folder: string, path: string): Promise<string> {
+  const hash = createHash("sha256").update(`${path}\0`);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
   for (const file of files.toSorted()) {

@@ -60,7 +60,8 @@ export function imageIn(text: string, path: string): DevcontainerImage {
   if (Array.isArray(parts.options) && parts.options.length > 0)
     throw invalid(path, "has build.options, which are the engine's");
   requireOwnFeatures(features, path);
-  const { args, target } = parts;
+  const { args } = parts;
+  const target = asText(parts.target, path, "build.target");
   const given = asText(parts.context ?? context, path, "build.context") ?? ".";
   // Both are relative to the file's folder.
   requireInside(path, dockerfile, "build.dockerfile");
@@ -76,13 +77,19 @@ export function imageIn(text: string, path: string): DevcontainerImage {
   return { kind: "build", path, config, context: requireInside(path, given, "build.context") };
 }
 
-/** Strings, which stay, and comments, in JSON with comments. */
-const STRING_OR_COMMENT = /"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
+/**
+ * Strings, which stay, and comments, in JSON with comments. What does not end is found to the end of its line or the text, and
+ * stays: otherwise each of its characters would be a beginning that is looked at again.
+ */
+const STRING_OR_COMMENT = /"(?:[^"\\\n]|\\.)*"?|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/g;
 /** Strings, which stay, and commas that nothing follows. */
-const STRING_OR_LAST_COMMA = /"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])/g;
+const STRING_OR_LAST_COMMA = /"(?:[^"\\\n]|\\.)*"?|,(?=\s*[}\]])/g;
 
 function objectIn(text: string, path: string): Readonly<Record<string, unknown>> {
-  const keepStrings = (found: string) => (found.startsWith('"') ? found : " ");
+  const keepStrings = (found: string) => {
+    const isOpen = found.startsWith("/*") && !found.endsWith("*/");
+    return found.startsWith('"') || isOpen ? found : " ";
+  };
   const bare = text
     .replace(/^\uFEFF/, "")
     .replace(STRING_OR_COMMENT, keepStrings)
@@ -116,8 +123,12 @@ function folderOf(path: string): string {
   return posix.dirname(path);
 }
 
-/** Requires that a path that is relative to the file's folder stays in the repository; returns it, relative to its root. */
+/**
+ * Requires that a path that is relative to the file's folder stays in the repository; returns it, relative to its root. The
+ * program that builds would put variables of the runner, or any default of theirs, into it: it would lead anywhere.
+ */
 function requireInside(path: string, relative: string, name: string): string {
+  if (relative.includes("${")) throw invalid(path, `has a variable in ${name}`);
   const found = posix.normalize(posix.join(folderOf(path), relative));
   if (posix.isAbsolute(relative) || found === ".." || found.startsWith("../"))
     throw invalid(path, `leaves the repository by ${name}`);

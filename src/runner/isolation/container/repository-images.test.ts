@@ -75,6 +75,8 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
 const FILE = ".devcontainer/devcontainer.json";
 const NAMED = `// What work needs.
 { "name": "x // no comment", "image": /* the team's */ "registry.example.org/team/tools:1", "mounts": ["source=/,target=/host"], }`;
+/** A variable of the runner, which the program that builds knows; a folder can have the same name. */
+const HOME = `\${localEnv:HOME}`;
 const DOCKERFILE = {
   [FILE]: '{"build": {"dockerfile": "Dockerfile", "context": ".."}}',
   ".devcontainer/Dockerfile": "FROM a",
@@ -111,9 +113,16 @@ test.each([
   ['{"build": {"dockerfile": "Dockerfile", "context": "missing"}}', "devcontainer_invalid"],
   ['{"build": {"dockerfile": "Dockerfile", "options": ["--volume=/:/host"]}}', "devcontainer_invalid"],
   ['{"image": "a", "features": {"../../feature": {}}}', "devcontainer_invalid"],
+  ['{"image": "dir:/etc", "features": {"./feature": {}}}', "devcontainer_invalid"],
+  ['{"image": "a"} /* not ended', "devcontainer_invalid"],
+  [`{"build": {"dockerfile": "Dockerfile", "context": "${HOME}"}}`, "devcontainer_invalid"],
+  [`{"build": {"dockerfile": "${HOME}/Dockerfile"}}`, "devcontainer_invalid"],
   ['{"build": {"dockerfile": "Dockerfile", "context": "../out"}}', "path_refused"],
 ])("the devcontainer file %s is refused", async (text, reason) => {
-  const place = repositoryWith({ [FILE]: text, ".devcontainer/Dockerfile": "FROM a" });
+  const place = repositoryWith({
+    ...{ [FILE]: text, ".devcontainer/Dockerfile": "FROM a" },
+    [`.devcontainer/${HOME}/Dockerfile`]: "FROM a",
+  });
   symlinkSync("/etc", join(place.repository, "out"));
   await expect(place.choose({ allowed: ["*"], cli: place.cli })).rejects.toMatchObject({ reason });
   expect(existsSync(join(place.tools, "call"))).toBe(false);
@@ -175,6 +184,26 @@ test("an image is built from a copy without links, by a program that sees nothin
   expect(await changed.choose({ cli: changed.cli })).not.toBe(image);
 });
 
+test("files of one repository that are built differently have images of their own", async () => {
+  const file = (dockerfile: string) => `{"build":{"dockerfile":"${dockerfile}","context":".."}}`;
+  const files = { "a/devcontainer.json": file("A"), "b/devcontainer.json": file("B"), "a/A": "", "b/B": "" };
+  const [one, other] = [repositoryWith(files), repositoryWith(files)];
+  expect(await one.choose({ cli: one.cli }, { devcontainerFile: "a/devcontainer.json" })).not.toBe(
+    await other.choose({ cli: other.cli }, { devcontainerFile: "b/devcontainer.json" }),
+  );
+});
+
+test("where nothing may be built, a repository names no image but those of the list", async () => {
+  const place = repositoryWith({ [FILE]: NAMED });
+  await expect(place.choose({ cli: place.cli }, { isNarrowed: true })).rejects.toMatchObject({
+    reason: "image_refused",
+  });
+  const allowed = ["registry.example.org/team/*"];
+  expect(await place.choose({ cli: place.cli, allowed }, { isNarrowed: true })).toMatch(/tools:1$/);
+  const other = repositoryWith({ [FILE]: NAMED });
+  expect(await other.choose({ cli: other.cli })).toMatch(/tools:1$/);
+});
+
 test("of work that begins at once in one environment the first has the image chosen, and the second if that fails", async () => {
   const place = repositoryWith(DOCKERFILE);
   const [one, other] = await Promise.all([
@@ -190,6 +219,13 @@ test("of work that begins at once in one environment the first has the image cho
     stopped.choose({ cli: stopped.cli }),
   ]);
   expect([first, second]).toMatchObject([{ status: "rejected" }, { value: one }]);
+  // Work that is stopped meanwhile does not wait for the other's image.
+  const waiting = repositoryWith(DOCKERFILE);
+  const both = await Promise.allSettled([
+    waiting.choose({ cli: waiting.cli }),
+    waiting.choose({ cli: waiting.cli }, { signal }),
+  ]);
+  expect(both).toMatchObject([{ value: one }, { status: "rejected" }]);
 });
 
 test("what cannot be built says why", async () => {

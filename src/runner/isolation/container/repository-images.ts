@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 import type { ImageRequest } from "../isolation.ts";
@@ -34,11 +34,22 @@ export function imageChooser(
   return async (request) => {
     const { folder } = request.workspace;
     for (let other = choosing.get(folder); other; other = choosing.get(folder))
-      await other.catch(() => undefined);
+      await untilSettled(other, request.signal);
     const choice = chooseImage(images, options, request).finally(() => choosing.delete(folder));
     choosing.set(folder, choice);
     return choice;
   };
+}
+
+/** Waits for another choice, which may build for half an hour. @throws the reason of the signal when that comes first */
+async function untilSettled(other: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const { promise: stopped, resolve } = Promise.withResolvers<void>();
+  const onAbort = () => resolve();
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) resolve();
+  await Promise.race([other.catch(() => undefined), stopped]);
+  signal.removeEventListener("abort", onAbort);
+  signal.throwIfAborted();
 }
 
 /**
@@ -53,14 +64,19 @@ async function chooseImage(
   const { organizationImage, workspace } = request;
   if (images.allowed.length === 0 && images.cli === "") return organizationImage;
   const file = join(workspace.folder, "image.json");
-  const kept = await readFile(file, "utf8").catch(() => undefined);
+  const kept = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    // Any other problem must not have the repository read again: work may have changed it, or may be changing it now.
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
   if (kept !== undefined) {
     const decision: Decision = JSON.parse(kept);
     requireAllowed(images, decision, request);
     return decision.image || organizationImage;
   }
   const decision = await decide(images, options, request);
-  await writeFile(file, JSON.stringify(decision), { mode: 0o600 });
+  await writeFile(`${file}.draft`, JSON.stringify(decision), { mode: 0o600 });
+  await rename(`${file}.draft`, file);
   return decision.image || organizationImage;
 }
 
@@ -78,6 +94,7 @@ async function decide(
     return decision;
   }
   requireAllowed(images, { image: "", isBuilt: true }, request);
+  if (typeof found.config.image === "string") requireName(found.config.image);
   const place = { repository, folder: workspace.folder, signal };
   return { image: await buildDevcontainer({ ...options, cli: images.cli }, found, place), isBuilt: true };
 }
@@ -91,14 +108,21 @@ function requireAllowed(
   if (isBuilt && cli === "") throw new WorkFailure("devcontainer_cli_missing", NO_CLI);
   if (isBuilt && isNarrowed) throw new WorkFailure("policy_unsupported", NARROWED);
   if (isBuilt || image === "") return;
-  const quoted = JSON.stringify(image);
-  if (!isImageName(image))
-    throw new WorkFailure("devcontainer_invalid", `the devcontainer file names no image with ${quoted}`);
-  // What builds may begin with any image.
-  if (cli !== "" || allowed.some((pattern) => isMatch(pattern, image))) return;
+  requireName(image);
+  // What builds may begin with any image; where nothing may be built, none but those of the list are fetched either.
+  if ((cli !== "" && !isNarrowed) || allowed.some((pattern) => isMatch(pattern, image))) return;
   throw new WorkFailure(
     "image_refused",
-    `the repository asks for the image ${quoted}, which this runner does not allow: its operator can, by --isolation-repository-images`,
+    `the repository asks for the image ${JSON.stringify(image)}, which this runner does not allow: its operator can, by --isolation-repository-images`,
+  );
+}
+
+/** @throws WorkFailure devcontainer_invalid for an option of the engine or a file of the machine */
+function requireName(image: string): void {
+  if (isImageName(image)) return;
+  throw new WorkFailure(
+    "devcontainer_invalid",
+    `the devcontainer file names no image with ${JSON.stringify(image)}`,
   );
 }
 
