@@ -43,7 +43,8 @@ export async function findChainsBehind(
         .on("audit_export.target", "=", target),
     )
     .select(["organization.id", "audit_anchor.sequence as gone"])
-    .where((eb) => eb("organization.sequence", ">", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
+    // A position past the end is none that the server has sealed: it would keep the chain from being looked at.
+    .where((eb) => eb("organization.sequence", "<>", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
     .orderBy("organization.id")
     .limit(limit)
     .execute();

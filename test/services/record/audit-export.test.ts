@@ -157,13 +157,16 @@ describe("the export to a file", () => {
     expect(readdirSync(folder)).toEqual(["audit.jsonl"]);
   });
 
-  test("leaves nothing out where another hand moved its position on: it begins anew", async () => {
+  test.each([
+    ["to the end", 0],
+    ["past the end", 1_000_000],
+  ])("leaves nothing out where another hand moved its position on %s: it begins anew", async (_, past) => {
     const file = fileOf("audit.jsonl");
     await exportTo(file);
     await change("one");
     await tampering(made.dataDir, (raw) =>
       raw.run(`update audit_export set
-        sequence = (select o.sequence from organization as o where o.id = audit_export.organization_id),
+        sequence = ${past} + (select o.sequence from organization as o where o.id = audit_export.organization_id),
         chain_hash = (select o.chain_hash from organization as o where o.id = audit_export.organization_id)
         where organization_id <> ''`),
     );
