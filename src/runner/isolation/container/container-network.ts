@@ -5,7 +5,8 @@ import { forwarderProgram } from "../../egress/forwarder.ts";
 import { PROXY_PORT, type WorkNetwork } from "../../egress/work-network.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 import { realPathOf } from "../system-view.ts";
-import { type ContainerParts, confinement, mount } from "./container-arguments.ts";
+import { type ContainerParts, confinement, type Engine, mount } from "./container-arguments.ts";
+import { runEngine } from "./engine.ts";
 
 const NODE = "/run/node";
 const SOCKET = "/run/egress.sock";
@@ -13,15 +14,18 @@ const SOCKET = "/run/egress.sock";
 const LIBRARIES = ["/usr", "/lib", "/lib64"];
 const FIRST_FREE_PORT = 1_024;
 /** Longer than an engine takes to fetch a large image. */
-const MAX_OPENING_MS = 15 * 60_000;
+const MAX_FETCH_MS = 15 * 60_000;
+const MAX_OPENING_MS = MAX_FETCH_MS;
 
 /** Returns the name of the container whose network commands have. @throws WorkFailure command_not_started */
 export type NetworkName = () => Promise<string>;
 
 /**
  * Opens a network that has nothing but a loopback, in a container of its own in which only a forwarder runs that listens
- * for the runner's proxy. It ends with the work.
+ * for the runner's proxy. It ends with the work. Its image is that of the runner's operator: the variables and the linker's
+ * settings of another would have the machine's Node run what they name, beside the machine's folders and the limits of the work.
  *
+ * @param parts those of the work, with the image of the operator
  * @param remove ends a container
  */
 export function openContainerNetwork(
@@ -88,4 +92,21 @@ export function openContainerNetwork(
     if (problem !== undefined) throw new WorkFailure("command_not_started", problem);
     return found;
   };
+}
+
+/**
+ * Has the engine fetch an image, unless it has it.
+ *
+ * @param ended ends that with the work
+ * @throws WorkFailure command_not_started
+ */
+export async function fetchImage(engine: Engine, image: string, ended: AbortSignal): Promise<void> {
+  if ((await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone) return;
+  const { isDone, text } = await runEngine(engine, ["pull", "--quiet", image], {
+    timeoutMs: MAX_FETCH_MS,
+    signal: ended,
+  });
+  if (isDone) return;
+  const why = text.split("\n").at(-1) || `it was not there in ${MAX_FETCH_MS / 60_000} minutes`;
+  throw new WorkFailure("command_not_started", `the image of the work could not be fetched: ${why}`);
 }

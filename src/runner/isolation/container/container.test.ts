@@ -22,7 +22,8 @@ here=\${0%/*}
 { printf '%s\\n' "$*"; env | sed 's/^/  /'; } >> "$here/calls"
 case $1 in
 kill|rm) for name; do :; done; [ -f "$here/$name" ] && kill "$(cat "$here/$name")"; exit 0 ;;
-ps) exit 0 ;;
+ps|pull) exit 0 ;;
+image) exit 1 ;;
 esac
 for each; do
   case $each in
@@ -151,6 +152,19 @@ test("a command that is stopped while an image is fetched does not wait for that
     () => readProcessStat(id),
     (stat) => stat === undefined,
   );
+});
+
+test("the network of work runs in the operator's image, whatever image the work has", async () => {
+  const work = new AbortController();
+  const network = {
+    ...{ socketFile: "/srv/socket", loopbackService: undefined, ended: work.signal },
+    takeRefusals: () => [],
+  };
+  const place = await enter({ network, image: "registry.example.org/theirs" });
+  const calls = await until(place.calls, (text) => /--entrypoint=\/run\/node \S+ /.test(text));
+  expect(calls).toContain(" --entrypoint=/run/node base ");
+  await until(place.calls, (text) => text.includes("pull --quiet registry.example.org/theirs\n"));
+  work.abort();
 });
 
 test("podman is started in the group of the work, and leaves it with the command", async () => {

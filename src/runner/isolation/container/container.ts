@@ -23,7 +23,7 @@ import {
   requireImageName,
   STARTED_FILE,
 } from "./container-arguments.ts";
-import { openContainerNetwork } from "./container-network.ts";
+import { fetchImage, openContainerNetwork } from "./container-network.ts";
 import { runEngine } from "./engine.ts";
 import { imageChooser, type RepositoryImages } from "./repository-images.ts";
 
@@ -79,10 +79,14 @@ export function createContainers(options: ContainerOptions): Isolation {
         user: user === undefined ? `${uid}:${gid}` : `${user}:${user}`,
         runner,
       };
-      const name = network && openContainerNetwork(parts, network, remove);
+      const name = network && openContainerNetwork({ ...parts, image: options.image }, network, remove);
+      const fetched = image && network ? fetchImage(engine, image, network.ended) : undefined;
+      // Commands learn of it, if any is run.
+      fetched?.catch(() => undefined);
       const run = createCommandRunner(options.signalGroup, {
         ...(options.record && { record: options.record }),
         enclose: async (command) => {
+          await fetched;
           const used = await name?.();
           const commandFolder = await mkdtemp(join(commands, "command-"));
           await writeFile(join(commandFolder, "command"), commandScript(command), { mode: 0o600 });

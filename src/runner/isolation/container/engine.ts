@@ -14,18 +14,25 @@ export function engineEnvironment(env: Readonly<Record<string, string | undefine
 /** The time in which an engine that works has done what it is asked: one that hangs must not hold up the end of work. */
 const MAX_ENGINE_MS = 60_000;
 
-/** Runs the engine to its end; what it prints, and whether it ended well. */
+/**
+ * Runs the engine to its end; what it prints, and whether it ended well.
+ *
+ * @param options.timeoutMs the time after which it is ended; a minute when absent
+ * @param options.signal ends it
+ */
 export function runEngine(
   engine: Pick<Engine, "file" | "environment">,
   args: readonly string[],
+  { timeoutMs = MAX_ENGINE_MS, signal }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<{ readonly isDone: boolean; readonly text: string }> {
   return new Promise((resolve) => {
     const child = spawn(engine.file, [...args], {
       cwd: "/",
       env: engine.environment,
       stdio: ["ignore", "pipe", "pipe"],
-      timeout: MAX_ENGINE_MS,
+      timeout: timeoutMs,
       killSignal: "SIGKILL",
+      ...(signal && { signal }),
     });
     let text = "";
     const add = (bytes: Buffer) => {
