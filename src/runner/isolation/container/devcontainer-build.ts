@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { resolveInside } from "../../git/tree-path.ts";
 import type { Programs } from "../../process/command.ts";
+import { Mutex } from "../../process/mutex.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 import type { Engine } from "./container-arguments.ts";
 import type { DevcontainerImage } from "./devcontainer-file.ts";
@@ -13,6 +14,10 @@ import { runEngine } from "./engine.ts";
 /** The name of all images that are built here; their tags say what they were built from. */
 const IMAGES = "localhost/chartroom-devcontainer";
 const MAX_BUILD_MS = 30 * 60_000;
+/** The image with the features of a build, which the program makes under the same name for each. */
+const FEATURES_IMAGE = "dev_container_feature_content_temp";
+/** Builds with features: beside another, one would get the features of that, which run as root in it. */
+const featureBuilds = new Mutex();
 
 export interface BuildOptions {
   readonly engine: Engine;
@@ -37,7 +42,7 @@ export interface BuildPlace {
  * @throws the reason of the signal when that ended it
  */
 export async function buildDevcontainer(
-  { engine, cli, programs }: BuildOptions,
+  options: BuildOptions,
   { path, config, context }: DevcontainerImage & { readonly kind: "build" },
   { repository, folder, signal }: BuildPlace,
 ): Promise<string> {
@@ -49,42 +54,71 @@ export async function buildDevcontainer(
     for (const each of new Set([context, dirname(path), ...files])) await copyPart(repository, each, copy);
     await writeFile(join(copy, path), JSON.stringify(config));
     const image = `${IMAGES}:${await digestOf(copy, path)}`;
-    if ((await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone) return image;
-    const args = [
-      ...["build", `--workspace-folder=${copy}`, `--config=${join(copy, path)}`, `--image-name=${image}`],
-      ...[`--docker-path=${engine.file}`, `--user-data-folder=${join(scratch, "data")}`],
-      // Otherwise a feature's registry could name another one to which the runner's credentials are sent.
-      "--oci-auth-hardening",
-      ...(engine.name === "podman" ? ["--buildkit=never"] : []),
-    ];
-    await mkdir(join(scratch, "tmp"));
-    let messages = "";
-    const result = await programs
-      .run({
-        program: cli,
-        args,
-        // Not the copy: a relative path, or one in PATH, would find programs of the repository.
-        folder: scratch,
-        environment: { ...engine.environment, TMPDIR: join(scratch, "tmp") },
-        timeoutMs: MAX_BUILD_MS,
-        onOutput: (bytes, stream) => {
-          if (stream === "stderr") messages = (messages + bytes).slice(-8_000);
-        },
-        signal,
-      })
-      .catch((error) => {
-        throw new WorkFailure("devcontainer_cli_missing", `${CLI_MISSING}: ${(error as Error).message}`);
-      });
-    signal.throwIfAborted();
-    if (result.exit === 0) return image;
-    const why = result.timedOut ? `it took longer than ${MAX_BUILD_MS / 60_000} minutes` : lastOf(messages);
-    throw new WorkFailure(
-      "image_build_failed",
-      `the image of the devcontainer file could not be built: ${why}`,
-    );
+    const { engine } = options;
+    const isThere = async () =>
+      (await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone;
+    if (await isThere()) return image;
+    const build = () => runCli(options, { scratch, copy, file: join(copy, path), image }, signal);
+    if (config.features === undefined) await build();
+    else {
+      await featureBuilds.run(async () => {
+        if (await isThere()) return;
+        await build().finally(() => runEngine(engine, ["image", "rm", FEATURES_IMAGE]));
+      }, signal);
+    }
+    return image;
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+interface BuildFiles {
+  readonly scratch: string;
+  /** The copy of the repository, and the devcontainer file in it. */
+  readonly copy: string;
+  readonly file: string;
+  /** The name that the image gets. */
+  readonly image: string;
+}
+
+/** @throws WorkFailure devcontainer_cli_missing, image_build_failed; and the reason of the signal when that ended it */
+async function runCli(
+  { engine, cli, programs }: BuildOptions,
+  { scratch, copy, file, image }: BuildFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  const args = [
+    ...["build", `--workspace-folder=${copy}`, `--config=${file}`, `--image-name=${image}`],
+    ...[`--docker-path=${engine.file}`, `--user-data-folder=${join(scratch, "data")}`],
+    // Otherwise a feature's registry could name another one to which the runner's credentials are sent.
+    "--oci-auth-hardening",
+    ...(engine.name === "podman" ? ["--buildkit=never"] : []),
+  ];
+  await mkdir(join(scratch, "tmp"));
+  let messages = "";
+  const result = await programs
+    .run({
+      program: cli,
+      args,
+      // Not the copy: a relative path, or one in PATH, would find programs of the repository.
+      folder: scratch,
+      environment: { ...engine.environment, TMPDIR: join(scratch, "tmp") },
+      timeoutMs: MAX_BUILD_MS,
+      onOutput: (bytes, stream) => {
+        if (stream === "stderr") messages = (messages + bytes).slice(-8_000);
+      },
+      signal,
+    })
+    .catch((error) => {
+      throw new WorkFailure("devcontainer_cli_missing", `${CLI_MISSING}: ${(error as Error).message}`);
+    });
+  signal.throwIfAborted();
+  if (result.exit === 0) return;
+  const why = result.timedOut ? `it took longer than ${MAX_BUILD_MS / 60_000} minutes` : lastOf(messages);
+  throw new WorkFailure(
+    "image_build_failed",
+    `the image of the devcontainer file could not be built: ${why}`,
+  );
 }
 
 const CLI_MISSING =

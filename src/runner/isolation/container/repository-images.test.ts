@@ -18,6 +18,7 @@ afterAll(stopAll);
 const CLI = `#!/bin/sh
 here=\${0%/*}
 { printf '%s\\n' "$@"; env; } >> "$here/call"
+[ -d "$here/shared" ] && { mkdir "$here/shared/features" || exit 1; sleep 0.2; rmdir "$here/shared/features"; }
 for each; do case $each in --workspace-folder=*) cp -r "\${each#*=}" "$here/given" ;; esac; done
 [ -f "$here/broken" ] || exit 0
 echo '[2026-01-01] Error: building at STEP "RUN x": exit status 7' >&2
@@ -191,6 +192,18 @@ test("files of one repository that are built differently have images of their ow
   expect(await one.choose({ cli: one.cli }, { devcontainerFile: "a/devcontainer.json" })).not.toBe(
     await other.choose({ cli: other.cli }, { devcontainerFile: "b/devcontainer.json" }),
   );
+});
+
+test("builds with features do not run beside each other, since they share a name in the engine", async () => {
+  const shared = temporaryFolder();
+  const files = (name: string) => ({
+    [FILE]: '{"image": "base", "features": {"./own": {}}}',
+    ".devcontainer/own/install.sh": name,
+  });
+  const places = ["a", "b"].map((name) => repositoryWith(files(name)));
+  for (const { tools } of places) symlinkSync(shared, join(tools, "shared"));
+  const images = await Promise.all(places.map((place) => place.choose({ cli: place.cli })));
+  expect(new Set(images).size).toBe(2);
 });
 
 test("where nothing may be built, a repository names no image but those of the list", async () => {
