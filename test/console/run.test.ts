@@ -75,8 +75,8 @@ const sendFrom = (agentExecutionId: string, content: string) =>
   );
 
 /**
- * Waits until a run waits for input and its runner has looked at what the last turn changed: what the next one writes
- * while it still looks counts as changed before.
+ * Waits until a run waits for input and its runner has looked at what the last turn changed: where the next one writes
+ * while it still looks, both are shown as one.
  */
 const untilLookedAt = async (id: string) => {
   const run = conversationOf(server, id);

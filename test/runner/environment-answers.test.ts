@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { EnvironmentQuestion } from "#gen/runner/v1/environment_question_pb.js";
 import { EnvironmentQuestionSchema } from "#gen/runner/v1/environment_question_pb.js";
-import { EnvironmentFileDiff_PatchOmission } from "#gen/service/v1/environment_changes_pb.js";
+import { DiffBase, EnvironmentFileDiff_PatchOmission } from "#gen/service/v1/environment_changes_pb.js";
 import { Secrets } from "../../src/domain/secrets.ts";
 import type { ChangesReport } from "../../src/runner/changes/environment-report.ts";
 import { EnvironmentWatch } from "../../src/runner/changes/environment-watch.ts";
@@ -13,6 +13,7 @@ import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import { type AnswerTools, environmentAnswers } from "../../src/runner/questions/environment-answers.ts";
 import { realGit } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 
 const ID = "01900000-0000-7000-8000-000000000007";
 const SECRET = "hunter2hunter2";
@@ -166,5 +167,42 @@ describe("an answer", () => {
     await expect(ask(of({ case: undefined }))).rejects.toMatchObject({ reason: "question_unknown" });
     const unknown = of({ case: "diffToCommit", value: { commit: "--all", offset: 0, limit: 1 } });
     await expect(ask(unknown)).rejects.toMatchObject({ reason: "commit_unknown" });
+  });
+});
+
+describe("the last turn's diff of a report", () => {
+  test.each([
+    ["what it wrote before the look at the one before, and what that one wrote", true],
+    ["only what it wrote", false],
+  ])("is %s", async (_, isWrittenBefore) => {
+    const { watch } = program();
+    const checkouts = [{ location: "ship", remoteUri: "https://git.example.org/ship.git", commit }];
+    const watched = { environmentId: ID, workspace, checkouts, secrets: new Secrets() };
+    const fileOf = (name: string) => join(workspace.tree, "ship", name);
+    watch.turnBegins(watched);
+    writeFileSync(fileOf("one"), "1\n");
+    watch.turnEnds(watched);
+    await watch.settled(ID);
+    watch.turnBegins(watched);
+    writeFileSync(fileOf("two"), "2\n");
+    // The clock of a file system may be behind a little.
+    await until(
+      () => Date.now(),
+      (now) => now > statSync(fileOf("two")).ctimeMs + 50,
+    );
+    const held = Promise.withResolvers<void>();
+    void watch.exclusively(watched, () => held.promise);
+    watch.turnEnds(watched);
+    watch.turnBegins(watched);
+    if (isWrittenBefore) writeFileSync(fileOf("three"), "3\n");
+    held.resolve();
+    await watch.settled(ID);
+    writeFileSync(fileOf("four"), "4\n");
+    watch.turnEnds(watched);
+    await watch.settled(ID);
+    const diff = reports.at(-1)?.diffs?.find(({ base }) => base === DiffBase.LAST_TURN);
+    expect(diff?.files?.map(({ path }) => path)).toEqual(
+      isWrittenBefore ? ["ship/four", "ship/three", "ship/two"] : ["ship/four"],
+    );
   });
 });

@@ -14,7 +14,7 @@ import { tryGit } from "../git/git-run.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Workspace } from "../steps/workspace.ts";
-import { checkedOutState, compareTree, countsOf, type TreeState } from "./tree-changes.ts";
+import { checkedOutState, compareTree, countsOf, isWrittenSince, type TreeState } from "./tree-changes.ts";
 import {
   changesFolderOf,
   forgetRepository,
@@ -60,20 +60,24 @@ export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace
   await writeTurns(workspace, next ? { begin: next } : {});
 }
 
-/**
- * Returns what has changed in a workspace.
- * @param isEnd whether a turn has ended with it
- */
+/** Whether a turn ends with a look. */
+interface TurnEnd {
+  readonly isEnd: boolean;
+  /** Returns when the turn after it has begun, in milliseconds since 1970; undefined while none has. */
+  readonly nextBeganMs?: () => number | undefined;
+}
+
+/** Returns what has changed in a workspace. */
 export async function reportChanges(
   tools: GitTools,
   watched: WatchedWorkspace,
-  { isEnd }: { readonly isEnd: boolean },
+  { isEnd, nextBeganMs = () => undefined }: TurnEnd,
 ): Promise<ChangesReport> {
   const { workspace, checkouts, environmentId } = watched;
   const turns = await readTurns(workspace);
   const seen = [];
   for (const [place, checkout] of checkouts.entries()) {
-    seen.push(await look(tools, watched, checkout, place, turns.begin?.[place]));
+    seen.push(await look(tools, watched, checkout, place, turns.begin?.[place], nextBeganMs));
   }
   if (isEnd) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
   const told = (files: readonly EnvironmentFileDiff[]) =>
@@ -126,7 +130,7 @@ interface Look {
   readonly repository: MessageInitShape<typeof RepositoryChangesSchema>;
   readonly files: readonly EnvironmentFileDiff[];
   readonly turnFiles: readonly EnvironmentFileDiff[];
-  /** Undefined where the repository cannot be looked at. */
+  /** What the next turn is compared with; undefined where the repository cannot be looked at. */
   readonly state: TreeState | undefined;
 }
 
@@ -136,11 +140,12 @@ async function look(
   checkout: Checkout,
   place: number,
   begin: TreeState | undefined,
+  nextBeganMs: () => number | undefined,
 ): Promise<Look> {
   const { workspace, secrets } = watched;
   const once = () =>
     withTreeRepository(tools, workspace, checkout, place, (repository) =>
-      lookAt(repository, watched, checkout, begin),
+      lookAt(repository, watched, checkout, begin, nextBeganMs),
     );
   try {
     return await once().catch(async (error) => {
@@ -163,11 +168,17 @@ async function lookAt(
   { secrets }: WatchedWorkspace,
   { location, commit }: Checkout,
   begin: TreeState | undefined,
+  nextBeganMs: () => number | undefined,
 ): Promise<Look> {
   const staged = await stageTree(repository, commit);
   const names = { prefix: location === "" ? "" : `${location}/`, secrets };
   const files = await compareTree(repository, checkedOutState(commit), staged, names);
   const turnFiles = begin ? await compareTree(repository, begin, staged, names) : files;
+  const nextBegan = nextBeganMs();
+  // Of what the next turn has written by now it must not be said that this one had left it: then both are shown as one.
+  const isMixed =
+    nextBegan !== undefined &&
+    (await isWrittenSince(repository, begin ?? checkedOutState(commit), staged, nextBegan));
   return {
     repository: {
       folder: secrets.maskText(location),
@@ -179,7 +190,7 @@ async function lookAt(
     },
     files,
     turnFiles,
-    state: { tree: staged.tree, large: staged.large },
+    state: isMixed ? begin : { tree: staged.tree, large: staged.large },
   };
 }
 

@@ -107,7 +107,11 @@ export class EnvironmentWatch {
 
   /** Records that a turn of an agent, or a step of an action, begins in a workspace. */
   turnBegins(watched: WatchedWorkspace): void {
-    if (this.#watches(watched)) void this.#add(watched, () => beginTurn(watched));
+    if (!this.#watches(watched)) return;
+    const { lastEnd } = this.#tasksOf(watched);
+    // It does not wait for the look at the turn before, which must not take its files for those of that turn.
+    if (lastEnd) lastEnd.nextBeganMs ??= Date.now();
+    void this.#add(watched, () => beginTurn(watched));
   }
 
   /** Reports what has changed in a workspace, now that a turn or a step has ended. */
@@ -116,13 +120,17 @@ export class EnvironmentWatch {
     const tasks = this.#tasks.get(watched.environmentId);
     // A look that has not begun yet sees this turn, too.
     if (tasks?.waitingLook) return;
+    const end: EndedTurn = {};
     const task = this.#add(watched, async () => {
       const own = this.#tasksOf(watched);
       own.waitingLook = false;
-      const report = await reportChanges(this.#git, this.#masked(watched), { isEnd: true });
+      const nextBeganMs = () => end.nextBeganMs;
+      const report = await reportChanges(this.#git, this.#masked(watched), { isEnd: true, nextBeganMs });
       await this.#send(report, own.abandoned.signal);
     });
-    this.#tasksOf(watched).waitingLook = true;
+    const own = this.#tasksOf(watched);
+    own.waitingLook = true;
+    own.lastEnd = end;
     void task;
   }
 
@@ -233,8 +241,16 @@ function workFileOf(workspace: WatchedWorkspace["workspace"]): string {
   return join(changesFolderOf(workspace), "work");
 }
 
+/** A turn that has ended, and may not have been looked at. */
+interface EndedTurn {
+  /** When the turn after it has begun, in milliseconds since 1970; absent while none has. */
+  nextBeganMs?: number;
+}
+
 interface Tasks {
   last: Promise<void>;
+  /** Absent before a turn has ended. */
+  lastEnd?: EndedTurn;
   /** True while a look waits that sees all turns so far. */
   waitingLook: boolean;
   /** Aborted when the workspace goes. */

@@ -10,7 +10,7 @@ import {
 } from "#gen/service/v1/environment_changes_pb.js";
 import type { Secrets } from "../../domain/secrets.ts";
 import { git } from "../git/git-run.ts";
-import { diffWithIndex, type RawFileDiff } from "./tree-diff.ts";
+import { diffWithIndex, pathsUnlikeIndex, type RawFileDiff } from "./tree-diff.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 import {
   EMPTY_TREE,
@@ -27,6 +27,9 @@ const MAX_PATCH_CHARACTERS = 524_288;
 const MAX_PATH_CHARACTERS = 16_384;
 /** Bytes of patches that are read of one diff: more than is kept, since some are too long. */
 const READ_BYTES = 8 * 1_024 * 1_024;
+
+/** Time by which the clock of a file system is behind at most, in milliseconds. */
+const CLOCK_MS = 20;
 
 /** The state of a working tree that another is compared with. */
 export interface TreeState {
@@ -94,6 +97,33 @@ export async function compareTree(
     files.push(create(EnvironmentFileDiffSchema, { path: pathOf(path), kind: Kind.ADDED, newMode }));
   }
   return files.toSorted((one, other) => (one.path < other.path ? -1 : one.path > other.path ? 1 : 0));
+}
+
+/**
+ * Returns whether one of the files that differ between a state and the staged tree was written, or went, since a time.
+ * By the time that the file system keeps of each, which no program sets.
+ * @param sinceMs milliseconds since 1970
+ */
+export async function isWrittenSince(
+  repository: TreeRepository,
+  before: TreeState,
+  now: StagedTree,
+  sinceMs: number,
+): Promise<boolean> {
+  const unlike = before.tree === now.tree ? [] : await pathsUnlikeIndex(repository, before.tree);
+  for (const path of new Set([...unlike, ...Object.keys(before.large), ...Object.keys(now.large)])) {
+    if ((await changedMs(repository.folder, path)) >= sinceMs - CLOCK_MS) return true;
+  }
+  return false;
+}
+
+/** Returns when a file was changed last; of one that is gone, when the folder was that is left of its path. */
+async function changedMs(folder: string, path: string): Promise<number> {
+  for (let left = path; ; left = left.slice(0, Math.max(left.lastIndexOf("/"), 0))) {
+    const stat = await lstat(fileOf(folder, left)).catch(() => undefined);
+    if (stat) return stat.ctimeMs;
+    if (left === "") return Number.POSITIVE_INFINITY;
+  }
 }
 
 /** Returns the counts of files. */

@@ -55,6 +55,13 @@ export async function diffWithIndex(
   });
 }
 
+/** Returns the paths, in latin1, that differ between a tree and the runner's index: of a renamed file both. */
+export async function pathsUnlikeIndex({ tools, call }: TreeRepository, tree: string): Promise<string[]> {
+  const own = [...OPTIONS, "--no-renames", "--name-only", "-z"];
+  const list = await gitBytes(tools, ["diff-index", ...own, tree], call);
+  return list.toString("latin1").split("\0").slice(0, -1);
+}
+
 type Entry = Omit<RawFileDiff, "lines" | "patch">;
 
 /** Parses the output of `--raw --numstat -z`: fields that end with NUL, of which a rename has two paths. */
