@@ -153,6 +153,15 @@ test("what an agent asks for stands behind its call, or else at its time, and is
   ]);
   // Of no call, and asked for last.
   expect(shown(approval("x", PENDING, 99))).toEqual(["input-one", [one, ...others], "approval-x"]);
+  // A question may have the id of a call: what is asked for stands behind the first of them, once.
+  const question = create(AgentOutputBlockSchema, {
+    sequence: 5n,
+    at: at(50),
+    inputId: "one",
+    block: { case: "question", value: { id: "a" } },
+  });
+  const asked = itemsOf([input("one", 1)], [...blocks, question], [approval("y", APPROVED, 99, "a")]);
+  expect(asked.map(({ key }) => key)).toEqual(["input-one", "steps-block-1", "block-5"]);
   const later = create(AgentOutputBlockSchema, { ...call(20, "e"), inputId: "two" });
   const turns = itemsOf(
     [input("one", 1), input("two", 100)],

@@ -1,6 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
 import { NativeSelect, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import {
@@ -17,6 +18,9 @@ import { Empty, Section } from "../../parts/Page.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
 import { wordsOf } from "./words.ts";
+
+/** Milliseconds without a key until an action is asked for. */
+const TYPED_MS = 200;
 
 const ACTORS: readonly (readonly [string, string])[] = [
   ["", "Anybody"],
@@ -35,6 +39,7 @@ const TYPES = Object.entries(ResourceType)
 export function AuditLog({ isAdministrator }: PartProps) {
   const { by = "", of = "", action = "", from = "", to = "" } = useSearch({ from: "/organization" });
   const navigate = useNavigate();
+  const [wanted] = useDebouncedValue(action, TYPED_MS);
   const [since, until] = [dateOf(from), dateOf(to)];
   const entries = useInfiniteQuery(
     EventService.method.listAuditLogs,
@@ -43,7 +48,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
       filter: {
         actorPrincipals: by === "" ? [] : [Number(by)],
         subjectTypes: of === "" ? [] : [Number(of)],
-        actions: action === "" ? [] : [action],
+        actions: wanted === "" ? [] : [wanted],
         ...(since && { from: timestampFromDate(since) }),
         ...(until && { to: timestampFromDate(until) }),
       },

@@ -94,6 +94,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
           environmentId={environmentId}
           isWorking={run.status?.phase === Phase.RUNNING}
           told={String(run.status?.outputs.changes_digest?.value.value ?? "")}
+          version={String(run.status?.statusVersion ?? 0n)}
         />
       )}
     </Page>

@@ -102,7 +102,13 @@ function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBl
   for (const approval of approvals.toSorted((one, other) => msOf(one.createdAt) - msOf(other.createdAt)))
     (calls.get(approval.asker?.toolCallId ?? "") ?? others).push(approval);
   return {
-    about: (block: AgentOutputBlock): readonly Approval[] => calls.get(callOf(block)) ?? [],
+    about(block: AgentOutputBlock): readonly Approval[] {
+      const call = callOf(block);
+      const found = calls.get(call) ?? [];
+      // A call and a question may have one id: each approval stands behind the first of them.
+      calls.delete(call);
+      return found;
+    },
     until(at: Approval["createdAt"]): readonly Approval[] {
       const later = others.findIndex(({ createdAt }) => msOf(createdAt) >= msOf(at));
       return others.splice(0, later === -1 ? others.length : later);

@@ -8,6 +8,9 @@ const ENDED = [ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIR
 /** Decided ones that are shown of a run: the newest. */
 const MOST_ENDED = 100;
 
+/** Most that wait of one run and are shown: a page of the contract. */
+const MOST_PENDING = 100;
+
 /**
  * Reads what a run asks for and what was decided of it, by which its conversation shows each where it was asked.
  * @param waiting the ids of those that wait, as the run tells
@@ -15,7 +18,10 @@ const MOST_ENDED = 100;
 export function useApprovals(runId: string, waiting: readonly string[]) {
   const pending = useQuery(
     ApprovalService.method.listApprovals,
-    { filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] } },
+    {
+      filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] },
+      pagination: { pageSize: MOST_PENDING },
+    },
     { enabled: waiting.length > 0 },
   );
   const ended = useQuery(ApprovalService.method.listApprovals, {

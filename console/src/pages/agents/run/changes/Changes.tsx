@@ -19,12 +19,14 @@ interface ChangesProps {
   readonly environmentId: string;
   /** True while the agent works, whose turn the diff does not know yet. */
   readonly isWorking: boolean;
-  /** The digest of the newest diff, as the run's stream tells it. */
+  /** The digest of the newest diff since the checkout, as the run's stream tells it. */
   readonly told: string;
+  /** Grows with each report of the runner that changes any diff of the run. */
+  readonly version: string;
 }
 
 /** What a run changed: its files and their lines, on which comments are made and sent as one review. */
-export function Changes({ runId, environmentId, isWorking, told }: ChangesProps) {
+export function Changes({ runId, environmentId, isWorking, told, version }: ChangesProps) {
   const { base } = useSearch({ from: "/agents/$runId" });
   const review = useReviewDraft(runId);
   // Compared with something else it is another diff: nothing of the last one stays.
@@ -36,12 +38,13 @@ export function Changes({ runId, environmentId, isWorking, told }: ChangesProps)
       base={base === "turn" ? DiffBase.LAST_TURN : DiffBase.ENVIRONMENT}
       review={review}
       isWorking={isWorking}
-      told={told}
+      // The diff of the last turn may change alone, such as by a turn that changes nothing.
+      told={base === "turn" ? `${told} ${version}` : told}
     />
   );
 }
 
-interface DiffProps extends ChangesProps {
+interface DiffProps extends Omit<ChangesProps, "version"> {
   readonly base: DiffBase;
   readonly review: ReturnType<typeof useReviewDraft>;
 }
@@ -194,6 +197,8 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         minRows={2}
         maxLength={8192}
         value={summary}
+        // What is sent is cleared: nothing is typed into it meanwhile.
+        readOnly={isSending}
         onChange={(event) => review.setSummary(event.currentTarget.value)}
       />
       <div className="row">

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useRouterState, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import type { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
 import type { GetEnvironmentDiffResponse } from "#gen/service/v1/environment_service_pb.js";
@@ -16,7 +16,7 @@ const isEmpty = (pages: Pages): boolean => pages.every(({ files }) => files.leng
 /**
  * Reads the diff of an environment, and holds what is shown: lines that somebody reads and comments on stay as they are
  * when a newer diff comes, until they ask for it. The digest of what is shown is in the address.
- * @param told the digest that the run's stream told last: when it changes, the diff is read again
+ * @param told what the run's stream told last of the diff: when it changes, the diff is read again
  */
 export function useShownDiff(environmentId: string, base: DiffBase, told: string) {
   const { digest: linked } = useSearch({ from: "/agents/$runId" });
@@ -29,6 +29,8 @@ export function useShownDiff(environmentId: string, base: DiffBase, told: string
     { environmentId, base, pagination: { pageSize: PAGE } },
     {
       pageParamKey: "pagination",
+      // What has changed while another diff or page was shown was told to nobody here.
+      staleTime: 0,
       getNextPageParam: ({ pagination }) =>
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
     },
@@ -53,10 +55,12 @@ export function useShownDiff(environmentId: string, base: DiffBase, told: string
     else if (isEmpty(held)) show();
   }
   const digest = digestOf(held);
+  // Whoever is on the way to another page is not called back.
+  const isUnderWay = useRouterState({ select: ({ isLoading }) => isLoading });
   useEffect(() => {
-    if (isFollowed && digest !== "" && digest !== linked)
+    if (isFollowed && !isUnderWay && digest !== "" && digest !== linked)
       void navigate({ search: (before) => ({ ...before, digest }), replace: true, resetScroll: false });
-  }, [isFollowed, digest, linked, navigate]);
+  }, [isFollowed, isUnderWay, digest, linked, navigate]);
   return {
     reading,
     pages: held,
