@@ -390,6 +390,27 @@ describe("a run", () => {
     await say("image");
     await conversation().getByText(`image/png of ${image.length} bytes`).waitFor();
     await page.getByRole("list", { name: "Images of the message" }).waitFor({ state: "detached" });
+    // What was sent while its page was left is kept no more.
+    const answered = Promise.withResolvers<void>();
+    await page.route("**/SendToAgentExecution", async (route) => {
+      await answered.promise;
+      await route.continue();
+    });
+    const message = page.getByLabel("Message to the agent");
+    const stored = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+    await message.fill("echo sent and left");
+    await until(stored, (text) => text.includes("sent and left"));
+    const sending = page.waitForRequest("**/SendToAgentExecution");
+    await message.press("Control+Enter");
+    await sending;
+    await page.getByRole("link", { name: "Network" }).click();
+    await message.waitFor({ state: "detached" });
+    answered.resolve();
+    await until(stored, (text) => !text.includes("sent and left"));
+    await page.unroute("**/SendToAgentExecution");
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await conversation().getByText("sent and left", { exact: true }).waitFor();
+    expect(await message.inputValue()).toBe("");
     await page.getByRole("button", { name: "More to do with this run" }).click();
     await page.getByRole("menuitem", { name: "Set goal" }).click();
     await page.getByLabel("What is to be reached").fill("All headers say 2026");

@@ -31,6 +31,19 @@ export function Composer({ runId, isStopped }: ComposerProps) {
   // What is too long for the tab stays in the field.
   useEffect(() => void keepTyped(draftName(runId), text), [runId, text]);
   useEffect(() => setAreKept(keepImages(runId, images)), [runId, images]);
+  const isLeft = useRef(false);
+  useEffect(() => {
+    isLeft.current = false;
+    return () => {
+      isLeft.current = true;
+    };
+  }, []);
+  // Of whoever has left the page before the answer, the tab must not keep what was sent as if it were not.
+  const forget = () => {
+    if (!isLeft.current || (readTyped(draftName(runId)) ?? "") !== text) return;
+    keepTyped(draftName(runId), "");
+    keepImages(runId, []);
+  };
   // Clears what was sent; what was typed or added meanwhile stays.
   const clear = () => {
     setText((now) => (now === text ? "" : now));
@@ -50,7 +63,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
     const userInput = { inputs: partsOf(text, images) };
     // With the call, and not with the mutation, whose functions are those of the newest text.
     if (isStopped) {
-      return resume.mutate(
+      const resumed = resume.mutateAsync(
         { resumeFrom: runId, userInput, mode },
         {
           onSuccess({ agentExecutionId }) {
@@ -59,8 +72,9 @@ export function Composer({ runId, isStopped }: ComposerProps) {
           },
         },
       );
+      return void resumed.then(forget, () => undefined);
     }
-    send.mutate(
+    const sent = send.mutateAsync(
       {
         agentExecutionId: runId,
         input: { case: "userInput", value: userInput },
@@ -68,6 +82,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       },
       { onSuccess: clear },
     );
+    void sent.then(forget, () => undefined);
   };
   const add = async (files: readonly File[]) => {
     const added = await imagesOf(files, images.length);
