@@ -4,8 +4,11 @@ import { join } from "node:path";
 import { ROOT } from "./program.ts";
 import { temporaryFolder } from "./server.ts";
 
-/** What a server needs of the sources, and what generates its code. */
+/** What a server needs of the sources, and its contract. */
 const SOURCES = ["bin", "buf.gen.yaml", "buf.yaml", "gen", "package.json", "proto", "src", "third_party"];
+
+/** What generates code and the OpenAPI document besides packages, and the examples that it reads. */
+const GENERATORS = ["scripts/openapi", "test/e2e/golden"];
 
 /** Returns why a commit cannot be taken from the repository's history, as a sentence; undefined where it can. */
 export function lackOf(commit: string): string | undefined {
@@ -35,7 +38,8 @@ export function nextRelease(
   changes: readonly (readonly [file: string, pattern: RegExp, replacement: string])[],
 ): string {
   const folder = temporaryFolder();
-  for (const name of SOURCES) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  for (const name of [...SOURCES, ...GENERATORS])
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   for (const [name, pattern, replacement] of changes) {
     const file = join(folder, name);
     const text = readFileSync(file, "utf8");
