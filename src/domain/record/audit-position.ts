@@ -36,7 +36,7 @@ function positionBytes({ target, chain, sequence, chain_hash, key_id }: Omit<Aud
   return encoder.encode(JSON.stringify(["position", key_id, target, chain, sequence, head]));
 }
 
-/** Returns whether the server has sealed a position: whoever can write to the database could name any other row. */
+/** Returns whether the server has sealed a position: one who can write to the database could name any other row. */
 export function isSealedPosition(position: AuditPosition, mac: AuditMac): boolean {
   const expected = mac(position.key_id, positionBytes(position));
   return expected !== undefined && Buffer.compare(expected, position.hash) === 0;

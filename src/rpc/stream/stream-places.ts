@@ -29,7 +29,7 @@ const PLACES = new Map<DescMethod, Places<never, never>>([
     follow: ({ afterSequence }) => {
       let reached = afterSequence;
       return ({ news }) => {
-        // The run itself has no number: whoever resumes gets it again, as it is then.
+        // The run itself has no number: a client that resumes gets it again, as it is then.
         if (news.case === "block") reached = news.value.lastSequence || news.value.sequence;
         return String(reached);
       };

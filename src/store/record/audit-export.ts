@@ -72,7 +72,7 @@ const sealedHead = (position: AuditPosition, mac: AuditMac): ChainHead =>
     : NOTHING;
 
 /**
- * Returns the positions of targets as they are stored, whoever wrote them, by chain. They cover the installation, so it
+ * Returns the positions of targets as they are stored, sealed or not, by chain. They cover the installation, so it
  * takes no scope.
  * @param ids of organizations, empty for the chain of the installation; all chains by default
  */

@@ -38,7 +38,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       isLeft.current = true;
     };
   }, []);
-  // Of whoever has left the page before the answer, the tab must not keep what was sent as if it were not.
+  // Where somebody has left the page before the answer, the tab must not keep what was sent as if it were not.
   const forget = () => {
     if (!isLeft.current || (readTyped(draftName(runId)) ?? "") !== text) return;
     keepTyped(draftName(runId), "");

@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "react";
 const BOTTOM_PIXELS = 120;
 
 /**
- * Keeps the end in sight while the person is there; whoever has scrolled up is left where they are, and what comes
+ * Keeps the end in sight while the person is there; one who has scrolled up is left where they are, and what comes
  * meanwhile is marked.
  * @param total how many things there are
  */
