@@ -46,8 +46,8 @@ export function addMember(server: Pick<ReachableServer, "dataDir">, member: NewM
 }
 
 /**
- * Works on the data folder of a server while the server runs. The reads of one turn of the event loop see one state of
- * the database: a hosted server, which has the loop of this process, sees what was written from its next turn on.
+ * Works on the data folder of a server while the server runs, as a command beside it does. What the server is asked
+ * afterwards sees what was written.
  */
 export async function withServerData<T>(
   { dataDir }: Pick<ReachableServer, "dataDir">,
@@ -58,6 +58,5 @@ export async function withServerData<T>(
     return await fn(store, keys);
   } finally {
     await store.close();
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }

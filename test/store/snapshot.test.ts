@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
@@ -32,6 +34,33 @@ testOnSqlite("it reads within one turn of the event loop")(
     expect(await factsIn(store)).toEqual(["theirs"]);
   },
 );
+
+testOnSqlite("it reads within one turn of the event loop")(
+  "what arrives after a commit of another process sees it, though an immediate was reading the state before",
+  async () => {
+    const other = new Database(join(dataDir, DATABASE_FILE));
+    const [near, far] = await socketPair();
+    await nextTurn();
+    expect(await factsIn(store)).toEqual([]);
+    other.exec("insert into fact (name, value) values ('theirs', '')");
+    other.close();
+    near.write("read it");
+    await once(far, "data");
+    expect(await factsIn(store)).toEqual(["theirs"]);
+    near.destroy();
+    far.destroy();
+  },
+);
+
+/** Returns both ends of a connection within this process. */
+async function socketPair(): Promise<readonly [Socket, Socket]> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const near = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [far] = await once(server, "connection");
+  server.close();
+  return [near, far];
+}
 
 test.each([
   { how: "in a group", options: {} },

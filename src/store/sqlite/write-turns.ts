@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import type Database from "better-sqlite3";
+import { loopTurn } from "./loop-turn.ts";
 
 /**
  * Time that a write works before other events get a turn of the event loop: as long as a group, so
@@ -113,14 +114,6 @@ function endStuck(): never {
   throw new Error(
     `a write has not settled for ${STUCK_MS} ms: it awaits something other than its own queries`,
   );
-}
-
-/**
- * Returns the number of the event loop's present turn; the queries of a write settle within one,
- * pauses aside. Reading Node's counter takes 0.1 microseconds; counting turns ourselves would need an immediate in each.
- */
-function loopTurn(): number {
-  return performance.nodeTiming.uvMetricsInfo.loopCount;
 }
 
 /** The share of a commit's time for which nobody holds the lock: another process would never find it free under load. */
