@@ -46,12 +46,16 @@ describe("the console", () => {
     await session.send("Network.enable");
     await session.send("Network.setCacheDisabled", { cacheDisabled: true });
     const begun = new Map<string, { url: string; headBytes: number }>();
-    session.on("Network.responseReceived", ({ requestId, response: { url, encodedDataLength } }) =>
-      begun.set(requestId, { url, headBytes: encodedDataLength }),
-    );
+    session.on("Network.responseReceived", ({ requestId, type, response: { url, encodedDataLength } }) => {
+      // What the page before still receives is not of this one.
+      if (type === "Document") {
+        begun.clear();
+        loaded.length = 0;
+      }
+      begun.set(requestId, { url, headBytes: encodedDataLength });
+    });
     session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
       const answer = begun.get(requestId);
-      // What the page before has begun to receive may end now.
       if (answer) loaded.push({ url: answer.url, bytes: encodedDataLength - answer.headBytes });
     });
     const response = await page.goto(`${origin}/`);
@@ -67,6 +71,8 @@ describe("the console", () => {
 
   test("has a reference of the operations, which is searched and keeps to its policy", async () => {
     const { page, faults, origin } = await openAs(server, "admin@localhost");
+    // The keys are heard once the page follows the events, and not as soon as it is drawn.
+    await without(page, ".bar");
     await page.keyboard.press("?");
     await page.getByRole("link", { name: "Reference of the operations" }).click();
     await page.waitForURL(`${origin}/docs/api`);

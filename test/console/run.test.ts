@@ -284,6 +284,8 @@ describe("a run", () => {
     await page.getByLabel("Summary").fill("Not at all.");
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review", exact: true }).getByRole("alert").waitFor();
+    // The alert may be of the draft that is kept while one types: what is sent keeps it once more, before it gives up.
+    await page.locator(".review button:not([data-loading])", { hasText: "Send to agent" }).waitFor();
     await page.unroute("**/UpdateAgentReviewDraft");
     await page.getByLabel("Summary").fill("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
@@ -303,6 +305,8 @@ describe("a run", () => {
     await page.getByText(/^The address is of an earlier diff/).waitFor();
     await page.getByLabel("Compared with").selectOption({ label: "Since the last turn" });
     await page.waitForURL(/[?&]base=turn/);
+    // The diff of before, which has both files, is there until the page of the address is drawn.
+    await page.getByRole("region", { name: /app\.txt$/ }).waitFor({ state: "detached" });
     await page.getByRole("region", { name: /more\.txt$/ }).waitFor();
     expect(await page.getByRole("region", { name: /app\.txt$/ }).count()).toBe(0);
     await page.getByRole("link", { name: "Conversation" }).click();
@@ -515,6 +519,8 @@ describe("a run", () => {
     const build = talk.getByRole("group").filter({ hasText: "Build" });
     await build.getByText("Runs", { exact: true }).waitFor();
     await build.getByText(/^\d+ (s|min)\b/).waitFor();
+    // The end is in sight before it is left: at the top there would be nothing to scroll.
+    await page.waitForFunction(() => window.scrollY > 0);
     await page.evaluate(
       () =>
         new Promise((done) => {
