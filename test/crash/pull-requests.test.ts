@@ -3,6 +3,7 @@ import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { bareRepository } from "../harness/git-repository.ts";
 import { withServerData } from "../harness/member.ts";
 import {
@@ -27,6 +28,7 @@ let server: TestServer;
 let runner: RunnerProcess & { readonly runnerId: string };
 let hosts: readonly ScmHost[];
 let args: string[];
+let serverArgs: string[];
 const origins: {
   readonly host: ScmHost;
   readonly path: string;
@@ -39,7 +41,8 @@ beforeAll(async () => {
   hosts = await Promise.all(KINDS.map((kind) => startScmHost({ kind, token: TOKEN })));
   const names = hosts.map(({ host }) => host);
   args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
-  server = await startServer({ args });
+  serverArgs = [...args, "--port", String(await freePort())];
+  server = await startServer({ args: serverArgs });
   runner = await startRegisteredRunner(server, { args });
   for (const host of names) {
     const request = { runnerId: runner.runnerId, host, token: TOKEN };
@@ -125,9 +128,9 @@ test("a workflow over 20 repositories opens one pull request each, though runner
   const away = nextOpening(gitlab, { until: released });
   startRunnerProcess(server, { stateDir: runner.stateDir, args });
   await away;
-  const { dataDir, token, url } = server;
+  const { dataDir, token } = server;
   await server.kill();
-  server = { ...(await startServer({ dataDir, args: [...args, "--port", new URL(url).port] })), token };
+  server = { ...(await startServer({ dataDir, args: serverArgs })), token };
   release();
   const filter = { workflowExecutionIds: [run.executionId] };
   await until(

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import {
   type RunnerProcess,
@@ -22,11 +23,13 @@ let origin: BareRepository;
 let runner: RunnerProcess & { readonly runnerId: string };
 let environmentId: string;
 let args: string[];
+let serverArgs: string[];
 
 beforeEach(async () => {
   host = await startScmHost({ kind: "github", token: TOKEN });
   args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
-  server = await startServer({ args });
+  serverArgs = [...args, "--port", String(await freePort())];
+  server = await startServer({ args: serverArgs });
   runner = await startRegisteredRunner(server, { args });
   const credential = { runnerId: runner.runnerId, host: host.host, token: TOKEN };
   await call("RunnerConfigurationService/CreateHostAuthenticationToken", credential);
@@ -77,9 +80,9 @@ function failOnce(fault: Fault, isMeant: (req: ReceivedRequest) => boolean): Pro
   return promise;
 }
 async function restartServer(): Promise<void> {
-  const { dataDir, token, url } = server;
+  const { dataDir, token } = server;
   await server.kill();
-  server = { ...(await startServer({ dataDir, args: [...args, "--port", new URL(url).port] })), token };
+  server = { ...(await startServer({ dataDir, args: serverArgs })), token };
 }
 /** Checks that the one commit was pushed, once, and is answered again and again. */
 async function expectPushed(): Promise<void> {

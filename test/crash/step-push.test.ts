@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Answer, post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
@@ -28,12 +29,14 @@ let origin: BareRepository;
 let runner: RunnerProcess;
 let decider: TestMember;
 let args: string[];
+let serverArgs: string[];
 let run: StartedExecution;
 
 beforeEach(async () => {
   host = await startScmHost({ kind: "github", token: TOKEN });
   args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
-  server = await startServer({ args: [...args, ...LONG_LEASES] });
+  serverArgs = [...args, ...LONG_LEASES, "--port", String(await freePort())];
+  server = await startServer({ args: serverArgs });
   const registered = await startRegisteredRunner(server, { args });
   runner = registered;
   const credential = { runnerId: registered.runnerId, host: host.host, token: TOKEN };
@@ -74,10 +77,9 @@ const approve = ({ id: approvalId, digest }: Answer["body"]) => {
 };
 const commitOf = ({ requestJson }: Answer["body"]): string => JSON.parse(requestJson).commit;
 async function restartServer(): Promise<void> {
-  const { dataDir, token, url } = server;
+  const { dataDir, token } = server;
   await server.kill();
-  const settings = [...args, ...LONG_LEASES, "--port", new URL(url).port];
-  server = { ...(await startServer({ dataDir, args: settings })), token };
+  server = { ...(await startServer({ dataDir, args: serverArgs })), token };
 }
 async function restartRunner(): Promise<void> {
   await runner.kill();

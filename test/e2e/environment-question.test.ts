@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import {
@@ -15,9 +16,11 @@ import { startServer, stopAll, type TestServer, temporaryFolder } from "../harne
 import { until } from "../harness/until.ts";
 
 let server: TestServer;
+let args: string[];
 let origin: BareRepository;
 beforeAll(async () => {
-  server = await startServer();
+  args = ["--port", String(await freePort())];
+  server = await startServer({ args });
   origin = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
 });
 afterAll(stopAll);
@@ -148,11 +151,10 @@ describe("an environment on a runner", () => {
     runner.process.kill("SIGSTOP");
     const asked = refresh(environmentId).catch((error: Error) => error);
     await until(questions, (rows) => rows.length === 1);
-    const { port } = new URL(server.url);
     await server.kill();
     expect(await asked).toBeInstanceOf(Error);
     const { dataDir, token } = server;
-    server = { ...(await startServer({ dataDir, args: ["--port", port] })), token };
+    server = { ...(await startServer({ dataDir, args })), token };
     runner.process.kill("SIGCONT");
     writeFileSync(join(tree, "b.txt"), "two\n");
     const { body } = await until(

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
 import { withRawData } from "../harness/raw-data.ts";
 import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
@@ -17,12 +18,14 @@ let host: ScmHost;
 let origin: BareRepository;
 let environmentId: string;
 let args: string[];
+let serverArgs: string[];
 /** Lets the remote take what it is sent. */
 let release: () => void;
 beforeEach(async () => {
   host = await startScmHost({ kind: "gitlab", token: TOKEN });
   args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
-  server = await startServer({ args });
+  serverArgs = [...args, "--port", String(await freePort())];
+  server = await startServer({ args: serverArgs });
   const { runnerId, stateDir } = await startRegisteredRunner(server, { args });
   const credential = { runnerId, host: host.host, token: TOKEN };
   await call("RunnerConfigurationService/CreateHostAuthenticationToken", credential);
@@ -107,9 +110,9 @@ test("a pull request is opened once the push has ended, also after the server wa
     () => asked("OpenPullRequest", SOON_MS),
     ({ body }) => body.push?.state === "STATE_GOING_ON" && body.push.commit !== "",
   );
-  const { dataDir, token, url } = server;
+  const { dataDir, token } = server;
   await server.kill();
-  server = { ...(await startServer({ dataDir, args: [...args, "--port", new URL(url).port] })), token };
+  server = { ...(await startServer({ dataDir, args: serverArgs })), token };
   const { body } = await until(
     () => asked("OpenPullRequest", SOON_MS),
     (answer) => answer.status === 200,

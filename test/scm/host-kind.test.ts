@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { SCM_LIMITS } from "../../src/scm/settings.ts";
 import { createSourceControl } from "../../src/scm/source-control.ts";
+import { freePort } from "../harness/free-port.ts";
 import { type ScmHost, type ScmHostOptions, startScmHost } from "../harness/scm-host.ts";
 
 const started: ScmHost[] = [];
@@ -130,19 +131,17 @@ describe("which API a host speaks", () => {
   });
 
   test("is none where nobody listens, until somebody does", async () => {
-    const { host } = await startHost("plain");
-    await host.stop();
-    started.length = 0;
-    const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
-    expect(await scm.hostKind(host.host)).toBe("plain");
-    const port = Number(host.host.split(":")[1]);
+    const port = await freePort();
+    const host = `127.0.0.1:${port}`;
+    const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host]) });
+    expect(await scm.hostKind(host)).toBe("plain");
     const late = createServer((socket) => {
       socket
         .resume()
         .end('HTTP/1.1 200 OK\r\ncontent-length: 35\r\n\r\n{"version":"18.1","revision":"abc"}\n');
     });
     await new Promise<void>((resolve) => late.listen(port, "127.0.0.1", resolve));
-    expect(await scm.hostKind(host.host)).toBe("gitlab");
+    expect(await scm.hostKind(host)).toBe("gitlab");
     await new Promise((resolve) => late.close(resolve));
   });
 

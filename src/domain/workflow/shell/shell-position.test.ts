@@ -207,5 +207,6 @@ test("a long command without sense is read in time that grows with its length", 
       } catch {}
     }
   });
-  expect(tookMs).toBeLessThan(2_000);
+  // A tenth of it on a machine that does nothing else; what grows faster takes far longer.
+  expect(tookMs).toBeLessThan(10_000);
 });
