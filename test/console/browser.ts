@@ -7,7 +7,7 @@ import { until } from "../harness/until.ts";
 export const CHROMIUM = process.env.TEST_CHROMIUM ?? "/usr/bin/chromium";
 
 /** Milliseconds until something must be on a page; long, since other tests may have the machine. */
-const WAIT_MS = 60_000;
+const WAIT_MS = 120_000;
 
 /** Without a sandbox of its own, which root may not have, and without calls of its own to anybody. */
 const ARGUMENTS = [

@@ -31,7 +31,7 @@ async function memoryOf(page: Page, context: BrowserContext): Promise<string> {
 }
 
 /** Milliseconds in which a page lets go of what it has drawn and read: each draw takes the place of an earlier one. */
-const FORGOTTEN_MS = 60_000;
+const FORGOTTEN_MS = 120_000;
 
 /** Expects that nothing of a page holds a text, at once or when its scripts and its browser have cleared up. */
 export async function expectForgotten(page: Page, context: BrowserContext, text: string): Promise<void> {

@@ -5,7 +5,7 @@ import { temporaryFolder } from "./server.ts";
 import { until } from "./until.ts";
 
 /** Many commands that run at once reach a gate slowly on a busy machine. */
-const REACH_TIMEOUT_MS = 100_000;
+const REACH_TIMEOUT_MS = 240_000;
 
 /** Points in the commands of a workflow where they block until the test lets them continue. */
 export interface Gate {

@@ -5,7 +5,7 @@ const INTERVAL_MS = 50;
  * Whatever still hangs by then hangs forever; shorter than a test's timeout, so that the failure
  * shows the last result.
  */
-const TIMEOUT_MS = 100_000;
+const TIMEOUT_MS = 240_000;
 
 /**
  * Polls until the result matches, for states that no event announces. Throws with the last result
