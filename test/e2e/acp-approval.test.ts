@@ -155,6 +155,10 @@ test("a turn that is cancelled while somebody is asked cancels what it has asked
   const conversation = await startConversation(server);
   await conversation.say("one", asking("make", "execute", "make"));
   const asked = await onlyPending(server);
+  await until(
+    () => statesOf(conversation, "make"),
+    (states) => states.at(-1) === WAITING,
+  );
   const steer = async (id: string, line: string) => {
     await conversation.say(id, line);
     await conversation.send({ controlInput: { steerQueuedMessage: { userInputId: id } } });

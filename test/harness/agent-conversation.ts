@@ -55,6 +55,7 @@ export interface Conversation {
   untilOutput(text: string): Promise<void>;
   /** Waits until no input is queued or open, the agent is waiting, and all of its output is in `blocks`. */
   untilIdle(): Promise<void>;
+  /** Waits until it is in a phase, and all of its output is in `blocks`. */
   untilPhase(phase: "RUNNING" | "WAITING_FOR_INPUT" | "STOPPED"): Promise<Body>;
   stop(): Promise<void>;
 }
@@ -119,7 +120,12 @@ export function conversationOf(place: Place, id: string): Conversation {
           missing === 0,
       );
     },
-    untilPhase: (phase) => until(get, ({ status }) => status.phase === `PHASE_${phase}`),
+    async untilPhase(phase) {
+      const run = await until(get, ({ status }) => status.phase === `PHASE_${phase}`);
+      // The blocks come by another connection.
+      await until(missingBlocks, (missing) => missing <= 0);
+      return run;
+    },
     async stop() {
       await call("StopAgentExecution");
     },
