@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { doAction, type FakeRunner, type Leased, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { type LogStream, streamLogs } from "../harness/log-stream.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type ReachableServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
@@ -13,7 +14,7 @@ const PIECE = 64 * KIB;
 let server: ReachableServer;
 let runner: FakeRunner;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
   runner = await registerRunner(server);
 });
 afterAll(stopAll);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { type AgentFixture, createAgentFixture } from "../harness/leased-agent-execution.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
@@ -9,7 +10,7 @@ import { until } from "../harness/until.ts";
 let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { v7 } from "uuid";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import {
   type AgentFixture,
   createAgentFixture,
@@ -13,7 +14,7 @@ import { type ReachableServer, startHostedServer, stopAll } from "../harness/ser
 let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

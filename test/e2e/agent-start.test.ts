@@ -3,6 +3,7 @@ import { v7 } from "uuid";
 import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import {
   type AgentFixture,
   createAgentFixture,
@@ -16,7 +17,7 @@ type Body = Answer["body"];
 let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { v7 } from "uuid";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import {
   type AgentFixture,
   createAgentFixture,
@@ -17,7 +18,7 @@ type Body = Answer["body"];
 let server: ReachableServer;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

@@ -7,6 +7,7 @@ import { askApproval } from "../../src/services/approval/approval-asking.ts";
 import { OPERATOR } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import {
   type AgentFixture,
   createAgentFixture,
@@ -22,7 +23,7 @@ let server: ReachableServer;
 let home: AgentFixture;
 let groupId: string;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
 });
 beforeEach(async () => {
   home = await createAgentFixture(server);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { auditTrailOf } from "../harness/host-token.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { startExecution } from "../harness/started-execution.ts";
@@ -10,7 +11,7 @@ let server: HostedServer;
 let executor: TestMember;
 let runner: FakeRunner;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
   const { organizationId } = (await call("IdentityService/GetAuthenticatedIdentity")).body;
   executor = await addMember(server, { organizationId, email: "executor@example.org" });
   runner = await registerRunner(server);
