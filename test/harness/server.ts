@@ -262,7 +262,8 @@ export async function stopAll(): Promise<void> {
     }),
     ...[...hosted].map((server) => server.stop()),
   ]);
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  // What a killed runner has left may still write there: a folder that gets a file while it is emptied is not empty.
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   await dropAllData();
 }
 
