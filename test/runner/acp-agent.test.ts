@@ -483,8 +483,7 @@ describe("an agent that speaks badly", () => {
 
   test("fails its run when it never opens a session, or never ends a turn that is cancelled", async () => {
     const command = [process.execPath, "-e", "process.stdin.resume()"];
-    const limits = { startMs: 500, cancelMs: 500 };
-    const silent = await start({ command, form: AgentForm.ACP, acpLimits: limits });
+    const silent = await start({ command, form: AgentForm.ACP, acpLimits: { startMs: 500 } });
     expect(String(await silent.ended)).toContain("did not open a session within 0.5 s");
     const stuck = await start({
       command: [
@@ -497,7 +496,7 @@ describe("an agent that speaks badly", () => {
         })`,
       ],
       form: AgentForm.ACP,
-      acpLimits: limits,
+      acpLimits: { cancelMs: 500 },
     });
     await stuck.until(() => countWaits(stuck) === 1);
     stuck.say("one", "x");
