@@ -110,11 +110,11 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       const url = URL_LINE.exec(line)?.[1];
       if (url) resolve(url);
     });
-    child.once("exit", (code) =>
+    // Not at "exit": its last output may not have been read by then.
+    child.once("close", (code) =>
       reject(new Error(`the server ended with ${code} before it was ready:\n${logText}`)),
     );
   });
-  // Not at "exit": its last output may not have been read by then.
   const ended = once(child, "close").then(([code]) => code as number | null);
   const url = await ready;
   while (isNew && !/cr_pat_\w+'/.test(output)) await once(child.stdout, "data");
