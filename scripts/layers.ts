@@ -57,7 +57,7 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
   },
   http: {
     layers: ["unary", "rpc", "services", "tracing"],
-    packages: [/^#gen\//, /^@connectrpc\//, /^node:/],
+    packages: [/^#gen\//, /^@connectrpc\//, /^@modelcontextprotocol\/server$/, /^node:/],
   },
   runner: {
     layers: ["domain", "scm"],

@@ -14,6 +14,7 @@ import { createClientAddress, createProxyCheck } from "./http/dispatch/client-ad
 import { createDispatch } from "./http/dispatch/dispatch.ts";
 import { createMiddleware } from "./http/dispatch/middleware.ts";
 import { createWebhookDispatch } from "./http/dispatch/webhook.ts";
+import { createMcpDispatch } from "./http/mcp/mcp.ts";
 import { OutputBudget, type SlowReader } from "./http/output/output-budget.ts";
 import { outputLimits } from "./http/output/output-limits.ts";
 import { createReferenceDispatch } from "./http/reference/reference.ts";
@@ -203,6 +204,11 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     baseUrl: () => baseUrl,
     report,
   });
+  const mcp = createMcpDispatch({
+    ...{ routes, admission, limits, sessionOrigin, report, ...bodyReader },
+    ...{ baseUrl: () => baseUrl, corsOrigins: config.corsOrigins },
+    ...{ now: deps.now, version: packageJson.version },
+  });
   const onCut = (reader: SlowReader) => log.warn(reader, "a slow reader was cut off");
   const calls = new CallMeasures();
   const output = new OutputBudget(outputLimits(config), onCut);
@@ -222,6 +228,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       console: createConsoleDispatch({ folder: CONSOLE_FOLDER, sessionOrigin, report }),
       reference: createReferenceDispatch(report),
       scim,
+      mcp,
       probes: { readiness, warnings: machine.warnings, version: packageJson.version },
       corsOrigins: config.corsOrigins,
       clientAddress: createClientAddress(config.trustedProxies),

@@ -1,15 +1,25 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import type { ContextValues, Interceptor, Transport } from "@connectrpc/connect";
 import {
   createUniversalHandlerClient,
   type UniversalHandler,
   type UniversalServerRequest,
+  type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import { createTransport } from "@connectrpc/connect/protocol-connect";
+import {
+  contentTypeStreamJson,
+  contentTypeUnaryJson,
+  createTransport,
+} from "@connectrpc/connect/protocol-connect";
+import { tellsStartKey } from "../services/call/plain-stream.ts";
 import type { Admission } from "./access/admission.ts";
 import type { CallRecord } from "./access/call-record.ts";
+import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
+import { enveloped } from "./request/envelope.ts";
+import { type ParseElsewhere, parsedRequestKey, turnOf } from "./request/parsed-request.ts";
 import { LargeMessages, largeMessagesKey } from "./response/large-message.ts";
 import type { Route } from "./routes.ts";
+import { type StreamPlaces, streamPlacesKey } from "./stream/stream-places.ts";
 
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
@@ -63,4 +73,73 @@ function withAdmission(route: Route, { admission, newId }: InMemoryOptions): Uni
     return handle({ ...req, contextValues });
   };
   return Object.assign(handleAdmitted, { ...handle });
+}
+
+/** A call in JSON that a request to another address than its operation's asks for. */
+export interface JsonCall {
+  readonly authorization: string | undefined;
+  /** The record of that request; it gets the operation's name. */
+  readonly record: CallRecord;
+  /** The operation's request. */
+  readonly json: Uint8Array;
+  readonly idempotencyKey?: string | undefined;
+  readonly signal: AbortSignal;
+  /** What follows a stream; undefined for unary operations. */
+  readonly stream?: { readonly places: StreamPlaces; readonly large: LargeMessages };
+}
+
+/**
+ * Calls an operation as its own request would: through the same admission, bounds of requests and interceptors. Limits of
+ * calls count the request that asks for it.
+ *
+ * @returns the response as the Connect protocol writes it in JSON, errors included
+ * @throws ConnectError for a request that is too complex
+ */
+export type CallJson = (route: Route, call: JsonCall) => Promise<UniversalServerResponse>;
+
+/** Creates what calls operations in JSON without a socket. @param parseElsewhere parses large requests */
+export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsewhere): CallJson {
+  return async (route, call) => {
+    const { record, signal, stream, idempotencyKey } = call;
+    record.operation = route.operation;
+    const rejected = await admission.admit(route, call.authorization, record);
+    const contextValues = admission.contextValues(route, record, rejected);
+    if (stream) {
+      contextValues
+        .set(largeMessagesKey, stream.large)
+        .set(streamPlacesKey, stream.places)
+        .set(tellsStartKey, true);
+    }
+    const bytes = rejected ? call.json : await readJson(route, call, contextValues, parseElsewhere);
+    const header = new Headers({ "content-type": stream ? contentTypeStreamJson : contentTypeUnaryJson });
+    if (idempotencyKey !== undefined) header.set(IDEMPOTENCY_KEY, idempotencyKey);
+    return route.handle({
+      httpVersion: "1.1",
+      method: "POST",
+      url: `https://in-memory${route.handle.requestPath}`,
+      header,
+      body: only(stream ? enveloped(bytes) : bytes),
+      signal,
+      contextValues,
+    });
+  };
+}
+
+/** Counts a request, and has a large one parsed elsewhere: an empty one stands for it. */
+async function readJson(
+  { requests }: Route,
+  { json, record, signal }: JsonCall,
+  values: ContextValues,
+  parseElsewhere: ParseElsewhere,
+): Promise<Uint8Array> {
+  if (!requests?.isLarge(json)) {
+    requests?.count(false, json);
+    return json;
+  }
+  values.set(parsedRequestKey, await parseElsewhere(requests, false, json, turnOf(record, signal)));
+  return new Uint8Array();
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
 }

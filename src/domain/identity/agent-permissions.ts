@@ -7,6 +7,7 @@ const USED_OR_ASSIGNED = `${USED}; a runner's: the agent runs on it`;
 const SHARED =
   "what the organization's conversation sharing policy opens to the caller, and what is shared with a group of it";
 const API_AGENTS = "while a runner of the organization allows agents that are defined by the API";
+const SUBAGENTS = "an environment's: sub-agents of the agent run whose token it is, and nothing else";
 const AUTHORS = "drafts of the caller itself";
 const APPROVALS =
   "approvals of agent runs that the caller may read, those that name it as a decider, and those of steps of workflows";
@@ -15,7 +16,8 @@ const APPROVALS =
 export const AGENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "AgentService/StartAgent": {
     permission: "start_agent",
-    grants: MEMBERS,
+    grants: { ...MEMBERS, environment: "own" },
+    own: SUBAGENTS,
     condition:
       "the organization's policies; an environment that it names is one that the caller could start, and a run that it resumes one that the caller started; administrators: any",
   },

@@ -6,6 +6,7 @@ import type { Readiness } from "../../rpc/health.ts";
 import type { CallTraces } from "../../tracing/call-traces.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { isConsole } from "../console/console.ts";
+import { isMcp } from "../mcp/mcp.ts";
 import { openOutput } from "../output/open-output.ts";
 import type { OutputBudget } from "../output/output-budget.ts";
 import { isReference } from "../reference/reference.ts";
@@ -56,6 +57,8 @@ export interface MiddlewareOptions {
   readonly reference: Dispatch;
   /** Handles the requests of identity providers; see isScim. */
   readonly scim: Dispatch;
+  /** Handles the requests of the Model Context Protocol; see isMcp. */
+  readonly mcp: Dispatch;
   readonly probes: Probes;
   readonly corsOrigins: ReadonlySet<string>;
   readonly clientAddress: ClientAddress;
@@ -133,6 +136,7 @@ export function createMiddleware(
 
 function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
   if (isScim(req)) return options.scim;
+  if (isMcp(req)) return options.mcp;
   if (isSignIn(req)) return options.signIn;
   if (isWebhook(req)) return options.webhook;
   if (isReference(req)) return options.reference;
@@ -172,6 +176,9 @@ const ALLOWED_HEADERS = [
   "Authorization",
   "Idempotency-Key",
   "Last-Event-ID",
+  "Mcp-Method",
+  "Mcp-Name",
+  "Mcp-Protocol-Version",
   "Traceparent",
 ].join(", ");
 const EXPOSED_HEADERS = [

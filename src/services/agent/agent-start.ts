@@ -24,14 +24,23 @@ import { queueFirstMessage } from "./agent-input.ts";
 import { resolvePlacement } from "./agent-placement.ts";
 import { type Continuation, resolveContinuation } from "./agent-resume.ts";
 import { resolveAgent } from "./resolve-agent.ts";
+import { startSubagentAsAgent } from "./work/subagent-start.ts";
 
-/** Starts an agent execution as the caller. The agent itself starts when a runner leases it. */
+/**
+ * Starts an agent execution as the caller; for an agent with the token of its environment a sub-agent of its own. The
+ * agent itself starts when a runner leases it.
+ */
 export function startAgent(
   { store }: Pick<ServiceDependencies, "store">,
   req: StartAgentRequest,
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
+    if (caller.role === "environment") {
+      return create(StartAgentResponseSchema, {
+        agentExecutionId: await startSubagentAsAgent(tx, caller, req),
+      });
+    }
     const resumed = req.resumeFrom === "" ? undefined : await resolveContinuation(tx, caller, req);
     return create(StartAgentResponseSchema, { agentExecutionId: await startRun(tx, caller, req, resumed) });
   });

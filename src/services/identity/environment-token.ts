@@ -1,7 +1,8 @@
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import type { Caller } from "../../domain/identity/caller.ts";
 import type { Keys } from "../../keys.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
-import type { Scope, WriteTransaction } from "../../store/store.ts";
+import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /** The maximum lifetime of a token of an environment. It is removed earlier with the environment, the next lease on it, or the agent execution. */
 const TOKEN_LIFETIME_MS = 24 * 3600 * 1000;
@@ -67,6 +68,13 @@ export async function removeAgentTokens(
   for (const token of await findTokens(tx.db, scope, "environment", environmentId)) {
     if (token.body === body) await removeToken(tx, scope, token);
   }
+}
+
+/** Returns the agent execution whose token the caller has; undefined for a token of an environment's other processes. */
+export async function agentOfToken(db: Reader, caller: Caller): Promise<string | undefined> {
+  const tokens = await findTokens(db, caller, "environment", caller.subject.id);
+  const token = tokens.find(({ id }) => id === caller.tokenId);
+  return token && (JSON.parse(token.body) as { agentExecutionId?: string }).agentExecutionId;
 }
 
 /** The token of an environment's own processes. */

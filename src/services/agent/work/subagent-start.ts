@@ -6,10 +6,13 @@ import {
 } from "#gen/runner/v1/agent_work_service_pb.js";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionRole, AgentMode } from "#gen/service/v1/agent_pb.js";
+import type { StartAgentRequest } from "#gen/service/v1/agent_service_pb.js";
 import { canAsk } from "../../../domain/agent/agent.ts";
 import { requireMayStartSubagents } from "../../../domain/agent/agent-execution.ts";
+import { subagentOf } from "../../../domain/agent/subagent/subagent-request.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
-import { leaseLost, notFound } from "../../../domain/error.ts";
+import { leaseLost, notFound, permissionDenied } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
 import {
   requireAgentAllowed,
   requireAgentSettingsAllowed,
@@ -25,6 +28,7 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
+import { agentOfToken } from "../../identity/environment-token.ts";
 import { writeUnderLease } from "../../runner/held-lease.ts";
 import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
@@ -48,11 +52,32 @@ export function startSubagent(
   });
 }
 
+/**
+ * Starts a sub-agent of the agent execution whose token the caller has.
+ *
+ * @returns its id
+ * @throws DomainError PERMISSION_DENIED for the token of an environment's other processes
+ */
+export async function startSubagentAsAgent(
+  tx: WriteTransaction,
+  caller: Caller,
+  req: StartAgentRequest,
+): Promise<string> {
+  const asked = subagentOf(req);
+  const parentId = await agentOfToken(tx.db, caller);
+  const parent = parentId === undefined ? undefined : await findAgentExecution(tx.db, caller, parentId);
+  if (!parent) {
+    throw permissionDenied("start_agent", "the token is none of an agent run, which alone starts sub-agents");
+  }
+  const { execution } = await start(tx, caller, parent, { ...asked, key: "" });
+  return execution.id;
+}
+
 async function start(
   tx: WriteTransaction,
   scope: Scope,
   parent: StoredAgentExecution,
-  { agentId, name, prompt, key }: StartSubagentRequest,
+  { agentId, name, prompt, key }: Pick<StartSubagentRequest, "agentId" | "name" | "prompt" | "key">,
 ): Promise<StoredAgentExecution> {
   const { id, metadata, spec } = parent.execution;
   requireMayStartSubagents(parent.execution);

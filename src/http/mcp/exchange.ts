@@ -1,0 +1,129 @@
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
+import type { CallTool } from "../../rpc/tools/tool-call.ts";
+import { MAX_RESULT_BYTES, type ToolResult } from "../../rpc/tools/tool-result.ts";
+import { type Tool, toolsFor } from "../../rpc/tools/tools.ts";
+import type { HttpRequest } from "../connection/listener.ts";
+
+/** What a model is told of the server as a whole. */
+const INSTRUCTIONS = [
+  "Chartroom runs workflows and coding agents on a team's own machines; tools are its operations, and do what your token may do.",
+  "A workflow is started with start_workflow; its execution has actions, one for each repository or project, whose output stream_action_logs reads. watch_events waits for changes, watch_agent_execution for what an agent says.",
+  "Lists come in pages: `pagination.nextToken` of an answer is `pagination.token` of the next request. What a tool lacks may be left out of the request; times are RFC 3339, and integers of 64 bits are texts.",
+  "A tool error tells a `reason`. Give calls that change something an `idempotencyKey`, and repeat them with it when no answer came.",
+].join("\n\n");
+
+/** Headers that mean something to the protocol. The token is none of them: the caller is known by now. */
+const HEADERS = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version"];
+
+/** One message of an admitted caller. */
+export interface Exchange {
+  readonly message: object;
+  readonly req: HttpRequest;
+  readonly caller: Parameters<typeof toolsFor>[0];
+  readonly record: CallRecord;
+  /** The tools of this request by name; the caller may not be allowed to call all of them. */
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly callTool: CallTool;
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal;
+  readonly version: string;
+  readonly report: ReportFault;
+}
+
+/**
+ * Requires one message: a batch would be many calls that count as one.
+ * @throws ConnectError BODY_MALFORMED
+ */
+export function requireJsonRpc(message: unknown): object {
+  if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
+  throw writeConnectError(
+    ErrorReason.BODY_MALFORMED,
+    "the request is not one message of JSON-RPC: it is an object, and no batch",
+  );
+}
+
+/**
+ * Answers one message by a server of the protocol that lives as long as it: of the revision of 2026-07-28, and of those
+ * before it, whose clients get no session.
+ */
+export async function exchange(asked: Exchange): Promise<Response> {
+  const { message, req, record, signal, report } = asked;
+  // Loaded with the first request: most servers have none.
+  const protocol = await import("@modelcontextprotocol/server");
+  let failure: unknown;
+  const handler = protocol.createMcpHandler(() => createServer(protocol, asked), {
+    // Nothing here changes without a new release, so that there is nothing to listen for.
+    maxSubscriptions: 0,
+    onerror: (error) => {
+      failure = error;
+    },
+  });
+  const headers = new Headers();
+  for (const name of HEADERS) {
+    const value = req.headers[name];
+    if (typeof value === "string") headers.set(name, value);
+  }
+  const request = new Request("https://chartroom.invalid/mcp", { method: "POST", headers, signal });
+  const response = await handler.fetch(request, { parsedBody: message });
+  // What clients do wrong is reported, too, with other statuses.
+  if (response.status === 500) report(failure ?? new Error("the protocol layer failed"), record);
+  return response;
+}
+
+type Protocol = typeof import("@modelcontextprotocol/server");
+
+function createServer(protocol: Protocol, asked: Exchange) {
+  const { caller, tools, version } = asked;
+  const server = new protocol.Server(
+    { name: "chartroom", title: "Chartroom", version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler("tools/list", async () => ({
+    tools: toolsFor(caller, tools.values()).map(toolForm),
+  }));
+  server.setRequestHandler("tools/call", async ({ params }) => {
+    const tool = tools.get(params.name);
+    if (!tool) {
+      const { InvalidParams } = protocol.ProtocolErrorCode;
+      // The name is the client's to choose, and is not repeated.
+      throw new protocol.ProtocolError(InvalidParams, "no tool has this name: tools/list names them");
+    }
+    return resultForm(await call(asked, tool, params.arguments ?? {}));
+  });
+  return server;
+}
+
+function call(
+  { callTool, req, record, signal }: Exchange,
+  tool: Tool,
+  args: Readonly<Record<string, unknown>>,
+): Promise<ToolResult> {
+  return callTool({ tool, args, authorization: req.headers.authorization, record, signal });
+}
+
+function toolForm({ name, title, description, inputSchema, isReadOnly, isIdempotent }: Tool) {
+  return {
+    name,
+    title,
+    description,
+    inputSchema: inputSchema as { type: "object" },
+    annotations: { readOnlyHint: isReadOnly, idempotentHint: isIdempotent },
+  };
+}
+
+const SHORTENED = `Long texts of the answer were cut, so that it has at most ${MAX_RESULT_BYTES} bytes.`;
+
+function resultForm({ value, text, isError, isShortened, isReplayed }: ToolResult) {
+  const meta = { ...(isShortened && { shortened: true }), ...(isReplayed && { replayed: true }) };
+  return {
+    content: [
+      { type: "text" as const, text },
+      ...(isShortened ? [{ type: "text" as const, text: SHORTENED }] : []),
+    ],
+    structuredContent: value as Record<string, unknown>,
+    ...(isError && { isError }),
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
+  };
+}

@@ -1,0 +1,193 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ConnectError } from "@connectrpc/connect";
+import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { Admission } from "../../rpc/access/admission.ts";
+import { authError } from "../../rpc/access/authentication.ts";
+import type { CallLimits } from "../../rpc/access/call-limits.ts";
+import type { CallRecord } from "../../rpc/access/call-record.ts";
+import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
+import { createJsonCalls } from "../../rpc/in-memory.ts";
+import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
+import type { Route } from "../../rpc/routes.ts";
+import { createToolCalls } from "../../rpc/tools/tool-call.ts";
+import { errorResult } from "../../rpc/tools/tool-result.ts";
+import type { ToolDocument } from "../../rpc/tools/tool-schema.ts";
+import { Tools } from "../../rpc/tools/tools.ts";
+import type { BodyBudget } from "../body/body-budget.ts";
+import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
+import type { Dispatch } from "../dispatch/dispatch.ts";
+import { writeStream, writeWhole } from "../output/node-response.ts";
+import type { SessionOrigin } from "../sign-in/session-origin.ts";
+import { type Exchange, exchange, requireJsonRpc } from "./exchange.ts";
+import { readMessage } from "./read-message.ts";
+
+const PATH = /^\/mcp(?:\?|$)/;
+const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/tools.json");
+
+/** Name in the access log for what calls no operation: nothing of a request may stand there. */
+const OPERATION = "mcp";
+
+/** JSON-RPC's code for errors that a server defines itself. */
+const SERVER_ERROR = -32_000;
+
+/** Headers of HTTP/1 that its connection writes, and HTTP/2 refuses. */
+const CONNECTION_HEADERS = ["connection", "keep-alive", "transfer-encoding"];
+
+export interface McpOptions {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly admission: Admission;
+  readonly limits: CallLimits;
+  readonly budget: BodyBudget;
+  readonly parseElsewhere: ParseElsewhere;
+  readonly sessionOrigin: () => SessionOrigin;
+  /** URL under which clients reach the server. */
+  readonly baseUrl: () => string;
+  /** Origins whose pages may call the server. */
+  readonly corsOrigins: ReadonlySet<string>;
+  /** Returns milliseconds since 1970 UTC. */
+  readonly now: () => number;
+  /** The release of the server. */
+  readonly version: string;
+  readonly report: ReportFault;
+}
+
+/** Returns whether a request is for the Model Context Protocol. */
+export function isMcp(req: HttpRequest): boolean {
+  return PATH.test(req.url ?? "");
+}
+
+/**
+ * Creates the dispatch of the Model Context Protocol: the operations of the contract as tools, for whom the bearer token is
+ * of. Nothing is kept between requests, and no cookie is read. What a tool needs is loaded with the first request.
+ */
+export function createMcpDispatch(options: McpOptions): Dispatch {
+  const { admission, routes, parseElsewhere, report } = options;
+  const callTool = createToolCalls({
+    callJson: createJsonCalls(admission, parseElsewhere),
+    draining: admission.draining,
+    report,
+  });
+  let loaded: Promise<Tools> | undefined;
+  const tools = () => {
+    loaded ??= readFile(DOCUMENT_FILE, "utf8").then(
+      (text) => new Tools(routes, JSON.parse(text) as ToolDocument),
+    );
+    // A read that failed, where no file could be opened, is tried again.
+    loaded.catch(() => {
+      loaded = undefined;
+    });
+    return loaded;
+  };
+  return async (req, res, record) => {
+    record.operation = OPERATION;
+    const gone = new AbortController();
+    res.once("close", () => gone.abort());
+    try {
+      const caller = await admit(options, req, res, record);
+      if (req.method !== "POST") return await refuseMethod(res, record);
+      const callerKey = caller.accountId || caller.subject.id;
+      record.output?.charge(callerKey);
+      const hold = options.budget.hold(callerKey);
+      try {
+        const message = requireJsonRpc(await readMessage(req, hold));
+        const asked: Exchange = {
+          ...{ message, req, caller, record, callTool, report },
+          tools: (await tools()).choose(namedTools(req.url ?? "")),
+          signal: gone.signal,
+          version: options.version,
+        };
+        await write(res, record, await exchange(asked));
+      } finally {
+        hold.release();
+      }
+    } catch (thrown) {
+      const error = toConnectError(thrown, record, report);
+      if (!res.headersSent) return refuse(res, record, error, codeToHttpStatus(error.code));
+      record.code = error.code;
+      res.destroy();
+    }
+  };
+}
+
+/**
+ * Authenticates the sender by the bearer token alone, and counts the request.
+ * @throws ConnectError for one who may not go on
+ */
+async function admit(options: McpOptions, req: HttpRequest, res: HttpResponse, record: CallRecord) {
+  const { admission, limits, now } = options;
+  const { origin } = req.headers;
+  if (origin !== undefined && !isAllowed(options, origin)) {
+    const message = "pages of this origin may not call the server: --cors-origins names those that may";
+    throw writeConnectError(ErrorReason.PERMISSION_DENIED, message, { permission: "origin" });
+  }
+  const refused = authError(await admission.identify(req.headers.authorization, record));
+  if (refused) throw refused;
+  warnOfTokenEnd(res, record, now());
+  const limited = limitCaller(limits, res, record);
+  if (limited) throw limited;
+  admission.requireOpen();
+  if (!record.caller) throw new Error("a known caller is missing from the record");
+  return record.caller;
+}
+
+function isAllowed({ baseUrl, sessionOrigin, corsOrigins }: McpOptions, origin: string): boolean {
+  return origin === new URL(baseUrl()).origin || origin === sessionOrigin().origin || corsOrigins.has(origin);
+}
+
+/** Returns the operations that the query names as tools. No token is read there. */
+function namedTools(url: string): string[] {
+  const query = new URLSearchParams(url.slice(PATH_END).replace(/^\?/, ""));
+  if ([...query.keys()].some((name) => name !== "tools")) {
+    const message =
+      "the query of the URL takes one parameter, tools; a token goes into the header Authorization";
+    throw writeConnectError(ErrorReason.VALUE_UNUSABLE, message, { field: "query" });
+  }
+  return query
+    .getAll("tools")
+    .flatMap((names) => names.split(","))
+    .filter((name) => name !== "");
+}
+
+const PATH_END = "/mcp".length;
+
+async function write(res: HttpResponse, record: CallRecord, response: Response): Promise<void> {
+  const header = new Headers(response.headers);
+  for (const name of CONNECTION_HEADERS) header.delete(name);
+  header.set("cache-control", "no-store");
+  header.set("x-content-type-options", "nosniff");
+  // Clients of earlier revisions take events: beats between them keep proxies from cutting a call that waits.
+  if (response.body && header.get("content-type")?.startsWith("text/event-stream")) {
+    const body = response.body as unknown as AsyncIterable<Uint8Array>;
+    return writeStream(res, { status: response.status, header, body }, record.output);
+  }
+  const body = new Uint8Array(await response.arrayBuffer());
+  return writeWhole(res, response.status, header, body, record.output);
+}
+
+function refuseMethod(res: HttpResponse, record: CallRecord): Promise<void> {
+  res.setHeader("allow", "POST");
+  const message = "this is asked for with POST: the server keeps no sessions and streams nothing by itself";
+  const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
+  return refuse(res, record, error, 405);
+}
+
+/** Sends the error of a request that reaches no tool: in the form of JSON-RPC, with its reason. */
+function refuse(res: HttpResponse, record: CallRecord, error: ConnectError, status: number): Promise<void> {
+  record.code = error.code;
+  const header = new Headers({
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  for (const [name, value] of error.metadata) header.set(name, value);
+  const { value: data } = errorResult(error);
+  const body = {
+    jsonrpc: "2.0",
+    id: null,
+    error: { code: SERVER_ERROR, message: error.rawMessage, data },
+  };
+  return writeWhole(res, status, header, Buffer.from(JSON.stringify(body)), record.output);
+}

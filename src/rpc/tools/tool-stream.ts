@@ -1,0 +1,127 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { endStreamFlag, endStreamFromJson } from "@connectrpc/connect/protocol-connect";
+import { ENVELOPE_BYTES } from "../request/envelope.ts";
+import type { LargeMessages } from "../response/large-message.ts";
+import type { StreamPlaces } from "../stream/stream-places.ts";
+import { MAX_RESULT_BYTES } from "./tool-result.ts";
+
+/** Time without another message after which what has come is the answer. */
+const SETTLE_MS = 1_000;
+
+/** Most bytes of the messages of an answer; the rest of the result is small. */
+const MAX_MESSAGES_BYTES = MAX_RESULT_BYTES - 4_096;
+
+/** What a stream sent for a while. */
+export interface Collected {
+  readonly messages: readonly object[];
+  /** The place behind the last message, after which the stream goes on; empty where it has not begun. */
+  readonly next: string;
+  /** True when the stream ended: nothing more will come. */
+  readonly ended: boolean;
+  /** Why it broke off; absent where it did not. */
+  readonly error?: ConnectError;
+}
+
+export interface CollectOptions {
+  readonly places: StreamPlaces;
+  /** The messages that the protocol layer leaves out: no result has room for them. */
+  readonly large: LargeMessages;
+  /** The full name of the operation. */
+  readonly operation: string;
+  /** Where the stream went on; undefined where it began as the request says. */
+  readonly after: string | undefined;
+  readonly waitMs: number;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+  /** Default {@link SETTLE_MS}. */
+  readonly settleMs?: number;
+}
+
+/**
+ * Collects the messages of a stream until something new has come and then nothing more for a moment, the time is over,
+ * the stream has ended, or no more has room. What is left has its place behind `next`.
+ *
+ * @param body the stream in the Connect protocol's form for JSON, each chunk one envelope
+ */
+export async function collectStream(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { places, large, operation, after = "", waitMs, signal, settleMs = SETTLE_MS }: CollectOptions,
+): Promise<Collected> {
+  const present = PRESENTATIONS[operation] ?? AS_IT_IS;
+  const over = Promise.withResolvers<undefined>();
+  const end = () => over.resolve(undefined);
+  let timer = setTimeout(end, waitMs);
+  const endsAt = performance.now() + waitMs;
+  signal.addEventListener("abort", end, { once: true });
+  const chunks = iteratorOf(body);
+  const messages: object[] = [];
+  let bytes = 0;
+  let next = after;
+  try {
+    for (;;) {
+      const step = await Promise.race([chunks.next(), over.promise]);
+      if (step === undefined) return { messages, next, ended: false };
+      if (step.done) return { messages, next, ended: true };
+      const data = step.value.subarray(ENVELOPE_BYTES);
+      if (((step.value[0] ?? 0) & endStreamFlag) !== 0) {
+        const { error } = endStreamFromJson(data);
+        return error ? { messages, next, ended: false, error } : { messages, next, ended: true };
+      }
+      const place = places.take();
+      const message = large.take()
+        ? TOO_LARGE
+        : present.message(JSON.parse(Buffer.from(data).toString("utf8")));
+      bytes += Buffer.byteLength(JSON.stringify(message)) + 1;
+      if (bytes > MAX_MESSAGES_BYTES && messages.length > 0) return { messages, next, ended: false };
+      messages.push(message);
+      next = place || next;
+      if (!present.isNews(message, messages.length - 1)) continue;
+      clearTimeout(timer);
+      timer = setTimeout(end, Math.min(settleMs, Math.max(0, endsAt - performance.now())));
+    }
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+    // Not awaited: an operation that waits for an event answers only when one comes, or when it is aborted.
+    void chunks.return?.()?.catch(() => undefined);
+  }
+}
+
+async function* iteratorOf(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  yield* body;
+}
+
+const TOO_LARGE = { leftOut: "larger than 1 MiB: read it by another way" };
+
+// biome-ignore lint/suspicious/noExplicitAny: the messages of each operation, as JSON
+type Json = any;
+
+/** How the messages of an operation are shown, and which of them are worth an answer. */
+interface Presentation {
+  message(json: Json): object;
+  /** @param index place of the message in the answer */
+  isNews(message: Json, index: number): boolean;
+}
+
+const AS_IT_IS: Presentation = { message: (json) => json, isNews: () => true };
+
+const PRESENTATIONS: Readonly<Record<string, Presentation>> = {
+  "service.v1.EventService/WatchEvents": {
+    ...AS_IT_IS,
+    // Messages about the stream itself say where it stands.
+    isNews: ({ operation, historyPruned }) =>
+      operation !== "RESOURCE_OPERATION_UNSPECIFIED" || historyPruned !== undefined,
+  },
+  "service.v1.AgentService/WatchAgentExecution": {
+    ...AS_IT_IS,
+    // The run as it is comes first, whatever has happened.
+    isNews: (_, index) => index > 0,
+  },
+  "service.v1.WorkflowService/StreamActionLogs": {
+    // A model reads text. What a piece cuts in the middle of a character is replaced by U+FFFD.
+    message: ({ data = "", ...piece }) => ({ ...piece, text: Buffer.from(data, "base64").toString("utf8") }),
+    isNews: () => true,
+  },
+};
