@@ -14,6 +14,11 @@ export const IDEMPOTENCY_KEY = "Idempotency-Key";
 /** 1 to 255 visible characters of ASCII; a header sent twice has a blank in it. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
+/** Returns whether a text can be the key of a request. */
+export function isIdempotencyKey(text: string): boolean {
+  return KEY.test(text);
+}
+
 /** Keyed hashes of a request under each secret of the server, updated with its bytes in sequence. */
 export interface RequestMacs {
   update(bytes: Uint8Array): void;
@@ -35,7 +40,7 @@ export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
     if (req.stream || req.method.idempotency === Idempotency.NO_SIDE_EFFECTS) return next(req);
     const key = req.header.get(IDEMPOTENCY_KEY);
     if (key === null) return next(req);
-    if (!KEY.test(key)) {
+    if (!isIdempotencyKey(key)) {
       throw valueUnusable(IDEMPOTENCY_KEY, `${IDEMPOTENCY_KEY} takes 1 to 255 visible ASCII characters`);
     }
     const macs = beginMacs();

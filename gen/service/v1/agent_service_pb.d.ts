@@ -1008,16 +1008,24 @@ export declare const AgentService: GenService<{
    * Starts an agent run and answers its id once the run is stored; the agent
    * itself begins after the answer. Each call starts a run of its own.
    *
-   * Members and service accounts of the organization may call it. Errors:
+   * Members and service accounts of the organization may call it. With the token
+   * of its environment an agent may: it starts a sub-agent of its own run, in the
+   * same environment, and says `agent_id`, `name` and one text as `user_input` and
+   * nothing else. Errors:
    * not_found when the agent, project, environment, environment class, runner,
    * session or workflow action is absent or in another organization;
-   * permission_denied when the caller may not use one of them;
+   * permission_denied when the caller may not use one of them, and for the token
+   * of an environment that is no agent's;
    * failed_precondition when no agent is named and no default is configured,
    * when a policy forbids the agent, its settings, the goal mode or the
    * environment, when the runner takes no work or the environment class is
    * disabled, or when the project or environment is pending deletion;
    * invalid_argument when the environment class is of another runner than the one
-   * that is named, or the first message would be refused as input.
+   * that is named, or the first message would be refused as input. For a sub-agent:
+   * invalid_argument for anything else than those three; failed_precondition when
+   * the organization's agent policy forbids it, as many of the run's sub-agents as
+   * may have not stopped, its agent cannot ask for the approvals that the run would
+   * have to ask for, or the run is to stop.
    *
    * With `resume_from` also: not_found when that run is absent or in another
    * organization; permission_denied when the caller may not send to it, or may

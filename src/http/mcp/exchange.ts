@@ -21,7 +21,7 @@ const HEADERS = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protoc
 export interface Exchange {
   readonly message: object;
   readonly req: HttpRequest;
-  readonly caller: Parameters<typeof toolsFor>[0];
+  readonly caller: NonNullable<CallRecord["caller"]>;
   readonly record: CallRecord;
   /** The tools of this request by name; the caller may not be allowed to call all of them. */
   readonly tools: ReadonlyMap<string, Tool>;

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ConnectError } from "@connectrpc/connect";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
@@ -105,7 +105,9 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
       }
     } catch (thrown) {
       const error = toConnectError(thrown, record, report);
-      if (!res.headersSent) return refuse(res, record, error, codeToHttpStatus(error.code));
+      // The one thing that is not supported is the type of a body.
+      const status = error.code === Code.Unimplemented ? 415 : codeToHttpStatus(error.code);
+      if (!res.headersSent) return refuse(res, record, error, status);
       record.code = error.code;
       res.destroy();
     }

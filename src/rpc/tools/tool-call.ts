@@ -5,6 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { CallRecord } from "../access/call-record.ts";
 import { completeError, completeUnaryError } from "../error/complete-error.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../error/error.ts";
+import { isIdempotencyKey } from "../idempotency-key.ts";
 import type { CallJson } from "../in-memory.ts";
 import { LargeMessages } from "../response/large-message.ts";
 import { waitForOutputSpace } from "../response/output-limit.ts";
@@ -55,8 +56,9 @@ async function callUnary(
   { tool, args, authorization, record, signal }: ToolCall,
 ): Promise<ToolResult> {
   const { idempotencyKey, ...request } = args;
-  if (idempotencyKey !== undefined && (tool.isReadOnly || typeof idempotencyKey !== "string")) {
-    throw unusable("idempotencyKey", "a text, for tools that change something");
+  if (idempotencyKey !== undefined && (tool.isReadOnly || !isKey(idempotencyKey))) {
+    const expected = "1 to 255 visible characters of ASCII, for tools that change something";
+    throw unusable("idempotencyKey", expected);
   }
   // Reads wait later, within the operation.
   const room = tool.isReadOnly ? undefined : record.output?.enter(undefined);
@@ -120,6 +122,10 @@ async function collect(
 
 function bytesOf(request: object): Uint8Array {
   return Buffer.from(JSON.stringify(request));
+}
+
+function isKey(value: unknown): value is string {
+  return typeof value === "string" && isIdempotencyKey(value);
 }
 
 function isWithin(value: number, least: number, most: number): boolean {

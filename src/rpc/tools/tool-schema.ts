@@ -54,12 +54,14 @@ const OWN: Readonly<Record<ToolKind, Readonly<Record<string, ToolSchema>>>> = {
 };
 
 const REFERENCE = "#/components/schemas/";
+const PACKAGE = "service.v1.";
 
 /**
  * Returns the schema of a tool's arguments, which refers to nothing outside of it. Of each description the first
  * paragraph is left: a model reads all of them with each conversation.
  *
- * @param hidden fields of the request that are left out
+ * @param input the name of the operation's request
+ * @param hidden fields that are left out, such as `StartAgentRequest.annotations`
  */
 export function toolSchema(
   document: ToolDocument,
@@ -67,51 +69,73 @@ export function toolSchema(
   hidden: readonly string[],
   kind: ToolKind,
 ): ToolSchema {
-  const request = document.schemas[input];
-  if (!request) throw new Error(`gen/tools.json has no schema ${input}`);
-  const { properties = {}, dependentSchemas, description: _, ...keywords } = request;
-  for (const name of hidden) {
-    if (!Object.hasOwn(properties, name)) throw new Error(`${input} has no field ${name} to hide`);
-  }
+  const bundling = new Bundling(document, hidden);
+  const { description: _, properties, ...keywords } = bundling.message(input);
   for (const name of Object.keys(OWN[kind])) {
-    if (Object.hasOwn(properties, name)) throw new Error(`${input} has a field ${name} of its own`);
+    if (Object.hasOwn(properties ?? {}, name)) throw new Error(`${input} has a field ${name} of its own`);
   }
-  const isShown = ([name]: readonly [string, unknown]) => !hidden.includes(name);
-  const definitions: Record<string, ToolSchema> = {};
-  const whole: ToolSchema = {
+  const { definitions, hiddenFields } = bundling;
+  const unknown = hidden.find((each) => !hiddenFields.has(each));
+  if (unknown !== undefined) throw new Error(`${input} contains no field ${unknown} to hide`);
+  return {
     ...keywords,
-    properties: { ...Object.fromEntries(Object.entries(properties).filter(isShown)), ...OWN[kind] },
-    ...(dependentSchemas && {
-      dependentSchemas: Object.fromEntries(Object.entries(dependentSchemas).filter(isShown)),
-    }),
+    properties: { ...properties, ...OWN[kind] },
+    ...(Object.keys(definitions).length > 0 && { $defs: definitions }),
   };
-  const bundled = bundle(whole, document, definitions) as ToolSchema;
-  return Object.keys(definitions).length === 0 ? bundled : { ...bundled, $defs: definitions };
 }
 
-/** Copies a schema with its references led to `definitions`, which gets what they lead to. */
-function bundle(value: unknown, document: ToolDocument, definitions: Record<string, ToolSchema>): unknown {
-  if (Array.isArray(value)) return value.map((each) => bundle(each, document, definitions));
-  if (typeof value !== "object" || value === null) return value;
-  const copy: Record<string, unknown> = {};
-  for (const [name, each] of Object.entries(value)) {
-    if (name === "$ref" && typeof each === "string") copy.$ref = define(each, document, definitions);
-    else if (name === "description" && typeof each === "string") copy.description = firstParagraph(each);
-    else copy[name] = bundle(each, document, definitions);
+/** Copies schemas, and all that they refer to, into one. */
+class Bundling {
+  /** What the copies refer to, by the names of messages and enums. */
+  readonly definitions: Record<string, ToolSchema> = {};
+  /** Those of the hidden fields that there are. */
+  readonly hiddenFields = new Set<string>();
+  readonly #document: ToolDocument;
+  readonly #hidden: readonly string[];
+
+  constructor(document: ToolDocument, hidden: readonly string[]) {
+    this.#document = document;
+    this.#hidden = hidden;
   }
-  return copy;
-}
 
-function define(reference: string, document: ToolDocument, definitions: Record<string, ToolSchema>): string {
-  const name = reference.slice(REFERENCE.length);
-  if (!Object.hasOwn(definitions, name)) {
-    const schema = document.schemas[name];
+  /** Returns the schema of a message without the fields that are hidden. */
+  message(name: string): ToolSchema {
+    const schema = this.#document.schemas[name];
     if (!schema) throw new Error(`gen/tools.json has no schema ${name}`);
-    // Before its own references are followed: messages contain themselves.
-    definitions[name] = {};
-    definitions[name] = bundle(schema, document, definitions) as ToolSchema;
+    const own = `${name.slice(PACKAGE.length)}.`;
+    const hidden = this.#hidden.filter((each) => each.startsWith(own)).map((each) => each.slice(own.length));
+    const { properties, dependentSchemas, ...keywords } = schema;
+    for (const field of hidden) if (properties && field in properties) this.hiddenFields.add(own + field);
+    const shown = (parts: Readonly<Record<string, ToolSchema>>) =>
+      Object.fromEntries(Object.entries(parts).filter(([field]) => !hidden.includes(field)));
+    return this.#copy({
+      ...keywords,
+      ...(properties && { properties: shown(properties) }),
+      ...(dependentSchemas && { dependentSchemas: shown(dependentSchemas) }),
+    }) as ToolSchema;
   }
-  return `#/$defs/${name}`;
+
+  #copy(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((each) => this.#copy(each));
+    if (typeof value !== "object" || value === null) return value;
+    const copy: Record<string, unknown> = {};
+    for (const [name, each] of Object.entries(value)) {
+      if (name === "$ref" && typeof each === "string") copy.$ref = this.#define(each);
+      else if (name === "description" && typeof each === "string") copy.description = firstParagraph(each);
+      else copy[name] = this.#copy(each);
+    }
+    return copy;
+  }
+
+  #define(reference: string): string {
+    const name = reference.slice(REFERENCE.length);
+    if (!Object.hasOwn(this.definitions, name)) {
+      // Before its own references are followed: messages contain themselves.
+      this.definitions[name] = {};
+      this.definitions[name] = this.message(name);
+    }
+    return `#/$defs/${name}`;
+  }
 }
 
 function firstParagraph(text: string): string {

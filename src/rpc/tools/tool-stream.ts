@@ -4,6 +4,7 @@ import { ENVELOPE_BYTES } from "../request/envelope.ts";
 import type { LargeMessages } from "../response/large-message.ts";
 import type { StreamPlaces } from "../stream/stream-places.ts";
 import { MAX_RESULT_BYTES } from "./tool-result.ts";
+import { MAX_WAIT_SECONDS } from "./tool-schema.ts";
 
 /** Time without another message after which what has come is the answer. */
 const SETTLE_MS = 1_000;
@@ -50,8 +51,10 @@ export async function collectStream(
   const present = PRESENTATIONS[operation] ?? AS_IT_IS;
   const over = Promise.withResolvers<undefined>();
   const end = () => over.resolve(undefined);
-  let timer = setTimeout(end, waitMs);
-  const endsAt = performance.now() + waitMs;
+  // Where a stream stands is worth waiting for: without it the next call would miss what comes in between.
+  const tellsStart = present.tellsStart === true && after === "";
+  let timer = setTimeout(end, tellsStart ? MAX_WAIT_SECONDS * 1000 : waitMs);
+  let endsAt = performance.now() + waitMs;
   signal.addEventListener("abort", end, { once: true });
   const chunks = iteratorOf(body);
   const messages: object[] = [];
@@ -75,8 +78,14 @@ export async function collectStream(
       if (bytes > MAX_MESSAGES_BYTES && messages.length > 0) return { messages, next, ended: false };
       messages.push(message);
       next = place || next;
-      if (!present.isNews(message, messages.length - 1)) continue;
+      const isNews = present.isNews(message, messages.length - 1);
+      if (!isNews && !(tellsStart && messages.length === 1)) continue;
       clearTimeout(timer);
+      if (!isNews) {
+        endsAt = performance.now() + waitMs;
+        timer = setTimeout(end, waitMs);
+        continue;
+      }
       timer = setTimeout(end, Math.min(settleMs, Math.max(0, endsAt - performance.now())));
     }
   } finally {
@@ -100,6 +109,8 @@ type Json = any;
 
 /** How the messages of an operation are shown, and which of them are worth an answer. */
 interface Presentation {
+  /** True if a stream that resumes nothing begins with where it stands. */
+  readonly tellsStart?: boolean;
   message(json: Json): object;
   /** @param index place of the message in the answer */
   isNews(message: Json, index: number): boolean;
@@ -110,12 +121,14 @@ const AS_IT_IS: Presentation = { message: (json) => json, isNews: () => true };
 const PRESENTATIONS: Readonly<Record<string, Presentation>> = {
   "service.v1.EventService/WatchEvents": {
     ...AS_IT_IS,
+    tellsStart: true,
     // Messages about the stream itself say where it stands.
     isNews: ({ operation, historyPruned }) =>
       operation !== "RESOURCE_OPERATION_UNSPECIFIED" || historyPruned !== undefined,
   },
   "service.v1.AgentService/WatchAgentExecution": {
     ...AS_IT_IS,
+    tellsStart: true,
     // The run as it is comes first, whatever has happened.
     isNews: (_, index) => index > 0,
   },

@@ -25,8 +25,19 @@ export interface Tool {
   readonly isStream: boolean;
 }
 
-/** An operation that is a tool, and fields of its request that the tool does not show: they are taken all the same. */
+/** An operation that is a tool, and fields that the tool does not show: they are taken all the same. */
 type Offer = readonly [operation: string, hidden?: readonly string[]];
+
+/** What messages to agents have beside their texts, which is for people and for programs that know the contract. */
+const BESIDE_TEXTS = [
+  "UserInputBlock.createdAt",
+  "UserInputBlock.id",
+  "UserInputBlock.image",
+  "UserInputBlock.metadata",
+  "UserInputBlock.text",
+  "UserInputBlock.Input.image",
+  "UserInputBlock.Input.review",
+];
 
 /** The tools of everybody who names no others: to start work, follow it, and read what came of it. */
 const DEFAULT: readonly Offer[] = [
@@ -35,21 +46,38 @@ const DEFAULT: readonly Offer[] = [
   ["WorkflowService/ListWorkflowExecutions"],
   ["WorkflowService/GetWorkflowExecution"],
   ["WorkflowService/ListWorkflowExecutionActions"],
-  ["WorkflowService/StreamActionLogs", ["afterOffset"]],
+  ["WorkflowService/StreamActionLogs", ["StreamActionLogsRequest.afterOffset"]],
   [
     "AgentService/StartAgent",
-    ["annotations", "extAgentSettings", "holdAfterLostTurn", "sessionId", "turnOptions", "workflowActionId"],
+    [
+      ...BESIDE_TEXTS,
+      "AgentCodeContext.pullRequest",
+      "StartAgentRequest.annotations",
+      "StartAgentRequest.extAgentSettings",
+      "StartAgentRequest.holdAfterLostTurn",
+      "StartAgentRequest.sessionId",
+      "StartAgentRequest.turnOptions",
+      "StartAgentRequest.workflowActionId",
+    ],
   ],
   ["AgentService/ListAgentExecutions"],
   [
     "AgentService/SendToAgentExecution",
-    ["agentMessage", "controlInput", "expectedQueueRevision", "extAgentSettings", "turnOptions", "wakeEvent"],
+    [
+      ...BESIDE_TEXTS,
+      "SendToAgentExecutionRequest.agentMessage",
+      "SendToAgentExecutionRequest.controlInput",
+      "SendToAgentExecutionRequest.expectedQueueRevision",
+      "SendToAgentExecutionRequest.extAgentSettings",
+      "SendToAgentExecutionRequest.turnOptions",
+      "SendToAgentExecutionRequest.wakeEvent",
+    ],
   ],
-  ["AgentService/WatchAgentExecution", ["afterSequence"]],
+  ["AgentService/WatchAgentExecution", ["WatchAgentExecutionRequest.afterSequence"]],
   ["ApprovalService/ListApprovals"],
   ["ApprovalService/DecideApproval"],
   ["EnvironmentService/GetEnvironmentDiff"],
-  ["EventService/WatchEvents", ["afterSequence"]],
+  ["EventService/WatchEvents", ["WatchEventsRequest.afterSequence"]],
 ];
 
 /** Tools that a caller may name beside the default ones: each costs a model its description. */
