@@ -7,7 +7,7 @@ import {
   createServiceImplSpec,
   type HandlerContext,
 } from "@connectrpc/connect";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import {
   AgentWorkService,
   type StreamInputsResponse,
@@ -21,7 +21,7 @@ import { UNKNOWN } from "../services/call/authenticated-caller.ts";
 import { callerOf } from "../services/call/call.ts";
 import { createAdmission } from "./access/admission.ts";
 import { errorInterceptor } from "./error/error-interceptor.ts";
-import { createInMemoryTransport } from "./in-memory.ts";
+import { createInMemoryTransport, createJsonCalls } from "./in-memory.ts";
 import { createRoutes } from "./routes.ts";
 
 const draining = new AbortController();
@@ -56,38 +56,39 @@ const DELIVERIES = [1_500_000, 1, 1_500_001].map((length) =>
     },
   }),
 );
-const transport = createInMemoryTransport({
-  routes: createRoutes({
-    implementations: [
-      createServiceImplSpec<typeof WorkService>(WorkService, implementation),
-      createServiceImplSpec<typeof AgentWorkService>(AgentWorkService, {
-        async *streamInputs() {
-          yield* DELIVERIES;
-        },
-      }),
-    ],
-    interceptors: [errorInterceptor((error) => faulty.push(error))],
-    readiness,
-    allowUnknownFields: false,
-  }),
-  admission: createAdmission(
-    async (authorization) =>
-      authorization === "Bearer good"
-        ? {
-            kind: "known",
-            caller: {
-              organizationId: "organization-1",
-              subject: create(SubjectSchema, { id: "runner-1", principal: Principal.RUNNER }),
-              role: "runner",
-              accountId: "",
-              tokenId: "token-1",
-              readOnly: false,
-            },
-          }
-        : UNKNOWN,
-    readiness,
-  ),
-  newId: () => "request-1",
+const routes = createRoutes({
+  implementations: [
+    createServiceImplSpec<typeof WorkService>(WorkService, implementation),
+    createServiceImplSpec<typeof AgentWorkService>(AgentWorkService, {
+      async *streamInputs() {
+        yield* DELIVERIES;
+      },
+    }),
+  ],
+  interceptors: [errorInterceptor((error) => faulty.push(error))],
+  readiness,
+  allowUnknownFields: false,
+});
+const admission = createAdmission(
+  async (authorization) =>
+    authorization === "Bearer good"
+      ? {
+          kind: "known",
+          caller: {
+            organizationId: "organization-1",
+            subject: create(SubjectSchema, { id: "runner-1", principal: Principal.RUNNER }),
+            role: "runner",
+            accountId: "",
+            tokenId: "token-1",
+            readOnly: false,
+          },
+        }
+      : UNKNOWN,
+  readiness,
+);
+const transport = createInMemoryTransport({ routes, admission, newId: () => "request-1" });
+const callJson = createJsonCalls(admission, () => {
+  throw new Error("no request here is large");
 });
 const work = createClient(WorkService, transport);
 const good = { headers: { authorization: "Bearer good" } };
@@ -127,6 +128,45 @@ test("a failure comes with its code and its reason", async () => {
   const error = await work.renewLease({ leaseId: "x", fence: 1n }, good).catch(ConnectError.from);
   expect(error).toMatchObject({ code: Code.Aborted, details: [{ type: "service.v1.ErrorDetail" }] });
   expect(faulty).toEqual([]);
+});
+
+describe("a call in JSON", () => {
+  const answerTo = async (operation: string, json: string, authorization = "Bearer good") => {
+    const route = routes.get(`/${operation}`);
+    if (!route) throw new Error(`there is no ${operation}`);
+    const record = { requestId: "request-1", operation: "" };
+    const { status, body } = await callJson(route, {
+      ...{ authorization, record },
+      json: Buffer.from(json),
+      signal: new AbortController().signal,
+    });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of body ?? []) chunks.push(chunk);
+    return { status, body: JSON.parse(Buffer.concat(chunks).toString()), named: record.operation };
+  };
+  const HEARTBEAT = "runner.v1.WorkService/Heartbeat";
+
+  test("reaches its operation as the token's caller, and names it in the record", async () => {
+    expect(await answerTo(HEARTBEAT, "{}")).toMatchObject({
+      status: 200,
+      body: { nextWithin: "30s" },
+      named: HEARTBEAT,
+    });
+  });
+
+  test("passes the checks of every other", async () => {
+    const codeFor = async (...call: Parameters<typeof answerTo>) => (await answerTo(...call)).body.code;
+    expect(await codeFor(HEARTBEAT, "{}", "Bearer bad")).toBe("unauthenticated");
+    expect(await codeFor("service.v1.RunnerService/CreateRunner", "{}")).toBe("permission_denied");
+    expect(await codeFor(HEARTBEAT, '{"unknown": 1}')).toBe("invalid_argument");
+    expect(await codeFor("runner.v1.WorkService/RenewLease", "{}")).toBe("aborted");
+    expect(faulty).toEqual([]);
+  });
+
+  test("has no more parts than a request of its operation can have", async () => {
+    const nested = `{"a":${"[".repeat(500)}${"]".repeat(500)}}`;
+    await expect(answerTo(HEARTBEAT, nested)).rejects.toMatchObject({ code: Code.InvalidArgument });
+  });
 });
 
 test("a call that is given up ends, and its operation is told", async () => {

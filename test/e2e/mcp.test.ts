@@ -52,6 +52,8 @@ afterEach(async () => {
   for (const client of clients.splice(0)) await client.close();
 });
 
+const leaseAction = () => runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
+
 /** Connects the official client. */
 async function connect(
   token = server.token,
@@ -110,10 +112,10 @@ describe.each(ERAS)("a client of the %s protocol", (era) => {
 
   test("starts a workflow and reads what came of it", async () => {
     const { workflowId } = await startExecution(server, { steps: [task("true")] });
-    await doAction(runner, await runner.leaseOne());
+    await doAction(runner, await leaseAction());
     const client = await connect(server.token, { era });
     const { workflowExecution } = await expectTool(client, "start_workflow", { workflowId });
-    await doAction(runner, await runner.leaseOne());
+    await doAction(runner, await leaseAction());
     const read = await expectTool(client, "get_workflow_execution", {
       workflowExecutionId: workflowExecution.id,
     });
@@ -201,7 +203,7 @@ describe("a call with an idempotency key", () => {
 describe("a tool of a stream", () => {
   test("goes on with the output of a step where the answer before ended", async () => {
     await startExecution(server, { steps: [task("one")] });
-    const work = await runner.leaseOne();
+    const work = await leaseAction();
     const print = (offset: number, text: string) =>
       succeeded(
         runner.report(work, {
@@ -284,7 +286,7 @@ describe("what a caller may not do", () => {
 
   test("is found in another organization alone", async () => {
     const { workflowId } = await startExecution(server, { steps: [task("true")] });
-    await doAction(runner, await runner.leaseOne());
+    await doAction(runner, await leaseAction());
     const client = await connect(home.token);
     expect(await refusal(client, "start_workflow", { workflowId })).toEqual([true, "not_found", "NOT_FOUND"]);
   });

@@ -141,7 +141,7 @@ function isAllowed({ baseUrl, sessionOrigin, corsOrigins }: McpOptions, origin: 
 
 /** Returns the operations that the query names as tools. No token is read there. */
 function namedTools(url: string): string[] {
-  const query = new URLSearchParams(url.slice(PATH_END).replace(/^\?/, ""));
+  const query = new URLSearchParams(url.replace(/^[^?]*\??/, ""));
   if ([...query.keys()].some((name) => name !== "tools")) {
     const message =
       "the query of the URL takes one parameter, tools; a token goes into the header Authorization";
@@ -152,8 +152,6 @@ function namedTools(url: string): string[] {
     .flatMap((names) => names.split(","))
     .filter((name) => name !== "");
 }
-
-const PATH_END = "/mcp".length;
 
 async function write(res: HttpResponse, record: CallRecord, response: Response): Promise<void> {
   const header = new Headers(response.headers);
