@@ -135,8 +135,16 @@ describe("a message", () => {
       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"a":${"[".repeat(levels)}${"]".repeat(levels)}}}}`;
     // The message, its parameters and what they carry are three.
     expect((await send({ body: nested(61) })).status).toBe(200);
-    expect(await refused({ body: nested(62) })).toEqual([400, "BODY_MALFORMED"]);
-    expect(await refused({ body: nested(200_000) })).toEqual([400, "BODY_MALFORMED"]);
+    expect(await refused({ body: nested(62) })).toEqual([400, "BODY_TOO_COMPLEX"]);
+    expect(await refused({ body: nested(200_000) })).toEqual([400, "BODY_TOO_COMPLEX"]);
+  });
+
+  test("has at most 20,000 parts", async () => {
+    // Four brackets and three commas are around the elements, and between these one comma fewer than they are.
+    const listing = (parts: number) =>
+      JSON.stringify({ ...LIST, params: { _meta: { a: Array(parts - 6).fill(1) } } });
+    expect((await send({ body: listing(20_000) })).status).toBe(200);
+    expect(await refused({ body: listing(20_001) })).toEqual([400, "BODY_TOO_COMPLEX"]);
   });
 
   test("is one, and no batch, which would count as one call", async () => {

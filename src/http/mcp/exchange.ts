@@ -1,6 +1,5 @@
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
-import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
+import type { ReportFault } from "../../rpc/error/error.ts";
 import type { CallTool } from "../../rpc/tools/tool-call.ts";
 import { MAX_RESULT_BYTES, type ToolResult } from "../../rpc/tools/tool-result.ts";
 import { type Tool, toolsFor } from "../../rpc/tools/tools.ts";
@@ -30,18 +29,6 @@ export interface Exchange {
   readonly signal: AbortSignal;
   readonly version: string;
   readonly report: ReportFault;
-}
-
-/**
- * Requires one message: a batch would be many calls that count as one.
- * @throws ConnectError BODY_MALFORMED
- */
-export function requireJsonRpc(message: unknown): object {
-  if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
-  throw writeConnectError(
-    ErrorReason.BODY_MALFORMED,
-    "the request is not one message of JSON-RPC: it is an object, and no batch",
-  );
 }
 
 /**

@@ -21,7 +21,7 @@ import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
 import { writeStream, writeWhole } from "../output/node-response.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
-import { type Exchange, exchange, requireJsonRpc } from "./exchange.ts";
+import { type Exchange, exchange } from "./exchange.ts";
 import { readMessage } from "./read-message.ts";
 
 const PATH = /^\/mcp(?:\?|$)/;
@@ -92,7 +92,7 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
       record.output?.charge(callerKey);
       const hold = options.budget.hold(callerKey);
       try {
-        const message = requireJsonRpc(await readMessage(req, hold));
+        const message = await readMessage(req, hold);
         const asked: Exchange = {
           ...{ message, req, caller, record, callTool, report },
           tools: (await tools()).choose(namedTools(req.url ?? "")),

@@ -1,25 +1,29 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
+import { countJson } from "../../rpc/request/json-count.ts";
 import type { BodyHold } from "../body/body-budget.ts";
 import { incomingBody } from "../body/incoming-body.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { contentLengthOf } from "../dispatch/run-route.ts";
 
 /** Most bytes of a message: the longest texts that a tool takes, several times over. Images go to the operations. */
-export const MAX_MESSAGE_BYTES = 1_048_576;
+const MAX_MESSAGE_BYTES = 1_048_576;
 
-/** Most levels of a message: its copies are written level by level, and no request of the contract has as many. */
-export const MAX_MESSAGE_DEPTH = 64;
+/**
+ * Most parts of a message, counted before anything is built of it: no request that tools are for has as many, and the
+ * bounds of the operation's own request hold within them.
+ */
+const MESSAGE_BOUNDS = { parts: 20_000, keys: 20_000, depth: 64 };
 
 const JSON_BODY = /^application\/json\s*(?:;|$)/i;
 
 /**
- * Reads the one JSON value of a request.
+ * Reads the one message of JSON-RPC that a request has: a batch would be many calls that count as one.
  *
  * @param hold counts its bytes; released by the caller
- * @throws ConnectError TRANSPORT_UNSUPPORTED, BODY_TOO_LARGE, BODY_BUDGET_EXCEEDED, BODY_MALFORMED
+ * @throws ConnectError TRANSPORT_UNSUPPORTED, BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED, BODY_MALFORMED
  */
-export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<unknown> {
+export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<object> {
   const { headers } = req;
   if (!JSON_BODY.test(headers["content-type"] ?? "") || headers["content-encoding"] !== undefined) {
     const allowed = "application/json";
@@ -38,24 +42,19 @@ export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<unk
     chunks.push(chunk);
   }
   hold.arrived();
-  const message = parsed(Buffer.concat(chunks));
-  if (isDeeper(message, MAX_MESSAGE_DEPTH)) {
-    throw malformed(`the message has more than ${MAX_MESSAGE_DEPTH} levels`);
-  }
-  return message;
+  const body = Buffer.concat(chunks);
+  countJson(body, MESSAGE_BOUNDS);
+  const message = parsed(body);
+  if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
+  throw malformed("the request is not one message of JSON-RPC: it is an object, and no batch");
 }
 
-function parsed(bytes: Buffer): unknown {
+function parsed(body: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
     throw malformed("the message is no JSON");
   }
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1));
 }
 
 function malformed(message: string) {
