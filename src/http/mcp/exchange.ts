@@ -9,7 +9,7 @@ import type { HttpRequest } from "../connection/listener.ts";
 const INSTRUCTIONS = [
   "Chartroom runs workflows and coding agents on a team's own machines; tools are its operations, and do what your token may do.",
   "A workflow is started with start_workflow; its execution has actions, one for each repository or project, whose output stream_action_logs reads. watch_events waits for changes, watch_agent_execution for what an agent says.",
-  "Lists come in pages: `pagination.nextToken` of an answer is `pagination.token` of the next request. What a tool lacks may be left out of the request; times are RFC 3339, and integers of 64 bits are texts.",
+  "Lists come in pages: `pagination.nextToken` of an answer is `pagination.token` of the next request. Fields that a call does not need are left out; times are RFC 3339, and integers of 64 bits are texts.",
   "A tool error tells a `reason`. Give calls that change something an `idempotencyKey`, and repeat them with it when no answer came.",
 ].join("\n\n");
 
