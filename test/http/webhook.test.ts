@@ -67,6 +67,7 @@ beforeAll(async () => {
       console: () => Promise.reject(new Error("a page was asked for")),
       reference: () => Promise.reject(new Error("the reference was asked for")),
       scim: () => Promise.reject(new Error("a provider asked")),
+      mcp: () => Promise.reject(new Error("an agent asked")),
       probes: { readiness, version: "0.0.0" },
       corsOrigins: new Set(),
       clientAddress: (peer) => peer,

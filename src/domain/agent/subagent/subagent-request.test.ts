@@ -36,7 +36,7 @@ describe("what an agent says of a sub-agent", () => {
     ["annotations", { annotations: { "example.org/a": "b" } }],
     ["holdAfterLostTurn", { holdAfterLostTurn: false }],
   ])("is nothing of %s", (field, more) => {
-    expect(refused({ ...more, userInput: text("look") })).toBe(field);
+    expect(refused({ ...more, userInput: text("look") } as Request)).toBe(field);
   });
 
   test.each<[string, Request]>([
