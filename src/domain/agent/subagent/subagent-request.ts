@@ -1,6 +1,6 @@
 import { isFieldSet } from "@bufbuild/protobuf";
 import { type StartAgentRequest, StartAgentRequestSchema } from "#gen/service/v1/agent_service_pb.js";
-import { valueUnusable } from "../../error.ts";
+import { type DomainError, permissionDenied, valueUnusable } from "../../error.ts";
 
 /** What an agent says of a sub-agent that it starts. */
 export interface SubagentStart {
@@ -26,6 +26,11 @@ export function subagentOf(req: StartAgentRequest): SubagentStart {
     throw valueUnusable(jsonName, `a sub-agent takes agentId, name and userInput, and no ${jsonName}`);
   }
   return { agentId: req.agentId, name: req.name, prompt: promptOf(req) };
+}
+
+/** Returns the error for the token of an environment that is none of an agent run. */
+export function tokenOfNoAgent(): DomainError {
+  return permissionDenied("start_agent", "the token is none of an agent run, which alone starts sub-agents");
 }
 
 function promptOf({ userInput }: StartAgentRequest): string {

@@ -9,9 +9,9 @@ import { AgentExecutionRole, AgentMode } from "#gen/service/v1/agent_pb.js";
 import type { StartAgentRequest } from "#gen/service/v1/agent_service_pb.js";
 import { canAsk } from "../../../domain/agent/agent.ts";
 import { requireMayStartSubagents } from "../../../domain/agent/agent-execution.ts";
-import { subagentOf } from "../../../domain/agent/subagent/subagent-request.ts";
+import { subagentOf, tokenOfNoAgent } from "../../../domain/agent/subagent/subagent-request.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
-import { leaseLost, notFound, permissionDenied } from "../../../domain/error.ts";
+import { leaseLost, notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import {
   requireAgentAllowed,
@@ -66,9 +66,7 @@ export async function startSubagentAsAgent(
   const asked = subagentOf(req);
   const parentId = await agentOfToken(tx.db, caller);
   const parent = parentId === undefined ? undefined : await findAgentExecution(tx.db, caller, parentId);
-  if (!parent) {
-    throw permissionDenied("start_agent", "the token is none of an agent run, which alone starts sub-agents");
-  }
+  if (!parent) throw tokenOfNoAgent();
   const { execution } = await start(tx, caller, parent, { ...asked, key: "" });
   return execution.id;
 }
