@@ -63,11 +63,10 @@ export async function startSubagentAsAgent(
   caller: Caller,
   req: StartAgentRequest,
 ): Promise<string> {
-  const asked = subagentOf(req);
   const parentId = await agentOfToken(tx.db, caller);
   const parent = parentId === undefined ? undefined : await findAgentExecution(tx.db, caller, parentId);
   if (!parent) throw tokenOfNoAgent();
-  const { execution } = await start(tx, caller, parent, { ...asked, key: "" });
+  const { execution } = await start(tx, caller, parent, { ...subagentOf(req), key: "" });
   return execution.id;
 }
 
