@@ -205,7 +205,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     report,
   });
   const mcp = createMcpDispatch({
-    ...{ routes, admission, limits, sessionOrigin, report, ...bodyReader },
+    ...{ store, routes, admission, limits, sessionOrigin, report, ...bodyReader },
     ...{ baseUrl: () => baseUrl, corsOrigins: config.corsOrigins },
     ...{ now: deps.now, version: packageJson.version },
   });

@@ -91,6 +91,22 @@ async function refusal(client: Client, name: string, args?: Record<string, unkno
   return [failed, value.code, value.reason?.replace("ERROR_REASON_", "")];
 }
 
+/** Calls a tool of a stream, each time behind the answer before, until an answer is enough; all that came, and that answer. */
+async function follow(
+  client: Client,
+  name: string,
+  args: Record<string, unknown>,
+  isEnough: (answer: Body) => boolean = ({ ended }) => ended,
+) {
+  const messages: Body[] = [];
+  for (let after = args.after; ; ) {
+    const answer = await expectTool(client, name, { ...args, ...(after !== undefined && { after }) });
+    messages.push(...answer.messages);
+    if (isEnough(answer)) return { ...answer, messages };
+    after = answer.next;
+  }
+}
+
 const names = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name).toSorted();
 
 describe.each(ERAS)("a client of the %s protocol", (era) => {
@@ -125,31 +141,31 @@ describe.each(ERAS)("a client of the %s protocol", (era) => {
     });
     expect(listed.workflowExecutionActions).toHaveLength(1);
   });
+});
 
-  test("reads the reason of a failure", async () => {
-    const client = await connect(server.token, { era });
-    const { failed, value } = await callTool(client, "start_workflow", { workflowId: crypto.randomUUID() });
-    expect([failed, value]).toEqual([
-      true,
-      {
-        code: "not_found",
-        message: "workflow not found",
-        reason: "ERROR_REASON_NOT_FOUND",
-        metadata: { resource: "workflow" },
-      },
-    ]);
-    const invalid = await callTool(client, "start_workflow", { workflowId: "none" });
-    expect([invalid.failed, invalid.value.reason]).toEqual([true, "ERROR_REASON_CONSTRAINT_VIOLATED"]);
-    expect(invalid.value.violations.violations[0].field.elements[0].fieldName).toBe("workflow_id");
-    expect(await refusal(client, "start_workflow", { workflow: "none" })).toEqual([
-      true,
-      "invalid_argument",
-      "BODY_MALFORMED",
-    ]);
-    await expect(client.callTool({ name: "start_server", arguments: {} })).rejects.toThrow(
-      "no tool has this name",
-    );
-  });
+test("a failure comes with its reason", async () => {
+  const client = await connect();
+  const { failed, value } = await callTool(client, "start_workflow", { workflowId: crypto.randomUUID() });
+  expect([failed, value]).toEqual([
+    true,
+    {
+      code: "not_found",
+      message: "workflow not found",
+      reason: "ERROR_REASON_NOT_FOUND",
+      metadata: { resource: "workflow" },
+    },
+  ]);
+  const invalid = await callTool(client, "start_workflow", { workflowId: "none" });
+  expect([invalid.failed, invalid.value.reason]).toEqual([true, "ERROR_REASON_CONSTRAINT_VIOLATED"]);
+  expect(invalid.value.violations.violations[0].field.elements[0].fieldName).toBe("workflow_id");
+  expect(await refusal(client, "start_workflow", { workflow: "none" })).toEqual([
+    true,
+    "invalid_argument",
+    "BODY_MALFORMED",
+  ]);
+  await expect(client.callTool({ name: "start_server", arguments: {} })).rejects.toThrow(
+    "no tool has this name",
+  );
 });
 
 describe("a call with an idempotency key", () => {
@@ -213,7 +229,7 @@ describe("a tool of a stream", () => {
     const client = await connect();
     const workflowExecutionActionId = work.action.actionId;
     await print(0, "grüße\n");
-    const first = await expectTool(client, "stream_action_logs", { workflowExecutionActionId });
+    const first = await follow(client, "stream_action_logs", { workflowExecutionActionId });
     expect(first).toMatchObject({ messages: [{ text: "grüße\n", attempt: 1 }], next: "1.0.8", ended: true });
     await print(8, "more\n");
     const { next: after } = first;
@@ -221,7 +237,7 @@ describe("a tool of a stream", () => {
     const second = await expectTool(client, "stream_action_logs", more);
     expect(second).toMatchObject({ messages: [{ text: "more\n" }], next: "1.0.13", ended: false });
     await doAction(runner, work);
-    const last = await expectTool(client, "stream_action_logs", { ...more, after: second.next });
+    const last = await follow(client, "stream_action_logs", { ...more, after: second.next });
     expect(last).toMatchObject({ messages: [], next: "1.0.13", ended: true });
   });
 
@@ -232,24 +248,24 @@ describe("a tool of a stream", () => {
     expect([begun.ended, begun.next]).toEqual([false, expect.stringMatching(/^\d+$/)]);
     const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/a.git" } }] };
     const { project } = await succeeded(post(server, "ProjectService/CreateProject", { initializer }, token));
-    const { messages, next } = await expectTool(client, "watch_events", {
-      after: begun.next,
-      waitSeconds: 50,
-    });
-    expect(messages.map(({ resourceId }: Body) => resourceId)).toContain(project.id);
+    const isOfProject = ({ resourceId }: Body) => resourceId === project.id;
+    const { next } = await follow(
+      client,
+      "watch_events",
+      { after: begun.next, waitSeconds: 50 },
+      ({ messages }) => messages.some(isOfProject),
+    );
     expect(BigInt(next)).toBeGreaterThan(BigInt(begun.next));
   });
 
   test("tells that a run of an agent has ended", async () => {
     const run = await startLeasedAgentExecution(home);
     const client = await connect(home.token);
-    const watch = (more: object = {}) =>
-      expectTool(client, "watch_agent_execution", { agentExecutionId: run.id, ...more });
-    const running = await watch({ waitSeconds: 1 });
+    const watched = { agentExecutionId: run.id };
+    const running = await expectTool(client, "watch_agent_execution", { ...watched, waitSeconds: 1 });
     expect([running.ended, running.messages[0].agentExecution.id]).toEqual([false, run.id]);
     await succeeded(home.runner.finish(run.work));
-    const stopped = await watch({ after: running.next, waitSeconds: 50 });
-    expect(stopped.ended).toBe(true);
+    const stopped = await follow(client, "watch_agent_execution", { ...watched, after: running.next });
     expect(stopped.messages.at(-1).agentExecution.status.phase).toBe("PHASE_STOPPED");
   });
 
@@ -353,6 +369,18 @@ describe("an agent with the token of its environment", () => {
     const second = await callTool(client, "start_agent", { userInput: user("b") });
     expect([second.failed, second.value.reason]).toEqual([true, "ERROR_REASON_POLICY_DENIED"]);
     expect(second.value.policyDecision.fieldPath).toBe("agentPolicy.maxSubagentsPerEnvironment");
+  });
+
+  test("is refused where the organization disables the protocol for agents, and people are not", async () => {
+    const strict = await createAgentFixture(server);
+    const run = await startLeasedAgentExecution(strict);
+    const client = await connect(run.work.environmentToken);
+    await strict.set({ agentPolicy: { mcpDisabled: true } });
+    await expect(
+      client.callTool({ name: "start_agent", arguments: { userInput: user("a") } }),
+    ).rejects.toThrow("agentPolicy.mcpDisabled");
+    expect((await run.get()).status.subagents).toEqual([]);
+    expect(await names(await connect(strict.token))).toEqual(DEFAULT_TOOLS);
   });
 
   test("has no such token once its run has ended, and other work of an environment has none", async () => {

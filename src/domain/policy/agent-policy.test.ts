@@ -20,6 +20,7 @@ import {
   requireAgentAllowed,
   requireAgentSettingsAllowed,
   requireGoalsAllowed,
+  requireMcpAllowed,
   requireModeAllowed,
   requireSubagentQuota,
 } from "./agent-policy.ts";
@@ -140,6 +141,12 @@ describe("goals", () => {
       "agentPolicy.goalModeDisabled",
     );
   });
+});
+
+test("the Model Context Protocol is for agents where no policy disables it", () => {
+  expect(denied(() => requireMcpAllowed(policies({})))).toBeUndefined();
+  expect(denied(() => requireMcpAllowed(agents({ mcpDisabled: false })))).toBeUndefined();
+  expect(denied(() => requireMcpAllowed(agents({ mcpDisabled: true })))?.[0]).toBe("agentPolicy.mcpDisabled");
 });
 
 describe("sub-agents", () => {

@@ -69,6 +69,18 @@ export function requireGoalsAllowed(policies: Policies): void {
 }
 
 /**
+ * Requires that agents may use the Model Context Protocol.
+ * @throws PolicyDenied
+ */
+export function requireMcpAllowed(policies: Policies): void {
+  if (!policies.effective.agentPolicy?.mcpDisabled) return;
+  throw policyDenied(policies, {
+    fieldPath: "agentPolicy.mcpDisabled",
+    allowed: "agents without the Model Context Protocol",
+  });
+}
+
+/**
  * Requires that an execution may start one more sub-agent.
  * @param count number of its sub-agents that have not stopped
  * @throws PolicyDenied

@@ -15,6 +15,7 @@ import { createToolCalls } from "../../rpc/tools/tool-call.ts";
 import { errorResult } from "../../rpc/tools/tool-result.ts";
 import type { ToolDocument } from "../../rpc/tools/tool-schema.ts";
 import { Tools } from "../../rpc/tools/tools.ts";
+import { requireMayUseMcp } from "../../services/policy/organization-policies.ts";
 import type { BodyBudget } from "../body/body-budget.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
@@ -37,6 +38,7 @@ const SERVER_ERROR = -32_000;
 const CONNECTION_HEADERS = ["connection", "keep-alive", "transfer-encoding"];
 
 export interface McpOptions {
+  readonly store: Parameters<typeof requireMayUseMcp>[0];
   readonly routes: ReadonlyMap<string, Route>;
   readonly admission: Admission;
   readonly limits: CallLimits;
@@ -116,10 +118,10 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
 
 /**
  * Authenticates the sender by the bearer token alone, and counts the request.
- * @throws ConnectError for one who may not go on
+ * @throws ConnectError, or DomainError, for one who may not go on
  */
 async function admit(options: McpOptions, req: HttpRequest, res: HttpResponse, record: CallRecord) {
-  const { admission, limits, now } = options;
+  const { admission, limits, now, store } = options;
   const { origin } = req.headers;
   if (origin !== undefined && !isAllowed(options, origin)) {
     const message = "pages of this origin may not call the server: --cors-origins names those that may";
@@ -132,6 +134,7 @@ async function admit(options: McpOptions, req: HttpRequest, res: HttpResponse, r
   if (limited) throw limited;
   admission.requireOpen();
   if (!record.caller) throw new Error("a known caller is missing from the record");
+  await requireMayUseMcp(store, record.caller);
   return record.caller;
 }
 

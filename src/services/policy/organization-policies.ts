@@ -3,6 +3,7 @@ import type { AgentApprovalPolicy, PushRules } from "#gen/service/v1/organizatio
 import type { UpdateOrganizationPoliciesRequest } from "#gen/service/v1/organization_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { requireMcpAllowed } from "../../domain/policy/agent-policy.ts";
 import { decidersIn, requireMeaningfulRules } from "../../domain/policy/approval-policy.ts";
 import { requireEgressKnown, requireMeaningfulEgress } from "../../domain/policy/egress-policy.ts";
 import { type ConfiguredPolicies, effectivePolicies } from "../../domain/policy/policies.ts";
@@ -18,9 +19,9 @@ import { requireSecurityPolicyAssignable } from "../../domain/policy/security-po
 import { EGRESS_LEVEL, mayStore, PUSH_RULES_LEVEL, RETENTION_LEVEL } from "../../store/feature-level.ts";
 import { findGroup } from "../../store/identity/group.ts";
 import { isEnterprise } from "../../store/policy/enterprise.ts";
-import { findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
+import { findPolicies, findSetPolicies, updatePolicies } from "../../store/policy/organization-policies.ts";
 import { findSecurityPolicy } from "../../store/policy/security-policy.ts";
-import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
+import type { Scope, Snapshot, Store, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
@@ -49,6 +50,15 @@ export async function setPolicies(
     await leasePoliciesOf(tx, caller, after),
   ] as const;
   await leasePoliciesChanged.call(tx, caller, ...leased);
+}
+
+/**
+ * Requires that a caller may use the Model Context Protocol: all may but the agents of an organization that disables it for
+ * them, who are known by the tokens of environments.
+ * @throws PolicyDenied
+ */
+export async function requireMayUseMcp({ reader }: Pick<Store, "reader">, caller: Caller): Promise<void> {
+  if (caller.role === "environment") requireMcpAllowed(await findPolicies(reader, caller));
 }
 
 /** Returns what policies of an organization say to runners about environments that have no security policy of their own. */
