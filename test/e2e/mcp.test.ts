@@ -405,12 +405,13 @@ test("operations that the URL names are tools as well", async () => {
 
 test("the access log names the operation of a tool, and how it ended", async () => {
   const client = await connect();
-  await callTool(client, "get_workflow_execution", { workflowExecutionId: crypto.randomUUID() });
+  // No other test here calls it.
+  await callTool(client, "get_environment_diff", { environmentId: crypto.randomUUID() });
   const line = await until(
     async () =>
       server
         .log()
-        .findLast(({ operation }) => operation === "service.v1.WorkflowService/GetWorkflowExecution"),
+        .findLast(({ operation }) => operation === "service.v1.EnvironmentService/GetEnvironmentDiff"),
     (found) => found !== undefined,
   );
   expect(line).toMatchObject({ code: "not_found", status: 200 });
