@@ -92,11 +92,15 @@ and read what changed in that file.\n\n${(error as Error).message}`,
   test("of a new file is that of a file which any earlier release made and this one migrated", () => {
     const fresh = newFile();
     within(fresh, (raw) => migrate(raw));
+    const schema = schemaIn(fresh);
+    // Each release's file goes on from the one before: to make all of them from nothing would take twice as long.
+    const released = newFile();
     for (let count = 1; count <= MIGRATIONS.length; count++) {
+      within(released, (raw) => migrate(raw, MIGRATIONS.slice(0, count)));
       const file = newFile();
-      within(file, (raw) => migrate(raw, MIGRATIONS.slice(0, count)));
-      within(file, (raw) => migrate(raw));
-      expect(schemaIn(file)).toBe(schemaIn(fresh));
+      copyFileSync(released, file);
+      expect(within(file, (raw) => migrate(raw))).toHaveLength(MIGRATIONS.length - count);
+      expect(schemaIn(file)).toBe(schema);
     }
   });
 
