@@ -44,7 +44,9 @@ function startChat(
   { url = server.url, options = [] }: { url?: string; options?: readonly string[] } = {},
 ) {
   const args = ["bin/chartroom.js", "agent", "chat", id, "--server", url, ...options];
-  const child = spawn(process.execPath, args, { cwd: ROOT, env: { PATH: process.env.PATH, ...env } });
+  // With no token of whoever runs the tests, which may be for a server that had the same address.
+  const own = { PATH: process.env.PATH, XDG_CONFIG_HOME: temporaryFolder() };
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...own, ...env } });
   chats.push(child);
   let [shown, complaints] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
