@@ -6,6 +6,7 @@ import {
 } from "#gen/runner/v1/environment_question_pb.js";
 import { ReportEnvironmentConnectionsRequestSchema as Connections } from "#gen/runner/v1/environment_work_service_pb.js";
 import {
+  UpdateEnvironmentRequestSchema as Change,
   GetEnvironmentDiffRequestSchema as Diff,
   ListEnvironmentFilesRequestSchema as List,
   ReadEnvironmentFileRequestSchema as Read,
@@ -18,6 +19,7 @@ const ANSWER = { questionId: ID, instanceId: "i" };
 
 /** A valid request of each kind, into which the values are put. */
 const VALID = new Map<DescMessage, JsonObject>([
+  [Change, ASKED],
   [Diff, ASKED],
   [List, ASKED],
   [Read, { ...ASKED, path: "p" }],
@@ -26,6 +28,9 @@ const VALID = new Map<DescMessage, JsonObject>([
 ]);
 const withAnswer = (answer: JsonObject): JsonObject => ({ ...ANSWER, ...answer });
 const part = (filePart: JsonObject) => withAnswer({ filePart: { file: {}, ...filePart } });
+
+const withName = { ...ASKED, metadata: {} };
+const withParts = { ...ASKED, spec: { content: {}, devcontainer: {}, automationsFile: {}, timeout: {} } };
 
 type Limit = readonly [
   request: DescMessage,
@@ -41,6 +46,28 @@ const LIMITS: readonly Limit[] = [
     "commit",
     ["", "a".repeat(4), "F".repeat(63), "0".repeat(64)],
     ["a".repeat(3), "a".repeat(65), "main", "-aaaa"],
+  ],
+  [Change, "environmentId", [ID], ["", "x"]],
+  [Change, "metadata.name", texts(0, 127, 128), [...texts(129), "a\u0000b"], withName],
+  [Change, "spec.content.session", texts(0, 127, 128), texts(129), withParts],
+  [Change, "spec.content.gitUsername", texts(0, 254, 255), texts(256), withParts],
+  [Change, "spec.content.gitEmail", texts(0, 319, 320), texts(321), withParts],
+  [Change, "spec.devcontainer.session", texts(0, 127, 128), texts(129), withParts],
+  [Change, "spec.devcontainer.devcontainerFilePath", texts(0, 1023, 1024), [...texts(1025), "/a"], withParts],
+  [Change, "spec.automationsFile.session", texts(0, 127, 128), texts(129), withParts],
+  [
+    Change,
+    "spec.automationsFile.automationsFilePath",
+    texts(0, 1023, 1024),
+    [...texts(1025), "/a"],
+    withParts,
+  ],
+  [
+    Change,
+    "spec.timeout.disconnected",
+    ["0s", "1800s", "315360000s"],
+    ["-1s", "1s", "1799.999s", "315360000.001s"],
+    withParts,
   ],
   [List, "path", texts(0, 4095, 4096), texts(4097)],
   [Read, "path", texts(1, 2, 4095, 4096), texts(0, 4097)],

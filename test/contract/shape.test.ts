@@ -39,13 +39,17 @@ const SPECIFIED = [
 
 // What projects need around them.
 const ADDED = [
+  "EnvironmentService/ArchiveEnvironment",
   "EnvironmentService/CreateEnvironment",
   "EnvironmentService/CreateEnvironmentFromProject",
   "EnvironmentService/DeleteEnvironment",
   "EnvironmentService/GetEnvironment",
+  "EnvironmentService/ListEnvironmentClasses",
   "EnvironmentService/ListEnvironments",
   "EnvironmentService/StartEnvironment",
   "EnvironmentService/StopEnvironment",
+  "EnvironmentService/UnarchiveEnvironment",
+  "EnvironmentService/UpdateEnvironment",
   "IdentityService/GetAuthenticatedIdentity",
   "ProjectService/DeleteProject",
   "ProjectService/ListProjectEnvironmentClasses",

@@ -130,6 +130,23 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     (world) => ({ environmentId: world.environment, force: true }),
     { environmentId: "environment" },
   ),
+  "EnvironmentService/UpdateEnvironment": built(
+    (world) => ({
+      environmentId: world.environment,
+      metadata: { name: "Renamed" },
+      spec: { timeout: { disconnected: "7200s" }, content: { gitUsername: "Ada" } },
+    }),
+    { environmentId: "environment" },
+  ),
+  // It is wanted running.
+  "EnvironmentService/ArchiveEnvironment": {
+    ...built((world) => ({ environmentId: world.environment }), { environmentId: "environment" }),
+    refusal: [400, "failed_precondition"],
+  },
+  "EnvironmentService/UnarchiveEnvironment": built((world) => ({ environmentId: world.environment }), {
+    environmentId: "environment",
+  }),
+  "EnvironmentService/ListEnvironmentClasses": built(() => page, { "filter.runnerIds[]": "runner" }),
   "EnvironmentService/GetEnvironmentChanges": built((world) => ({ environmentId: world.heldEnvironment }), {
     environmentId: "heldEnvironment",
   }),

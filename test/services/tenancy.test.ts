@@ -33,6 +33,13 @@ describe("another organization", () => {
     ["GetEnvironment", "environment", (id) => stranger.environments.getEnvironment(id)],
     ["StartEnvironment", "environment", (id) => stranger.environments.startEnvironment(id)],
     ["StopEnvironment", "environment", (id) => stranger.environments.stopEnvironment(id)],
+    ["ArchiveEnvironment", "environment", (id) => stranger.environments.archiveEnvironment(id)],
+    ["UnarchiveEnvironment", "environment", (id) => stranger.environments.unarchiveEnvironment(id)],
+    [
+      "UpdateEnvironment",
+      "environment",
+      (id) => stranger.environments.updateEnvironment({ ...id, metadata: { name: "Mine" } }),
+    ],
     [
       "DeleteEnvironment",
       "environment",

@@ -244,6 +244,7 @@ test("a list by phase walks along the index of each phase alone, however rare it
     createdBefore: undefined,
     search: "",
     sessionIds: [],
+    archived: false,
   };
   const phases = [1, 3];
   for (const from of [undefined, after]) {

@@ -433,8 +433,8 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   lastStartedAt?: Timestamp | undefined;
 
   /**
-   * When the environment was archived, having been stopped for long. Unset: it is
-   * not archived.
+   * When the environment was archived: by a call, or having been stopped for long.
+   * Unset: it is not archived.
    *
    * @generated from field: google.protobuf.Timestamp archived_at = 11;
    */

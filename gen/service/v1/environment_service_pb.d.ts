@@ -8,11 +8,12 @@ import type { Environment, EnvironmentPhase, EnvironmentSpec } from "./environme
 import type { PaginationRequest, PaginationResponse, SortOrder } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { DiffBase, EnvironmentChanges, EnvironmentFile, EnvironmentFileDiff } from "./environment_changes_pb.js";
 import type { EnvironmentConnection } from "./environment_connection_pb.js";
 import type { EnvironmentPush } from "./environment_push_pb.js";
 import type { FollowedPullRequest } from "./pull_request_pb.js";
+import type { ListEnvironmentClassesRequestSchema, ListEnvironmentClassesResponseSchema } from "./runner_configuration_service_pb.js";
 
 /**
  * Describes the file service/v1/environment_service.proto.
@@ -163,6 +164,14 @@ export declare type ListEnvironmentsRequest_Filter = Message<"service.v1.ListEnv
    * @generated from field: repeated string session_ids = 12;
    */
   sessionIds: string[];
+
+  /**
+   * True: only environments that are archived. False: only those that are not.
+   * Unset: both.
+   *
+   * @generated from field: optional bool archived = 1000;
+   */
+  archived?: boolean | undefined;
 };
 
 /**
@@ -515,6 +524,304 @@ export declare type DeleteEnvironmentResponse = Message<"service.v1.DeleteEnviro
  * Use `create(DeleteEnvironmentResponseSchema)` to create a new message.
  */
 export declare const DeleteEnvironmentResponseSchema: GenMessage<DeleteEnvironmentResponse>;
+
+/**
+ * What to change of an environment.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest
+ */
+export declare type UpdateEnvironmentRequest = Message<"service.v1.UpdateEnvironmentRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+
+  /**
+   * Its name. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.Metadata metadata = 2;
+   */
+  metadata?: UpdateEnvironmentRequest_Metadata | undefined;
+
+  /**
+   * What is wanted of it. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.Spec spec = 3;
+   */
+  spec?: UpdateEnvironmentRequest_Spec | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.
+ * Use `create(UpdateEnvironmentRequestSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequestSchema: GenMessage<UpdateEnvironmentRequest>;
+
+/**
+ * The part of an environment's metadata that can be changed.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.Metadata
+ */
+export declare type UpdateEnvironmentRequest_Metadata = Message<"service.v1.UpdateEnvironmentRequest.Metadata"> & {
+  /**
+   * Human readable name without control characters, at most 80; one of 81 to 128
+   * is refused for what an environment holds. Unset: unchanged.
+   *
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.Metadata.
+ * Use `create(UpdateEnvironmentRequest_MetadataSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_MetadataSchema: GenMessage<UpdateEnvironmentRequest_Metadata>;
+
+/**
+ * The part of an environment's spec that can be changed.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.Spec
+ */
+export declare type UpdateEnvironmentRequest_Spec = Message<"service.v1.UpdateEnvironmentRequest.Spec"> & {
+  /**
+   * Who makes git commits. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.Content content = 2;
+   */
+  content?: UpdateEnvironmentRequest_Content | undefined;
+
+  /**
+   * The container to develop in. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.DevContainer devcontainer = 4;
+   */
+  devcontainer?: UpdateEnvironmentRequest_DevContainer | undefined;
+
+  /**
+   * When it is stopped without being asked. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.Timeout timeout = 6;
+   */
+  timeout?: UpdateEnvironmentRequest_Timeout | undefined;
+
+  /**
+   * The tasks and services. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateEnvironmentRequest.AutomationsFile automations_file = 7;
+   */
+  automationsFile?: UpdateEnvironmentRequest_AutomationsFile | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.Spec.
+ * Use `create(UpdateEnvironmentRequest_SpecSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_SpecSchema: GenMessage<UpdateEnvironmentRequest_Spec>;
+
+/**
+ * The part of an environment's content that can be changed. What it was filled
+ * with stays.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.Content
+ */
+export declare type UpdateEnvironmentRequest_Content = Message<"service.v1.UpdateEnvironmentRequest.Content"> & {
+  /**
+   * Tells one filling of the environment from the next; kept as given. At most
+   * 128 characters. Unset: unchanged.
+   *
+   * @generated from field: optional string session = 1;
+   */
+  session?: string | undefined;
+
+  /**
+   * Name under which git commits are made; empty for the creator's. At most 255
+   * characters. Unset: unchanged.
+   *
+   * @generated from field: optional string git_username = 3;
+   */
+  gitUsername?: string | undefined;
+
+  /**
+   * Mail address under which git commits are made; empty for the creator's. At
+   * most 320 characters. Unset: unchanged.
+   *
+   * @generated from field: optional string git_email = 4;
+   */
+  gitEmail?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.Content.
+ * Use `create(UpdateEnvironmentRequest_ContentSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_ContentSchema: GenMessage<UpdateEnvironmentRequest_Content>;
+
+/**
+ * The container that one develops in.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.DevContainer
+ */
+export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.UpdateEnvironmentRequest.DevContainer"> & {
+  /**
+   * Tells one build of the container from the next; kept as given. At most 128
+   * characters. Unset: unchanged.
+   *
+   * @generated from field: optional string session = 1;
+   */
+  session?: string | undefined;
+
+  /**
+   * Path of the devcontainer file, relative to the repository's root: it must not
+   * begin with `/`; empty for the usual places. At most 1,024 characters. Unset:
+   * unchanged.
+   *
+   * @generated from field: optional string devcontainer_file_path = 2;
+   */
+  devcontainerFilePath?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.DevContainer.
+ * Use `create(UpdateEnvironmentRequest_DevContainerSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_DevContainerSchema: GenMessage<UpdateEnvironmentRequest_DevContainer>;
+
+/**
+ * When an environment is stopped without being asked.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.Timeout
+ */
+export declare type UpdateEnvironmentRequest_Timeout = Message<"service.v1.UpdateEnvironmentRequest.Timeout"> & {
+  /**
+   * How long nobody may be connected before the environment is stopped: 0s for
+   * without end, else at least 1800s and at most 315360000s (ten years). Unset:
+   * unchanged.
+   *
+   * @generated from field: optional google.protobuf.Duration disconnected = 1;
+   */
+  disconnected?: Duration | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.Timeout.
+ * Use `create(UpdateEnvironmentRequest_TimeoutSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_TimeoutSchema: GenMessage<UpdateEnvironmentRequest_Timeout>;
+
+/**
+ * The tasks and services of an environment.
+ *
+ * @generated from message service.v1.UpdateEnvironmentRequest.AutomationsFile
+ */
+export declare type UpdateEnvironmentRequest_AutomationsFile = Message<"service.v1.UpdateEnvironmentRequest.AutomationsFile"> & {
+  /**
+   * Tells one reading of the file from the next; kept as given. At most 128
+   * characters. Unset: unchanged.
+   *
+   * @generated from field: optional string session = 1;
+   */
+  session?: string | undefined;
+
+  /**
+   * Path of the automations file, relative to the repository's root: it must not
+   * begin with `/`; empty for the usual place. At most 1,024 characters. Unset:
+   * unchanged.
+   *
+   * @generated from field: optional string automations_file_path = 2;
+   */
+  automationsFilePath?: string | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentRequest.AutomationsFile.
+ * Use `create(UpdateEnvironmentRequest_AutomationsFileSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentRequest_AutomationsFileSchema: GenMessage<UpdateEnvironmentRequest_AutomationsFile>;
+
+/**
+ * Nothing to say: the environment is changed.
+ *
+ * @generated from message service.v1.UpdateEnvironmentResponse
+ */
+export declare type UpdateEnvironmentResponse = Message<"service.v1.UpdateEnvironmentResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.UpdateEnvironmentResponse.
+ * Use `create(UpdateEnvironmentResponseSchema)` to create a new message.
+ */
+export declare const UpdateEnvironmentResponseSchema: GenMessage<UpdateEnvironmentResponse>;
+
+/**
+ * Which environment to archive.
+ *
+ * @generated from message service.v1.ArchiveEnvironmentRequest
+ */
+export declare type ArchiveEnvironmentRequest = Message<"service.v1.ArchiveEnvironmentRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+};
+
+/**
+ * Describes the message service.v1.ArchiveEnvironmentRequest.
+ * Use `create(ArchiveEnvironmentRequestSchema)` to create a new message.
+ */
+export declare const ArchiveEnvironmentRequestSchema: GenMessage<ArchiveEnvironmentRequest>;
+
+/**
+ * Nothing to say: the environment is archived.
+ *
+ * @generated from message service.v1.ArchiveEnvironmentResponse
+ */
+export declare type ArchiveEnvironmentResponse = Message<"service.v1.ArchiveEnvironmentResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.ArchiveEnvironmentResponse.
+ * Use `create(ArchiveEnvironmentResponseSchema)` to create a new message.
+ */
+export declare const ArchiveEnvironmentResponseSchema: GenMessage<ArchiveEnvironmentResponse>;
+
+/**
+ * Which environment to take out of the archive.
+ *
+ * @generated from message service.v1.UnarchiveEnvironmentRequest
+ */
+export declare type UnarchiveEnvironmentRequest = Message<"service.v1.UnarchiveEnvironmentRequest"> & {
+  /**
+   * Id of the environment.
+   *
+   * @generated from field: string environment_id = 1;
+   */
+  environmentId: string;
+};
+
+/**
+ * Describes the message service.v1.UnarchiveEnvironmentRequest.
+ * Use `create(UnarchiveEnvironmentRequestSchema)` to create a new message.
+ */
+export declare const UnarchiveEnvironmentRequestSchema: GenMessage<UnarchiveEnvironmentRequest>;
+
+/**
+ * Nothing to say: the environment is not archived.
+ *
+ * @generated from message service.v1.UnarchiveEnvironmentResponse
+ */
+export declare type UnarchiveEnvironmentResponse = Message<"service.v1.UnarchiveEnvironmentResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.UnarchiveEnvironmentResponse.
+ * Use `create(UnarchiveEnvironmentResponseSchema)` to create a new message.
+ */
+export declare const UnarchiveEnvironmentResponseSchema: GenMessage<UnarchiveEnvironmentResponse>;
 
 /**
  * Whose changes to return.
@@ -1164,6 +1471,67 @@ export declare const EnvironmentService: GenService<{
     methodKind: "unary";
     input: typeof DeleteEnvironmentRequestSchema;
     output: typeof DeleteEnvironmentResponseSchema;
+  },
+  /**
+   * Changes the name of an environment, and what is wanted of it; what the request
+   * leaves unset stays. A changed devcontainer or automations file, author or
+   * timeout holds from the environment's next start on. A request that changes
+   * nothing leaves no trace. Callable by administrators of the organization and by
+   * the environment's creator. Errors: permission_denied for everybody else in it;
+   * not_found; invalid_argument for a name of more than 80 characters;
+   * failed_precondition when its deletion is already desired, or when a policy of
+   * the organization forbids the timeout.
+   *
+   * @generated from rpc service.v1.EnvironmentService.UpdateEnvironment
+   */
+  updateEnvironment: {
+    methodKind: "unary";
+    input: typeof UpdateEnvironmentRequestSchema;
+    output: typeof UpdateEnvironmentResponseSchema;
+  },
+  /**
+   * Archives a stopped environment: its content stays, and the policy
+   * `deleteArchivedEnvironmentsAfter` counts from now on. To repeat the call is
+   * harmless, and does not begin that time anew. Callable by administrators of the
+   * organization and by the environment's creator. Errors: permission_denied for
+   * everybody else in it; not_found; failed_precondition when the environment is
+   * not stopped, when its deletion is already desired, or when it belongs to an
+   * action of a workflow that waits for an approval.
+   *
+   * @generated from rpc service.v1.EnvironmentService.ArchiveEnvironment
+   */
+  archiveEnvironment: {
+    methodKind: "unary";
+    input: typeof ArchiveEnvironmentRequestSchema;
+    output: typeof ArchiveEnvironmentResponseSchema;
+  },
+  /**
+   * Takes an environment out of the archive; it stays stopped, and counts as
+   * stopped from now on for `archiveEnvironmentsAfter`. To repeat the call is
+   * harmless. Callable by administrators of the organization and by the
+   * environment's creator. Errors: permission_denied for everybody else in it;
+   * not_found; failed_precondition when its deletion is already desired.
+   *
+   * @generated from rpc service.v1.EnvironmentService.UnarchiveEnvironment
+   */
+  unarchiveEnvironment: {
+    methodKind: "unary";
+    input: typeof UnarchiveEnvironmentRequestSchema;
+    output: typeof UnarchiveEnvironmentResponseSchema;
+  },
+  /**
+   * Lists environment classes by id ascending (order of creation), as
+   * RunnerConfigurationService's operation of the same name does: with
+   * `filter.canCreateEnvironments` those that the caller may create environments
+   * of. Callable by every member and service account of the organization, and by a
+   * runner for its own. Errors: invalid_argument for a page token of another query.
+   *
+   * @generated from rpc service.v1.EnvironmentService.ListEnvironmentClasses
+   */
+  listEnvironmentClasses: {
+    methodKind: "unary";
+    input: typeof ListEnvironmentClassesRequestSchema;
+    output: typeof ListEnvironmentClassesResponseSchema;
   },
   /**
    * Returns what has changed in an environment's repositories, as its runner has

@@ -117,7 +117,13 @@ function limitTimeout(policies: Policies, spec: EnvironmentSpec): void {
   if (!isLimit(max)) return;
   spec.timeout ??= create(EnvironmentSpec_TimeoutSchema);
   spec.timeout.disconnected ??= max;
-  const requested = spec.timeout.disconnected;
+  requireTimeoutAllowed(policies, spec.timeout.disconnected);
+}
+
+/** Requires that a timeout is at most the organization's maximum. @throws PolicyDenied */
+export function requireTimeoutAllowed(policies: Policies, requested: Duration): void {
+  const max = policies.effective.maximumEnvironmentTimeout;
+  if (!isLimit(max)) return;
   // An environment with a timeout of 0 s is never stopped for being idle, which is longer than any
   // limit.
   if (isLimit(requested) && compare(requested, max) <= 0) return;

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Environment,
   EnvironmentPhase,
+  EnvironmentPhaseSchema,
   EnvironmentSchema,
   type EnvironmentSpec,
   EnvironmentSpecSchema,
@@ -87,6 +88,31 @@ export function stoppedEnvironment(present: Environment): Environment | undefine
 export function archivedEnvironment(present: Environment, now: number): Environment {
   const environment = clone(EnvironmentSchema, present);
   if (environment.metadata) environment.metadata.archivedAt = timestampFromMs(now);
+  return environment;
+}
+
+/**
+ * Requires that an environment may be archived on request: it is stopped, and no action waits to go on in it.
+ * @throws DomainError PENDING_DELETION, PHASE_UNSUITABLE
+ */
+export function requireArchivable(environment: Environment): void {
+  requireEnvironmentNotPendingDeletion(environment);
+  requireNotOwnedByAction(environment);
+  if (isStopped(environment)) return;
+  const phase = EnvironmentPhaseSchema.value[environment.status?.phase ?? 0]?.name ?? "";
+  const message = "the environment is not stopped: stop it first, and archive it once its runner has done so";
+  throw phaseUnsuitable("environment", phase, message);
+}
+
+/**
+ * Returns the environment out of the archive; undefined when it is not in it.
+ * @throws DomainError PENDING_DELETION
+ */
+export function unarchivedEnvironment(present: Environment): Environment | undefined {
+  requireEnvironmentNotPendingDeletion(present);
+  if (!present.metadata?.archivedAt) return undefined;
+  const environment = clone(EnvironmentSchema, present);
+  delete environment.metadata?.archivedAt;
   return environment;
 }
 

@@ -43,6 +43,27 @@ export const ENVIRONMENT_PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: CREATORS,
     own: OWNED_BY_CREATOR,
   },
+  "EnvironmentService/UpdateEnvironment": {
+    permission: "update_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+    condition: "the organization's policies",
+  },
+  "EnvironmentService/ArchiveEnvironment": {
+    permission: "archive_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/UnarchiveEnvironment": {
+    permission: "archive_environment",
+    grants: CREATORS,
+    own: OWNED_BY_CREATOR,
+  },
+  "EnvironmentService/ListEnvironmentClasses": {
+    permission: "list_environment_classes",
+    grants: { ...MEMBERS, runner: "own" },
+    own: "the classes of the runner",
+  },
 
   "EnvironmentService/GetEnvironmentChanges": {
     permission: "get_environment_changes",

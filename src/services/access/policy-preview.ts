@@ -123,7 +123,7 @@ async function lookAtAges({ db, now, caller, before, after, effects }: Preview):
 
 async function lookAtEnvironments({ db, now, caller, effects }: Preview): Promise<boolean> {
   const none = { runnerIds: [], phases: [], creatorIds: [], projectIds: [], runnerKinds: [], sessionIds: [] };
-  const filter = { ...none, createdBefore: undefined, search: "" };
+  const filter = { ...none, createdBefore: undefined, search: "", archived: undefined };
   const order = { field: "id", direction: "asc" } as const;
   const rows = await findEnvironmentPage(db, caller, filter, order, undefined, MAX_RESOURCES + 1);
   const all: Environment[] = [];

@@ -2,6 +2,7 @@ import { toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type {
+  ArchiveEnvironmentRequest,
   EnvironmentService as Contract,
   CreateEnvironmentFromProjectRequest,
   CreateEnvironmentRequest,
@@ -17,20 +18,28 @@ import type {
   ReadEnvironmentFileRequest,
   StartEnvironmentRequest,
   StopEnvironmentRequest,
+  UnarchiveEnvironmentRequest,
+  UpdateEnvironmentRequest,
 } from "#gen/service/v1/environment_service_pb.js";
 import { ListEnvironmentsRequest_FilterSchema } from "#gen/service/v1/environment_service_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
+import type { ListEnvironmentClassesRequest } from "#gen/service/v1/runner_configuration_service_pb.js";
 import {
+  archivedEnvironment,
   deletedEnvironment,
   type EnvironmentTemplate,
+  requireArchivable,
   requireNotOwnedByAction,
   startedEnvironment,
   stoppedEnvironment,
+  unarchivedEnvironment,
   wasNeverAssigned,
 } from "../../domain/environment/environment.ts";
 import { requireOneBase } from "../../domain/environment/environment-changes.ts";
 import { specFromProject, startsLocally } from "../../domain/environment/environment-from-project.ts";
 import { environmentOrder } from "../../domain/environment/environment-order.ts";
+import { requireTimeoutAllowed } from "../../domain/environment/environment-policy.ts";
+import { updatedEnvironment } from "../../domain/environment/environment-update.ts";
 import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -47,6 +56,7 @@ import {
   findEnvironmentPage,
 } from "../../store/environment/environment-list.ts";
 import { insertSourceSetters } from "../../store/identity/source-setter.ts";
+import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findProject } from "../../store/project/project.ts";
 import { insertProjectUse } from "../../store/project/project-use.ts";
 import { findLocalRunnerId } from "../../store/runner/runner.ts";
@@ -55,6 +65,7 @@ import { callerOf, grantOf, requireOwnership, writeAsCaller } from "../call/call
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
+import { listEnvironmentClasses } from "../runner/runner-configuration-service.ts";
 import { runnersInScope } from "../runner/runner-scope.ts";
 import { getEnvironmentChanges, getEnvironmentDiff } from "./changes-read.ts";
 import { listEnvironmentConnections } from "./connections.ts";
@@ -149,6 +160,40 @@ export class EnvironmentService implements ServiceImpl<typeof Contract> {
     });
   }
 
+  updateEnvironment(req: UpdateEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await getOwnedEnvironment(tx, ctx, caller, req.environmentId);
+      const after = updatedEnvironment(before, req);
+      if (!after) return {};
+      const disconnected = req.spec?.timeout?.disconnected;
+      if (disconnected) requireTimeoutAllowed(await findPolicies(tx.db, caller), disconnected);
+      await changeEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  archiveEnvironment({ environmentId }: ArchiveEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
+      requireArchivable(before);
+      if (before.metadata?.archivedAt) return {};
+      await changeEnvironment(tx, caller, before, archivedEnvironment(before, tx.now));
+      return {};
+    });
+  }
+
+  unarchiveEnvironment({ environmentId }: UnarchiveEnvironmentRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const before = await getOwnedEnvironment(tx, ctx, caller, environmentId);
+      const after = unarchivedEnvironment(before);
+      if (after) await changeEnvironment(tx, caller, before, after);
+      return {};
+    });
+  }
+
+  listEnvironmentClasses = (req: ListEnvironmentClassesRequest, ctx: HandlerContext) =>
+    listEnvironmentClasses(this.#deps, callerOf(ctx), req, grantOf(ctx));
+
   getEnvironmentChanges = (req: GetEnvironmentChangesRequest, ctx: HandlerContext) =>
     getEnvironmentChanges(this.#deps, req, ctx);
 
@@ -238,5 +283,6 @@ function environmentFilter({ filter }: ListEnvironmentsRequest): EnvironmentFilt
     createdBefore: before && roundedUpMs(before),
     search: fold(filter?.search ?? ""),
     sessionIds: filter?.sessionIds ?? [],
+    archived: filter?.archived,
   };
 }

@@ -24,6 +24,8 @@ export interface EnvironmentFilter {
   /** Folded; empty means any. */
   readonly search: string;
   readonly sessionIds: readonly string[];
+  /** True for those that are archived, false for those that are not; undefined means both. */
+  readonly archived: boolean | undefined;
 }
 
 export interface EnvironmentOrder {
@@ -140,6 +142,8 @@ function matching(own: Rows, filter: EnvironmentFilter): Rows {
   if (filter.creatorIds.length > 0) query = query.where("environment.creator_id", "in", filter.creatorIds);
   if (filter.projectIds.length > 0) query = query.where("environment.project_id", "in", filter.projectIds);
   if (filter.sessionIds.length > 0) query = query.where("environment.session_id", "in", filter.sessionIds);
+  if (filter.archived !== undefined)
+    query = query.where(ARCHIVED_AT, filter.archived ? "is not" : "is", null);
   if (filter.createdBefore !== undefined) {
     query = query.where("environment.created_at", "<", filter.createdBefore);
   }

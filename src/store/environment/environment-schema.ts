@@ -17,7 +17,7 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
-  /** Time since which it has been stopped; null while it is not. */
+  /** Time since which it has been stopped, or out of the archive when that is later; null while it is not stopped. */
   stopped_at: number | null;
   /**
    * End of its lifetime: it is stopped then, and with a strict lifetime cannot be started again.

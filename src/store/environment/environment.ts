@@ -210,7 +210,9 @@ export async function updateEnvironment(
   const columns = changingColumns(after);
   if (!isRemovedNext) {
     await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
-    if (isStopped(before) !== isStopped(after)) {
+    // One that leaves the archive would otherwise be archived again at once.
+    const isUnarchived = before.metadata?.archivedAt !== undefined && !after.metadata?.archivedAt;
+    if (isStopped(before) !== isStopped(after) || (isUnarchived && isStopped(after))) {
       const stoppedAt = isStopped(after) ? tx.now : null;
       await setStop(tx.db, { id: after.id, organizationId: scope.organizationId, stoppedAt });
     }

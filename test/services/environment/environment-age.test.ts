@@ -141,6 +141,18 @@ describe("archival", () => {
     expect(await archive()).toBe(1);
   });
 
+  test("begins to count anew once an environment is out of the archive, also after a call", async () => {
+    const id = await createEnvironment();
+    pass(2 * DAY_MS);
+    await archive();
+    await own.environments.unarchiveEnvironment({ environmentId: id });
+    expect([await archive(), await archivedAt(id)]).toEqual([0, undefined]);
+    pass(2 * DAY_MS - 1);
+    expect(await archive()).toBe(0);
+    pass(1);
+    expect(await archive()).toBe(1);
+  });
+
   test("is each organization's own matter", async () => {
     const strangerCaller = await testStore.createOrganization("island");
     const stranger = servicesOf(testStore, strangerCaller);

@@ -213,3 +213,109 @@ describe("starting, stopping and deleting an environment", () => {
     });
   });
 });
+
+describe("archiving an environment by a call", () => {
+  const stopped = async () => {
+    const { environment } = await own.environments.createEnvironment({
+      name: "scratch",
+      spec: { desiredPhase: EnvironmentPhase.STOPPED },
+    });
+    return environment?.id ?? "";
+  };
+  const listed = async (archived?: boolean) => {
+    const { environments } = await own.environments.listEnvironments({ filter: { archived } });
+    return environments.map(({ id }) => id);
+  };
+
+  test("keeps the time of the first call, is seen by those who ask for it, and ends", async () => {
+    const [id, other] = [await stopped(), await stopped()];
+    const at = testStore.clock.now;
+    await own.environments.archiveEnvironment({ environmentId: id });
+    testStore.clock.now += MINUTE_MS;
+    await own.environments.archiveEnvironment({ environmentId: id });
+    expect((await stored(id)).metadata?.archivedAt).toEqual(timestampFromMs(at));
+    expect([await listed(true), await listed(false), await listed()]).toEqual([[id], [other], [id, other]]);
+    const { count } = await own.environments.listEnvironments({
+      filter: { archived: true },
+      count: { include: true },
+    });
+    expect(count?.value).toBe(1);
+    await own.environments.unarchiveEnvironment({ environmentId: id });
+    const once = await testStore.history(caller);
+    await own.environments.unarchiveEnvironment({ environmentId: id });
+    expect(await testStore.history(caller)).toEqual(once);
+    expect(await listed(true)).toEqual([]);
+    expect(once.audit.map(({ operation }) => operation).slice(-2)).toEqual([
+      "service.v1.EnvironmentService/ArchiveEnvironment",
+      "service.v1.EnvironmentService/UnarchiveEnvironment",
+    ]);
+  });
+
+  test("is refused while it runs or stops, and once it is wanted deleted", async () => {
+    const id = await own.use(await own.project("ship"));
+    const archive = () => own.environments.archiveEnvironment({ environmentId: id });
+    await report(id, EnvironmentPhase.RUNNING);
+    const unsuitable = (phase: string) => ({ reason: ErrorReason.PHASE_UNSUITABLE, metadata: { phase } });
+    await expect(archive()).rejects.toMatchObject(unsuitable("ENVIRONMENT_PHASE_RUNNING"));
+    await own.environments.stopEnvironment({ environmentId: id });
+    await report(id, EnvironmentPhase.STOPPING);
+    await expect(archive()).rejects.toMatchObject(unsuitable("ENVIRONMENT_PHASE_STOPPING"));
+    await report(id, EnvironmentPhase.STOPPED);
+    await archive();
+    await own.environments.deleteEnvironment({ environmentId: id });
+    const pending = { reason: ErrorReason.PENDING_DELETION };
+    await expect(archive()).rejects.toMatchObject(pending);
+    await expect(own.environments.unarchiveEnvironment({ environmentId: id })).rejects.toMatchObject(pending);
+  });
+});
+
+describe("updating an environment", () => {
+  test("changes what is set, leaves the rest, and raises the version with the spec alone", async () => {
+    const { environment } = await own.environments.createEnvironment({
+      name: "scratch",
+      spec: { content: { gitUsername: "Ada", gitEmail: "ada@example.org" }, devcontainer: { session: "d" } },
+    });
+    const environmentId = environment?.id ?? "";
+    await own.environments.updateEnvironment({ environmentId, metadata: { name: "Renamed" }, spec: {} });
+    expect(await stored(environmentId)).toMatchObject({
+      metadata: { name: "Renamed" },
+      spec: { specVersion: 1n, timeout: undefined, automationsFile: undefined },
+    });
+    const spec = {
+      content: { gitUsername: "" },
+      devcontainer: { devcontainerFilePath: "dev.json" },
+      automationsFile: { automationsFilePath: "tasks.yaml" },
+      timeout: { disconnected: { seconds: 1800n } },
+    };
+    await own.environments.updateEnvironment({ environmentId, spec });
+    expect(await stored(environmentId)).toMatchObject({
+      metadata: { name: "Renamed" },
+      spec: {
+        specVersion: 2n,
+        content: { gitUsername: "", gitEmail: "ada@example.org" },
+        devcontainer: { session: "d", devcontainerFilePath: "dev.json" },
+        automationsFile: { automationsFilePath: "tasks.yaml" },
+        timeout: { disconnected: { seconds: 1800n } },
+      },
+    });
+    const { environments } = await own.environments.listEnvironments({ filter: { search: "renamed" } });
+    expect(environments.map(({ id }) => id)).toEqual([environmentId]);
+    const before = await testStore.history(caller);
+    await own.environments.updateEnvironment({ environmentId, spec });
+    expect(await testStore.history(caller)).toEqual(before);
+  });
+
+  test("takes a name of 80 characters and none of 81, and nothing once it is wanted deleted", async () => {
+    const environmentId = await own.use(await own.project("ship"));
+    const rename = (name: string) =>
+      own.environments.updateEnvironment({ environmentId, metadata: { name } });
+    for (const length of [79, 80]) await rename("\u{1f600}".repeat(length));
+    await expect(rename("a".repeat(81))).rejects.toMatchObject({
+      reason: ErrorReason.VALUE_UNUSABLE,
+      metadata: { field: "metadata.name" },
+    });
+    await report(environmentId, EnvironmentPhase.RUNNING);
+    await own.environments.deleteEnvironment({ environmentId });
+    await expect(rename("a")).rejects.toMatchObject({ reason: ErrorReason.PENDING_DELETION });
+  });
+});

@@ -200,6 +200,7 @@ describe("each operation that writes", () => {
       "StartAgent",
       "UpdateAgent",
       "UpdateAgentReviewDraft",
+      "UpdateEnvironment",
       "UpdateGroup",
       "UpdateOrganization",
       "UpdateProject",

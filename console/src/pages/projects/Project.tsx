@@ -130,7 +130,8 @@ function Environments({ projectId }: { readonly projectId: string }) {
               },
               {
                 head: "State",
-                cell: ({ status }) => {
+                cell: ({ metadata, status }) => {
+                  if (metadata?.archivedAt) return <State tone="stopped" word="Archived" />;
                   const [tone, word] = PHASES[status?.phase ?? EnvironmentPhase.UNSPECIFIED];
                   return <State tone={tone} word={word} />;
                 },
