@@ -169,6 +169,13 @@ describe("maximumEnvironmentTimeout", () => {
     expect(exact.environment.spec.timeout).toEqual({ disconnected: "3600s" });
     const shorter = ok(await createEnvironment(token, timeout("1800s")));
     expect(shorter.environment.spec.timeout).toEqual({ disconnected: "1800s" });
+    const update = (disconnected: string) => {
+      const change = { environmentId: shorter.environment.id, spec: timeout(disconnected) };
+      return own.call("EnvironmentService/UpdateEnvironment", change, token);
+    };
+    expectDenied(await update("3601s"), denial("3601s"));
+    expectDenied(await update("0s"), denial("0s"));
+    ok(await update("3600s"));
   });
 
   test("is what an environment gets that asks for none, also from a project", async () => {
