@@ -9,6 +9,7 @@ import {
   RenewLeaseRequestSchema as Renew,
   ReportProgressRequestSchema as Report,
 } from "#gen/runner/v1/work_service_pb.js";
+import { UpdateRunnerRequestSchema as Change } from "#gen/service/v1/runner_service_pb.js";
 import { brief, bytes, complaint, ID, lists, maps, texts, withValue } from "./limit.ts";
 
 const LEASED = { leaseId: ID, fence: "1" };
@@ -20,6 +21,7 @@ const PUSH = { remote: "https://git.example.org/r.git", commit: "a".repeat(40) }
 const VALID = new Map<DescMessage, JsonObject>([
   [Register, { environmentClass: { displayName: "class", description: "a class" } }],
   [Heartbeat, {}],
+  [Change, { runnerId: ID, spec: {} }],
   [Lease, { maxLeases: 1 }],
   [Renew, LEASED],
   [Report, { ...LEASED, environment: {}, steps: [STEP], logs: [{}] }],
@@ -39,6 +41,9 @@ const LIMITS: readonly Limit[] = [
   [Register, "systemDetails", texts(0, 1023, 1024), texts(1025)],
   [Register, "environmentClass.displayName", texts(3, 4, 126, 127), texts(2, 128)],
   [Register, "environmentClass.description", texts(3, 4, 126, 127), texts(2, 128)],
+  [Change, "runnerId", [ID], ["", "x"]],
+  [Change, "name", texts(3, 4, 126, 127), [...texts(2, 128), "a\u0000bc"]],
+  [Change, "spec.desiredPhase", [0, 3, 6], [-1, 7]],
   [Heartbeat, "version", texts(0, 63, 64), texts(65)],
   [Heartbeat, "degradedReason", texts(0, 1023, 1024), texts(1025)],
   [Lease, "maxLeases", [1, 2, 31, 32], [-1, 0, 33]],

@@ -63,6 +63,7 @@ const ADDED = [
   "RunnerService/DeleteRunner",
   "RunnerService/GetRunner",
   "RunnerService/ListRunners",
+  "RunnerService/UpdateRunner",
   "UserService/CreatePersonalAccessToken",
   "UserService/DeletePersonalAccessToken",
   "UserService/ListPersonalAccessTokens",

@@ -410,6 +410,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "RunnerService/CreateRunner": built(() => ({ name: "In the cellar", kind: "RUNNER_KIND_REMOTE" })),
   "RunnerService/GetRunner": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
   "RunnerService/ListRunners": built(() => page, { "filter.creatorIds[]": "user" }),
+  "RunnerService/UpdateRunner": built(
+    (world) => ({
+      runnerId: world.runner,
+      name: "Renamed",
+      spec: { desiredPhase: "RUNNER_PHASE_INACTIVE" },
+    }),
+    { runnerId: "runner" },
+  ),
   "RunnerService/DeleteRunner": built((world) => ({ runnerId: world.runner, force: true }), {
     runnerId: "runner",
   }),

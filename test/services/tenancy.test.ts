@@ -57,6 +57,7 @@ describe("another organization", () => {
     ],
     ["GetRunner", "runner", (id) => stranger.runners.getRunner(id)],
     ["CreateRunnerToken", "runner", (id) => stranger.runners.createRunnerToken(id)],
+    ["UpdateRunner", "runner", (id) => stranger.runners.updateRunner({ ...id, name: "Mine" })],
     ["DeleteRunner", "runner", (id) => stranger.runners.deleteRunner({ ...id, force: true })],
     [
       "CreateEnvironmentClass",

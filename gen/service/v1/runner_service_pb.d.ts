@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { RunnerKind } from "./runner_configuration_pb.js";
-import type { Runner, RunnerSpec } from "./runner_pb.js";
+import type { Runner, RunnerPhase, RunnerSpec } from "./runner_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
@@ -201,6 +201,76 @@ export declare type ListRunnersResponse = Message<"service.v1.ListRunnersRespons
 export declare const ListRunnersResponseSchema: GenMessage<ListRunnersResponse>;
 
 /**
+ * What to change of a runner.
+ *
+ * @generated from message service.v1.UpdateRunnerRequest
+ */
+export declare type UpdateRunnerRequest = Message<"service.v1.UpdateRunnerRequest"> & {
+  /**
+   * Id of the runner.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Human readable name, 3 to 127 characters without control characters. Unset:
+   * unchanged.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * What is wanted of the runner. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.UpdateRunnerRequest.Spec spec = 3;
+   */
+  spec?: UpdateRunnerRequest_Spec | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateRunnerRequest.
+ * Use `create(UpdateRunnerRequestSchema)` to create a new message.
+ */
+export declare const UpdateRunnerRequestSchema: GenMessage<UpdateRunnerRequest>;
+
+/**
+ * The part of a runner's spec that can be changed.
+ *
+ * @generated from message service.v1.UpdateRunnerRequest.Spec
+ */
+export declare type UpdateRunnerRequest_Spec = Message<"service.v1.UpdateRunnerRequest.Spec"> & {
+  /**
+   * The phase that the runner should reach: RUNNER_PHASE_ACTIVE or
+   * RUNNER_PHASE_INACTIVE. Unset: unchanged.
+   *
+   * @generated from field: optional service.v1.RunnerPhase desired_phase = 2;
+   */
+  desiredPhase?: RunnerPhase | undefined;
+};
+
+/**
+ * Describes the message service.v1.UpdateRunnerRequest.Spec.
+ * Use `create(UpdateRunnerRequest_SpecSchema)` to create a new message.
+ */
+export declare const UpdateRunnerRequest_SpecSchema: GenMessage<UpdateRunnerRequest_Spec>;
+
+/**
+ * Nothing to say: the runner is changed.
+ *
+ * @generated from message service.v1.UpdateRunnerResponse
+ */
+export declare type UpdateRunnerResponse = Message<"service.v1.UpdateRunnerResponse"> & {
+};
+
+/**
+ * Describes the message service.v1.UpdateRunnerResponse.
+ * Use `create(UpdateRunnerResponseSchema)` to create a new message.
+ */
+export declare const UpdateRunnerResponseSchema: GenMessage<UpdateRunnerResponse>;
+
+/**
  * Which runner to delete.
  *
  * @generated from message service.v1.DeleteRunnerRequest
@@ -330,6 +400,22 @@ export declare const RunnerService: GenService<{
     methodKind: "unary";
     input: typeof ListRunnersRequestSchema;
     output: typeof ListRunnersResponseSchema;
+  },
+  /**
+   * Changes the name of a runner, and whether it takes work; what the request
+   * leaves unset stays. One that is wanted in RUNNER_PHASE_INACTIVE goes on with
+   * the work that it has and gets no other, until it is wanted in
+   * RUNNER_PHASE_ACTIVE again. A request that changes nothing leaves no trace.
+   * Callable by administrators of the organization. Errors: permission_denied for
+   * everybody else in it; not_found; invalid_argument for another phase, and for
+   * the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
+   *
+   * @generated from rpc service.v1.RunnerService.UpdateRunner
+   */
+  updateRunner: {
+    methodKind: "unary";
+    input: typeof UpdateRunnerRequestSchema;
+    output: typeof UpdateRunnerResponseSchema;
   },
   /**
    * Deletes a runner with its environment classes and the host authentication

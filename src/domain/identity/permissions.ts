@@ -169,6 +169,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: "the runner itself",
   },
   "RunnerService/ListRunners": { permission: "list_runners", grants: MEMBERS },
+  "RunnerService/UpdateRunner": { permission: "update_runner", grants: ADMINISTRATORS },
   "RunnerService/DeleteRunner": { permission: "delete_runner", grants: ADMINISTRATORS },
   "RunnerService/CreateRunnerToken": { permission: "create_runner_token", grants: ADMINISTRATORS },
 

@@ -1,13 +1,16 @@
-import { create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
-import { type Runner, RunnerPhase, RunnerSchema } from "#gen/service/v1/runner_pb.js";
-import type { CreateRunnerRequest } from "#gen/service/v1/runner_service_pb.js";
+import { type Runner, RunnerPhase, RunnerSchema, RunnerSpecSchema } from "#gen/service/v1/runner_pb.js";
+import type { CreateRunnerRequest, UpdateRunnerRequest } from "#gen/service/v1/runner_service_pb.js";
 import { inUse, valueUnusable } from "../error.ts";
 
 /** Validity of an exchange token (contract, CreateRunnerResponse): 24 hours. */
 export const EXCHANGE_TOKEN_VALID_MS = 24 * 3600 * 1000;
+
+/** The phases that an administrator may want of a runner; to delete one is an operation of its own. */
+const REQUESTABLE: readonly RunnerPhase[] = [RunnerPhase.ACTIVE, RunnerPhase.INACTIVE];
 
 /** Name of the runner that represents the local runners of an organization's members. */
 const LOCAL_CONFIGURATION_NAME = "Local runners";
@@ -42,6 +45,35 @@ export function newRunner(
  */
 export function newLocalConfiguration(origin: RunnerCreationContext): Runner {
   return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
+}
+
+/**
+ * Returns the runner after an update, where absent fields stay; undefined when nothing changes. `now` in milliseconds
+ * since 1970 UTC.
+ * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners, and for a phase that nobody may ask for
+ */
+export function updatedRunner(
+  present: Runner,
+  { name, spec }: Pick<UpdateRunnerRequest, "name" | "spec">,
+  now: number,
+): Runner | undefined {
+  if (present.kind === RunnerKind.LOCAL_CONFIGURATION) {
+    throw valueUnusable("runnerId", "the runner stands for local runners, and stays as the system made it");
+  }
+  const desiredPhase = spec?.desiredPhase;
+  if (desiredPhase !== undefined && !REQUESTABLE.includes(desiredPhase)) {
+    const message = "a runner can be wanted active or inactive, in no other phase";
+    throw valueUnusable("spec.desiredPhase", message);
+  }
+  const runner = clone(RunnerSchema, present);
+  if (name !== undefined) runner.name = name;
+  if (desiredPhase !== undefined) {
+    runner.spec ??= create(RunnerSpecSchema);
+    runner.spec.desiredPhase = desiredPhase;
+  }
+  if (equals(RunnerSchema, present, runner)) return undefined;
+  runner.updatedAt = timestampFromMs(now);
+  return runner;
 }
 
 /** Returns whether runners of a kind are on a member's own machine. */

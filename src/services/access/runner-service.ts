@@ -8,6 +8,7 @@ import type {
   DeleteRunnerRequest,
   GetRunnerRequest,
   ListRunnersRequest,
+  UpdateRunnerRequest,
 } from "#gen/service/v1/runner_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import {
@@ -15,9 +16,11 @@ import {
   requireNoEnvironments,
   requireRunnerConnectable,
   requireRunnerDeletable,
+  updatedRunner,
 } from "../../domain/runner/runner.ts";
 import { countEnvironmentsOfRunner } from "../../store/environment/environment.ts";
 import { findRunner, insertRunner } from "../../store/runner/runner.ts";
+import { findStoredRunner, updateRunner } from "../../store/runner/runner-life.ts";
 import type { Scope, Store, WriteTransaction } from "../../store/store.ts";
 import {
   callerOf,
@@ -56,6 +59,16 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
       const runner = newRunner(req, { id: tx.newId(), creator: caller.subject, now: tx.now });
       await insertRunner(tx, caller, runner);
       return { runner, exchangeToken: await replaceExchangeToken(tx, caller, keys, runner.runnerId) };
+    });
+  }
+
+  updateRunner(req: UpdateRunnerRequest, ctx: HandlerContext) {
+    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const stored = await findStoredRunner(tx.db, caller, req.runnerId);
+      if (!stored) throw notFound("runner");
+      const runner = updatedRunner(stored.runner, req, tx.now);
+      if (runner) await updateRunner(tx, caller, stored.runner, { ...stored, runner });
+      return {};
     });
   }
 

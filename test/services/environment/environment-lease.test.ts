@@ -3,6 +3,7 @@ import type { Work } from "#gen/runner/v1/work_pb.js";
 import { FinishWorkRequest_Outcome as Outcome } from "#gen/runner/v1/work_service_pb.js";
 import { EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { endExpiredLeases } from "../../../src/jobs/lease-expiry.ts";
 import { blockAccount } from "../../../src/services/access/account-block.ts";
@@ -96,6 +97,15 @@ describe("an environment", () => {
     expect(await runner.lease()).toEqual([]);
     await own.environments.startEnvironment({ environmentId });
     expect((await runner.lease()).length).toBe(1);
+  });
+
+  test("waits while its runner is paused", async () => {
+    await create();
+    const { runnerId } = runner;
+    await own.runners.updateRunner({ runnerId, spec: { desiredPhase: RunnerPhase.INACTIVE } });
+    expect(await runner.lease()).toEqual([]);
+    await own.runners.updateRunner({ runnerId, spec: { desiredPhase: RunnerPhase.ACTIVE } });
+    expect(await runner.lease()).toHaveLength(1);
   });
 
   test("is stopped, started again and deleted by the same way", async () => {

@@ -207,6 +207,7 @@ describe("each operation that writes", () => {
       "UpdateProjectEnvironmentClasses",
       "UpdateProjects",
       "UpdateRoleAssignment",
+      "UpdateRunner",
       "UpdateWorkflow",
     ]);
   });

@@ -1,3 +1,4 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
@@ -52,6 +53,52 @@ describe("creating a runner", () => {
     await expect(
       own.runners.createRunner({ name: "north", kind: RunnerKind.LOCAL_CONFIGURATION }),
     ).rejects.toMatchObject({ reason: ErrorReason.VALUE_UNUSABLE, metadata: { field: "kind" } });
+  });
+});
+
+describe("updating a runner", () => {
+  test("changes what is set, says when, and leaves no trace where nothing changes", async () => {
+    const { runner } = await own.runners.createRunner({ name: "north" });
+    const runnerId = runner?.runnerId ?? "";
+    const present = async () => (await own.runners.getRunner({ runnerId })).runner;
+    testStore.clock.now += DAY_MS;
+    await own.runners.updateRunner({ runnerId, spec: { desiredPhase: RunnerPhase.INACTIVE } });
+    await own.runners.updateRunner({ runnerId, name: "south" });
+    expect(await present()).toEqual({
+      ...runner,
+      name: "south",
+      spec: { ...runner?.spec, desiredPhase: RunnerPhase.INACTIVE },
+      updatedAt: timestampFromMs(testStore.clock.now),
+    });
+    const before = await testStore.history(caller);
+    expect(before.audit.slice(-2).map(({ diff }) => Object.keys(JSON.parse(diff)).toSorted())).toEqual([
+      ["spec.desiredPhase", "updatedAt"],
+      ["name"],
+    ]);
+    testStore.clock.now += DAY_MS;
+    await own.runners.updateRunner({ runnerId, name: "south", spec: {} });
+    expect(await testStore.history(caller)).toEqual(before);
+  });
+
+  test.each([RunnerPhase.UNSPECIFIED, RunnerPhase.CREATED, RunnerPhase.DELETING, RunnerPhase.DELETED])(
+    "refuses the phase %s",
+    async (desiredPhase) => {
+      const { runner } = await own.runners.createRunner({ name: "north" });
+      await expect(
+        own.runners.updateRunner({ runnerId: runner?.runnerId ?? "", spec: { desiredPhase } }),
+      ).rejects.toMatchObject({
+        reason: ErrorReason.VALUE_UNUSABLE,
+        metadata: { field: "spec.desiredPhase" },
+      });
+    },
+  );
+
+  test("refuses the runner that stands for local runners", async () => {
+    const runnerId = await localConfigurationId();
+    await expect(own.runners.updateRunner({ runnerId, name: "mine" })).rejects.toMatchObject({
+      reason: ErrorReason.VALUE_UNUSABLE,
+      metadata: { field: "runnerId" },
+    });
   });
 });
 
