@@ -277,9 +277,9 @@ describe("updating an environment", () => {
     });
     const environmentId = environment?.id ?? "";
     await own.environments.updateEnvironment({ environmentId, metadata: { name: "Renamed" }, spec: {} });
-    expect(await stored(environmentId)).toMatchObject({
-      metadata: { name: "Renamed" },
-      spec: { specVersion: 1n, timeout: undefined, automationsFile: undefined },
+    expect(await stored(environmentId)).toEqual({
+      ...environment,
+      metadata: { ...environment?.metadata, name: "Renamed" },
     });
     const spec = {
       content: { gitUsername: "" },
