@@ -39,8 +39,8 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
     layers: ["domain", "store", "metrics"],
     packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@opentelemetry\//],
   },
-  // Where the audit trail is exported to; what is exported is handed in.
-  sinks: { layers: ["domain"], packages: [/^node:(fs.promises|path)$/] },
+  // Where the audit trail is exported to, and events are sent; what goes there is handed in.
+  sinks: { layers: ["domain", "scm"], packages: [/^#gen\//, /^node:(crypto|fs.promises|path)$/] },
   // A schedule starts what a request starts, by the same services.
   jobs: { layers: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {

@@ -48,6 +48,7 @@ export const UNSCOPED: readonly Group[] = [
       findDuePrebuildSchedules: "projects whose prebuilds are due",
       findDuePullRequests: "pull requests whose time to be read has come",
       findDueSchedules: "time triggers that are due",
+      findDueSubscriptions: "subscriptions to which events are to be sent",
       findDueTimers: "timers of agents that are due",
       findEndedQuestions: "questions about environments whose askers are gone",
       findExpiredApprovals: "approvals that nobody decided in time",
@@ -107,7 +108,7 @@ export const UNSCOPED: readonly Group[] = [
   {
     reason: "What commands of the operator and the start of the server run through services.",
     callers:
-      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|policy\/secret-value|access\/organization-creation))\b/,
+      /^src\/(?:commands|services\/(?:agent\/agent-registry|runner\/(?:local-runner|host-token-reencryption)|workflow\/webhook-secret-reencryption|policy\/secret-value|access\/(?:organization-creation|event-subscription\/subscription-secrets)))\b/,
     functions: {
       hadOrganization: "serve: whether this is the first start",
       hasOrganization: "serve: whether this is the first start",
@@ -116,12 +117,14 @@ export const UNSCOPED: readonly Group[] = [
       findMembership: "token create: a user by id",
       findOrganizations: "the local runner of each organization",
       findSecretsUnderKey: "keys rotate",
+      findSubscriptionsUnderKey: "keys rotate",
       findUsers: "member list, and finding a user by address",
       findWebhookSecretsUnderKey: "keys rotate",
       insertAgent: "agent add, also of all organizations",
       insertOrganization: "organization create: there is no scope before",
       reencryptHostTokenSecrets: "keys rotate",
       reencryptSecretValue: "keys rotate",
+      reencryptSubscription: "keys rotate",
       removeAgent: "agent remove, also of all organizations",
       replaceWebhookSecrets: "keys rotate",
       updateRegisteredAgent: "agent set, also of all organizations",

@@ -8,6 +8,7 @@ import { AgentService as AgentContract } from "#gen/service/v1/agent_service_pb.
 import { ApprovalService as ApprovalContract } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { EventService as EventContract } from "#gen/service/v1/event_service_pb.js";
+import { EventSubscriptionService as EventSubscriptionContract } from "#gen/service/v1/event_subscription_service_pb.js";
 import { GroupService as GroupContract } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
@@ -22,6 +23,10 @@ import { WorkflowService as WorkflowContract } from "#gen/service/v1/workflow_se
 import { implement } from "./rpc/routes.ts";
 import { AccountService } from "./services/access/account-service.ts";
 import { EventService } from "./services/access/event-service.ts";
+import {
+  type EventSubscriptionDependencies,
+  EventSubscriptionService,
+} from "./services/access/event-subscription/event-subscription-service.ts";
 import { GroupService } from "./services/access/group/group-service.ts";
 import { OrganizationService } from "./services/access/organization-service.ts";
 import {
@@ -53,7 +58,7 @@ import { findEnvironment } from "./store/environment/environment.ts";
 
 /** Returns the services of the contract, each built from its dependencies. */
 export function implementations(
-  deps: Omit<WorkServiceDependencies, "handlerOf"> & PushDependencies,
+  deps: Omit<WorkServiceDependencies, "handlerOf"> & PushDependencies & EventSubscriptionDependencies,
 ): readonly ServiceImplSpec[] {
   const pushes: EnvironmentPushes = {
     pushEnvironmentBranch: (req, ctx) => pushEnvironmentBranch(deps, req, ctx),
@@ -66,6 +71,7 @@ export function implementations(
     implement(ApprovalContract, new ApprovalService(deps)),
     implement(EnvironmentContract, new EnvironmentService({ ...deps, runs, pushes })),
     implement(EventContract, new EventService(deps)),
+    implement(EventSubscriptionContract, new EventSubscriptionService(deps)),
     implement(GroupContract, new GroupService(deps)),
     implement(IdentityContract, new IdentityService()),
     implement(OrganizationContract, new OrganizationService(deps)),

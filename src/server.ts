@@ -55,6 +55,7 @@ import { createDeviceLogin } from "./services/identity/device-login.ts";
 import { createMachineExchange } from "./services/identity/machine/machine-exchange.ts";
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { auditTargetsOf, createAuditSinks } from "./sinks/audit-sinks.ts";
+import { createEventSender } from "./sinks/event-sender.ts";
 import { asLeader } from "./store/store.ts";
 import { PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
@@ -115,6 +116,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
       check,
       baseUrl: () => baseUrl,
       now: deps.now,
+      eventHosts: config.webhookPrivateHosts,
       allowOrganizationCreation: config.allowOrganizationCreation,
       retention: retentionOfSettings(config),
       serverHealth: (scope) => health(scope),
@@ -250,6 +252,8 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     machine,
     limits,
     auditSinks: createAuditSinks({ ...config, ...deps }, { now: deps.now, draining, isShared }),
+    eventSender: createEventSender(config.webhookPrivateHosts, deps.now),
+    baseUrl: () => baseUrl,
     now: deps.now,
     draining,
     settings: config,

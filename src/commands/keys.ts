@@ -3,6 +3,10 @@ import { join } from "node:path";
 import { type DataConfig, keyFileOf } from "../config/config.ts";
 import { addSecret } from "../key-file.ts";
 import { type Keys, keysFrom } from "../keys.ts";
+import {
+  DamagedSubscription,
+  reencryptSubscriptions,
+} from "../services/access/event-subscription/subscription-secrets.ts";
 import { DamagedSecret, reencryptSecrets } from "../services/policy/secret-value.ts";
 import { DamagedHostToken, reencryptHostTokens } from "../services/runner/host-token-reencryption.ts";
 import {
@@ -53,6 +57,11 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
     if (error instanceof DamagedSecret) {
       throw new StartError(`${error.message}; delete that secret, or restore its row, and rotate again`);
     }
+    if (error instanceof DamagedSubscription) {
+      throw new StartError(
+        `${error.message}; delete that subscription, or restore its row, and rotate again`,
+      );
+    }
     if (error instanceof DamagedWebhookSecret) {
       throw new StartError(`${error.message}; delete that workflow, or restore its row, and rotate again`);
     }
@@ -63,6 +72,7 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
 /** The number of credentials that were encrypted with the newest key. */
 interface ReencryptedCounts {
   readonly hostTokens: number;
+  /** Of workflows and of event subscriptions. */
   readonly webhookSecrets: number;
   readonly secrets: number;
 }
@@ -73,7 +83,8 @@ function countOf({ hostTokens, webhookSecrets, secrets }: ReencryptedCounts): nu
 
 async function reencrypt(store: Store, keys: Keys): Promise<ReencryptedCounts> {
   const hostTokens = await reencryptHostTokens(store, keys);
-  const webhookSecrets = await reencryptWebhookSecrets(store, keys);
+  const inbound = await reencryptWebhookSecrets(store, keys);
+  const webhookSecrets = inbound + (await reencryptSubscriptions(store, keys));
   return { hostTokens, webhookSecrets, secrets: await reencryptSecrets(store, keys) };
 }
 

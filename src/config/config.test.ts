@@ -146,6 +146,10 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["git.example.org", new Set(["git.example.org"])],
     [" Git.example.org:8080,,127.0.0.1:3000 ", new Set(["git.example.org:8080", "127.0.0.1:3000"])],
   ],
+  webhookPrivateHosts: [
+    ["hooks.local", new Set(["hooks.local"])],
+    ["127.0.0.1:8080, Hooks.local", new Set(["127.0.0.1:8080", "hooks.local"])],
+  ],
   sshKeyFile: [
     ["/etc/chartroom/id_ed25519", "/etc/chartroom/id_ed25519"],
     ["id", "id"],
@@ -257,6 +261,7 @@ describe("without flags and variables", () => {
       allowPrivateRemotes: false,
       allowFileRemotes: false,
       plainHttpHosts: new Set(),
+      webhookPrivateHosts: new Set(),
       sshKeyFile: "",
       logLevel: "info",
       logFile: "",

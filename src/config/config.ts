@@ -4,7 +4,7 @@ import { DATABASE_SETTINGS } from "./database-settings.ts";
 import { ISOLATION_SETTINGS } from "./isolation-settings.ts";
 import { LISTENER_SETTINGS, SIGN_IN_SETTINGS } from "./listener-settings.ts";
 import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
-import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS } from "./remote-settings.ts";
+import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS, WEBHOOK_SETTINGS } from "./remote-settings.ts";
 import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
 import { defaultDataDir } from "./state-folder.ts";
@@ -150,7 +150,7 @@ export const SETTINGS = {
     read: agentSlots,
   }),
   ...{ ...REPOSITORY_CACHE_SETTINGS, ...ISOLATION_SETTINGS },
-  ...REMOTE_SETTINGS,
+  ...{ ...REMOTE_SETTINGS, ...WEBHOOK_SETTINGS },
   ...LOG_SETTINGS,
 } as const;
 

@@ -35,6 +35,18 @@ export const REMOTE_SETTINGS = {
   }),
 } as const;
 
+/** The limits on where events are sent. */
+export const WEBHOOK_SETTINGS = {
+  webhookPrivateHosts: setting({
+    flag: "--webhook-private-hosts",
+    argument: "hosts",
+    env: "CHARTROOM_WEBHOOK_PRIVATE_HOSTS",
+    default: "",
+    help: "hosts, separated by commas, to which subscriptions may send events although they are at addresses that are not public, or over http",
+    read: hosts,
+  }),
+} as const;
+
 /** The cache of repositories that a runner has cloned. */
 export const REPOSITORY_CACHE_SETTINGS = {
   repositoryCache: setting({

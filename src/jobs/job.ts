@@ -1,3 +1,4 @@
+import type { EventSender } from "../domain/access/event-subscription/delivery-outcome.ts";
 import type { AuditSink } from "../domain/record/audit-export.ts";
 import type { Keys } from "../keys.ts";
 import type { Log } from "../log.ts";
@@ -37,6 +38,10 @@ export interface JobContext {
   };
   /** The places to which the audit trail is exported. */
   readonly auditSinks: readonly AuditSink[];
+  /** Sends events to the subscriptions of organizations. */
+  readonly eventSender: EventSender;
+  /** URL under which people reach the console, without a trailing slash. */
+  readonly baseUrl: () => string;
   /** The limits of calls. */
   readonly limits: {
     /** Tells the other servers what this one has let through. */

@@ -4,6 +4,7 @@ import { auditExportJobs } from "./audit-export.ts";
 import { environmentArchivingJob } from "./environment-archiving.ts";
 import { environmentDeletionJob } from "./environment-deletion.ts";
 import { environmentLifetimeJob } from "./environment-lifetime.ts";
+import { eventDeliveriesJob } from "./hosts/event-deliveries.ts";
 import { executionExpansionJob } from "./hosts/execution-expansion.ts";
 import { pullRequestsJob } from "./hosts/pull-requests.ts";
 import type { Job, JobContext, JobFactory } from "./job.ts";
@@ -36,6 +37,7 @@ const JOBS: readonly JobFactory[] = [
   retentionJob,
   environmentArchivingJob,
   environmentDeletionJob,
+  eventDeliveriesJob,
   executionExpansionJob,
   featureLevelJob,
   leaseExpiryJob,

@@ -8,6 +8,7 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { EventService } from "#gen/service/v1/event_service_pb.js";
+import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
@@ -28,6 +29,7 @@ export const CONTRACT: readonly DescService[] = [
   ApprovalService,
   EnvironmentService,
   EventService,
+  EventSubscriptionService,
   GroupService,
   IdentityService,
   OrganizationService,

@@ -15,6 +15,8 @@ export interface HostRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** The body, sent as JSON. */
   readonly body?: unknown;
+  /** The body as JSON already, in place of `body`. */
+  readonly text?: string;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -36,7 +38,7 @@ export interface HostResponse {
 export async function sendRequest(
   req: HostRequest,
   settings: ScmSettings,
-  limits: ScmLimits,
+  limits: RequestLimits,
 ): Promise<HostResponse> {
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
@@ -53,6 +55,9 @@ export async function sendRequest(
   }
 }
 
+/** The limits of one request. */
+export type RequestLimits = Pick<ScmLimits, "timeoutMs" | "responseBytes">;
+
 /** Resolves when the headers of the response have arrived. */
 function openResponse(
   req: HostRequest,
@@ -62,7 +67,7 @@ function openResponse(
   const { host, url, method } = req;
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   requireAllowedAddress(hostname, host, settings);
-  const body = req.body === undefined ? undefined : JSON.stringify(req.body);
+  const body = req.text ?? (req.body === undefined ? undefined : JSON.stringify(req.body));
   const headers = {
     accept: "application/json",
     // One of the hosts refuses requests without it.
@@ -95,7 +100,11 @@ function openResponse(
   });
 }
 
-async function readBody(res: IncomingMessage, host: string, { responseBytes }: ScmLimits): Promise<string> {
+async function readBody(
+  res: IncomingMessage,
+  host: string,
+  { responseBytes }: RequestLimits,
+): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of res as AsyncIterable<Buffer>) {

@@ -48,6 +48,9 @@ export const ROLE_ASSIGNMENTS_LEVEL = 2;
 /** Messages to agent executions carry reviews, which older servers would lose, or deliver without their words. */
 export const AGENT_REVIEWS_LEVEL = 2;
 
+/** Organizations subscribe to their events: events name the subscriptions, whose type older servers do not know. */
+export const EVENT_SUBSCRIPTIONS_LEVEL = 2;
+
 /** Executions name their traces. */
 export const TRACES_LEVEL = 2;
 

@@ -26,6 +26,8 @@ type BodyTable =
   | "approval"
   | "environment"
   | "environment_class"
+  | "event_delivery"
+  | "event_subscription"
   | "host_token"
   | "member_group"
   | "project"

@@ -12,6 +12,7 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
   security_policy: Kind.SECURITY_POLICY,
   service_account: Kind.SERVICE_ACCOUNT,
   subscription: Kind.SUBSCRIPTION,
+  event_subscription: Kind.EVENT_SUBSCRIPTION,
   organization: Kind.ORGANIZATION,
   member: Kind.USER,
   personal_token: Kind.PERSONAL_ACCESS_TOKEN,

@@ -1,4 +1,8 @@
 import type {
+  EventDeliveryTable,
+  EventSubscriptionTable,
+} from "./access/event-subscription/event-subscription-schema.ts";
+import type {
   AgentExecutionAnnotationTable,
   AgentExecutionTable,
   AgentInputImageTable,
@@ -147,6 +151,8 @@ export interface Schema {
   audit_export: AuditExportTable;
   audit_log: AuditLogTable;
   event: EventTable;
+  event_subscription: EventSubscriptionTable;
+  event_delivery: EventDeliveryTable;
   idempotency: IdempotencyTable;
   fact: FactTable;
 }

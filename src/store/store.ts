@@ -77,7 +77,7 @@ export type ResourceType =
   | "organization_policies"
   | "security_policy"
   | "service_account"
-  | "subscription"
+  | `${"" | "event_"}subscription`
   | "organization"
   | "member"
   | "personal_token"

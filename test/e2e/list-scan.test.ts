@@ -85,7 +85,12 @@ beforeAll(async () => {
     lister: (scope) => listing({ search }, { db: reader, attempt }, scope),
   };
   const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
-  operations = implementations({ ...workDependencies(made), store, hosts: createPullRequestHosts(scm) });
+  operations = implementations({
+    ...workDependencies(made),
+    store,
+    hosts: createPullRequestHosts(scm),
+    eventHosts: new Set(),
+  });
 });
 afterAll(async () => {
   raw.close();

@@ -25,6 +25,7 @@ const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.ORGANIZATION_POLICY]: ["OrganizationService"],
   [ResourceType.SECURITY_POLICY]: ["SecurityService"],
   [ResourceType.USER]: ["OrganizationService", "UserService"],
+  [ResourceType.EVENT_SUBSCRIPTION]: ["EventSubscriptionService"],
   [ResourceType.GROUP]: ["GroupService"],
   [ResourceType.SERVICE_ACCOUNT]: ["ServiceAccountService"],
   [ResourceType.SECRET]: ["SecretService"],

@@ -32,6 +32,7 @@ const event = (resourceType: ResourceType, more: Partial<EventDescription> = {})
 
 const RECORDED = [
   7, 8, 31, 2, 9, 3, 1, 15, 11, 24, 50, 1000, 33, 34, 35, 37, 19, 21, 13, 46, 47, 1001, 16, 23, 25, 44, 1002,
+  1004,
 ] as const;
 const types = RECORDED.map((number) => number as ResourceType);
 

@@ -17,6 +17,7 @@ const READERS: Readonly<Partial<Record<ResourceType, Readers>>> = {
   [ResourceType.APPROVAL]: "owner",
   [ResourceType.ENVIRONMENT]: "everybody",
   [ResourceType.ENVIRONMENT_CLASS]: "everybody",
+  [ResourceType.EVENT_SUBSCRIPTION]: "nobody",
   [ResourceType.GROUP]: "everybody",
   [ResourceType.GROUP_MEMBERSHIP_CHANGED]: "everybody",
   [ResourceType.HOST_AUTHENTICATION_TOKEN]: "owner",

@@ -28,6 +28,42 @@ const SECRET_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "SecretService/DeleteSecret": { permission: "delete_secret", grants: MEMBERS, condition: SECRETS },
 };
 
+/** Rows of the permissions table for event subscriptions, which show every event of an organization. */
+const EVENT_SUBSCRIPTION_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  "EventSubscriptionService/CreateEventSubscription": {
+    permission: "create_event_subscription",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/GetEventSubscription": {
+    permission: "get_event_subscription",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/ListEventSubscriptions": {
+    permission: "list_event_subscriptions",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/UpdateEventSubscription": {
+    permission: "update_event_subscription",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/DeleteEventSubscription": {
+    permission: "delete_event_subscription",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/RotateEventSubscriptionSecret": {
+    permission: "update_event_subscription",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/ListEventDeliveries": {
+    permission: "list_event_deliveries",
+    grants: ADMINISTRATORS,
+  },
+  "EventSubscriptionService/RedeliverEvent": {
+    permission: "redeliver_event",
+    grants: ADMINISTRATORS,
+  },
+};
+
 /**
  * The permissions table: the permission that each operation of the contract needs, and the roles
  * that have it.
@@ -60,6 +96,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     grants: MEMBERS,
     condition: "the events of what the caller may read, asked for each",
   },
+
+  ...EVENT_SUBSCRIPTION_PERMISSIONS,
 
   ...GROUP_PERMISSIONS,
 

@@ -3,6 +3,7 @@ import { countRemovable, type RemovableAmount } from "../../services/access/rete
 import { findRetainingOrganizations } from "../../store/policy/organization-policies.ts";
 import type { Store } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
+import { pruneEventDeliveries } from "./event-delivery-pruning.ts";
 import { pruneEvents } from "./event-pruning.ts";
 import { removePastExecutions } from "./execution-removal.ts";
 import { pruneTriggerEntries } from "./trigger-pruning.ts";
@@ -44,6 +45,7 @@ export async function applyRetention(
       ],
       ["executions", () => removePastExecutions(store, scope, "executions", keep.executions, now, draining)],
       ["triggerEntries", () => pruneTriggerEntries(store, scope, keep.triggerEntries, now, draining)],
+      ["triggerEntries", () => pruneEventDeliveries(store, scope, keep.triggerEntries, now, draining)],
       ["events", () => pruneEvents(store, scope, keep.events, now, draining)],
     ];
     for (const [kind, remove] of steps) {

@@ -44,9 +44,7 @@ import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyEighth from "./migrations/0071-0080/0078-retry-index.ts";
 import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
 import * as eightieth from "./migrations/0071-0080/0080-held-work-by-needs.ts";
-import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
-import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
-import * as eightyEighth from "./migrations/0081-0090/0088-sealed-positions.ts";
+import { lastMigrations } from "./migrations/0081-0090/last-migrations.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
 /** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
@@ -144,9 +142,7 @@ export function migrations(): readonly Migration[] {
     seventyEighth,
     seventyNinth,
     eightieth,
-    eightyFirst,
-    eightyThird,
-    eightyEighth,
+    ...lastMigrations,
   ];
 }
 

@@ -94,6 +94,24 @@ const selectDiff = prepared<{ organizationId: string; sequence: number }, { diff
       .where("sequence", "=", sequence),
 );
 
+/** Returns what the change with a number of the organization's record changed; empty where the row is gone. */
+export async function findRecordedDiff(
+  db: Reader,
+  { organizationId }: Scope,
+  sequence: number,
+): Promise<RecordedDiff> {
+  const row = await builderOf(db)
+    .selectFrom("audit_log")
+    .select(["diff", "packed_diff"])
+    .where("organization_id", "=", organizationId)
+    .where("sequence", "=", sequence)
+    .executeTakeFirst();
+  return row ? JSON.parse(diffOf(row)) : {};
+}
+
+/** Changed paths with the values before and after. */
+export type RecordedDiff = Readonly<Record<string, readonly [unknown, unknown]>>;
+
 /** Returns the row of the organization's trail with an id, or undefined when it has none. */
 export async function findAuditLog(
   db: Reader,

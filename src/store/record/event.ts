@@ -5,7 +5,7 @@ import type { WatchEventsResponseSchema } from "#gen/service/v1/event_service_pb
 import type { EventDescription } from "../../domain/record/event-filter.ts";
 import { builderOf } from "../query-builder.ts";
 import { kindOf } from "../resource-type.ts";
-import type { Reader, Scope } from "../store.ts";
+import type { Reader, Scope, ResourceType as StoredType } from "../store.ts";
 import type { EventTable } from "./record-schema.ts";
 
 /** Events of an organization and the end of its record, all of one moment. */
@@ -35,18 +35,23 @@ const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
 /**
  * Returns up to `limit` events after a number. It is one statement, so that rows and numbers are of
  * one moment.
+ * @param types types of the resources; all where it is left out
  */
 export async function findEventsAfter(
   db: Reader,
   { organizationId }: Scope,
   after: number,
   limit: number,
+  types?: readonly StoredType[],
 ): Promise<EventPage> {
   const rows = await builderOf(db)
     .selectFrom("organization")
-    .leftJoin("event", (join) =>
-      join.onRef("event.organization_id", "=", "organization.id").on("event.sequence", ">", after),
-    )
+    .leftJoin("event", (join) => {
+      const newer = join
+        .onRef("event.organization_id", "=", "organization.id")
+        .on("event.sequence", ">", after);
+      return types ? newer.on("event.resource_type", "in", types) : newer;
+    })
     .select([
       "organization.sequence as head",
       "organization.pruned_sequence as pruned",

@@ -7,6 +7,7 @@ const COLUMNS = [
   ["token", "hmac_key_id"],
   ["host_token", "key_id"],
   ["secret", "key_id"],
+  ["event_subscription", "key_id"],
   ["organization_invite", "key_id"],
   ["workflow_secret", "key_id"],
   ["workflow_secret", "previous_key_id"],

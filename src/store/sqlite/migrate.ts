@@ -54,9 +54,7 @@ import * as sixtyThird from "./migrations/0063-service-account-trust.ts";
 import * as seventyFirst from "./migrations/0071-0080/0071-kept-policies.ts";
 import * as seventySeventh from "./migrations/0071-0080/0077-audit-export.ts";
 import * as seventyNinth from "./migrations/0071-0080/0079-runner-state.ts";
-import * as eightyFirst from "./migrations/0081-0090/0081-address-origin.ts";
-import * as eightyThird from "./migrations/0081-0090/0083-audit-anchor.ts";
-import * as eightyEighth from "./migrations/0081-0090/0088-sealed-positions.ts";
+import { lastMigrations } from "./migrations/0081-0090/last-migrations.ts";
 import { searchTrigrams } from "./search/trigrams.ts";
 
 export type Migration = { readonly name: string } & (TableMigration | FillMigration);
@@ -137,9 +135,7 @@ export const MIGRATIONS: readonly Migration[] = [
   seventyFirst,
   seventySeventh,
   seventyNinth,
-  eightyFirst,
-  eightyThird,
-  eightyEighth,
+  ...lastMigrations,
 ];
 
 /** Tables that have rows in a file that nobody has used yet. */

@@ -1,4 +1,11 @@
+import { EventDeliveryState } from "#gen/service/v1/event_subscription_pb.js";
 import { type Keep, pastDays, pastGrace } from "../../../domain/policy/retention.ts";
+import {
+  type AgedDelivery,
+  findLedgerIds,
+  findOldestDeliveries,
+  findPastDeliveryCount,
+} from "../../../store/access/event-subscription/event-delivery.ts";
 import {
   type Ended,
   type EndedQuery,
@@ -97,6 +104,43 @@ async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPa
     if (old.length === 0 || batch.length < ENTRIES_PER_BATCH) return;
   }
 }
+
+/** Number of entries that the ledger of an event subscription keeps at most, whatever the organization keeps. */
+export const MAX_LEDGER_ENTRIES = 10_000;
+
+/**
+ * Yields the entries of the ledgers of event subscriptions that are kept no longer, the oldest of each first; some twice.
+ * They are kept as long as those of workflows' triggers. What is still to be sent stays.
+ */
+export async function* pastDeliveries(
+  store: RetentionReaders,
+  scope: Scope,
+  keep: Keep,
+  now: number,
+): AsyncGenerator<readonly AgedDelivery[]> {
+  const before = pastDays(keep, now);
+  for (const id of await findLedgerIds(store.reader, scope)) {
+    const past = (count: number) => findPastDeliveryCount(store.lister(scope), scope, id, count);
+    const upTo = keep.count === 0 ? undefined : await past(keep.count);
+    const most = await past(MAX_LEDGER_ENTRIES);
+    const grace = pastGrace("triggerEntries", now);
+    const isPast = (entry: AgedDelivery) =>
+      (before !== undefined && entry.at < before) ||
+      (upTo !== undefined && entry.id <= upTo && entry.at < grace) ||
+      (most !== undefined && entry.id <= most);
+    for (let after = ""; ; ) {
+      const batch = await findOldestDeliveries(store.reader, scope, id, after, ENTRIES_PER_BATCH);
+      const old = batch.filter(isPast);
+      const ended = old.filter(({ state }) => isEnded(state));
+      if (ended.length > 0) yield ended;
+      after = batch.at(-1)?.id ?? after;
+      if (old.length === 0 || batch.length < ENTRIES_PER_BATCH) break;
+    }
+  }
+}
+
+const isEnded = (state: number): boolean =>
+  state === EventDeliveryState.DELIVERED || state === EventDeliveryState.FAILED;
 
 /** Returns which events an organization keeps no longer; undefined when it keeps all. */
 export async function pastEventsBound(

@@ -12,6 +12,7 @@ import type { Scope } from "../../../store/store.ts";
 import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
 import {
   type ExecutionKind,
+  pastDeliveries,
   pastEntries,
   pastEventsBound,
   pastExecutions,
@@ -134,11 +135,13 @@ async function findOldEntries(store: RetentionReaders, scope: Scope, keep: Keep,
   // An entry may be past both bounds.
   const bytes = new Map<string, number>();
   let left = most;
-  for await (const old of pastEntries(store, scope, keep, now)) {
-    for (const entry of old.slice(0, left)) bytes.set(entry.id, entry.bytes);
-    if (old.length > left) return { bytes, isAll: false };
-    left -= old.length;
-    await yieldToEventLoop();
+  for (const past of [pastEntries, pastDeliveries]) {
+    for await (const old of past(store, scope, keep, now)) {
+      for (const entry of old.slice(0, left)) bytes.set(entry.id, entry.bytes);
+      if (old.length > left) return { bytes, isAll: false };
+      left -= old.length;
+      await yieldToEventLoop();
+    }
   }
   return { bytes, isAll: true };
 }

@@ -1,0 +1,134 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
+import {
+  type EventDelivery,
+  EventDeliverySchema,
+  EventDeliveryState,
+  EventSubscriptionState,
+} from "#gen/service/v1/event_subscription_pb.js";
+import {
+  dependsOnMoment,
+  HISTORY_PRUNED,
+  kindFor,
+  resourcesOf,
+} from "../../../domain/access/event-subscription/event-kinds.ts";
+import { findUnsent, insertDeliveries } from "../../../store/access/event-subscription/event-delivery.ts";
+import {
+  findSubscription,
+  type StoredSubscription,
+  setSubscriptionProgress,
+} from "../../../store/access/event-subscription/event-subscription.ts";
+import { type EventRow, findEventsAfter } from "../../../store/record/event.ts";
+import { storedTypes } from "../../../store/resource-type.ts";
+import { type Scope, type Store, SYSTEM, type WriteTransaction, within } from "../../../store/store.ts";
+import { findMoment } from "./event-moment.ts";
+
+/** Number of events that are looked at together. */
+const EVENTS_PER_READ = 100;
+
+/** Number of entries that wait at most: further events wait in the record, which has them anyway. */
+const MAX_WAITING = 100;
+
+/** Numbers of events of other kinds after which the place in the record is stored. */
+const NUMBERS_PER_NOTE = 200;
+
+/** An event that a subscription takes, and its kind for it. */
+interface Taken {
+  readonly kind: string;
+  readonly event: Pick<EventRow, "resourceType" | "resourceId" | "operation" | "sequence" | "at">;
+}
+
+/**
+ * Enters the next events of a subscription into its ledger, each once and in their order. The entries and the place up to
+ * which events were looked at are stored in one commit.
+ *
+ * @param mustNote whether the place is stored although no event was taken
+ */
+export async function queueEvents(
+  store: Pick<Store, "reader" | "write">,
+  scope: Scope,
+  id: string,
+  operation: string,
+  mustNote: boolean,
+): Promise<void> {
+  const stored = await findSubscription(store.reader, scope, id);
+  if (!stored || stored.subscription.state !== EventSubscriptionState.ACTIVE) return;
+  const waiting = await findUnsent(store.reader, scope, id, EventDeliveryState.PENDING, MAX_WAITING);
+  if (waiting.length >= MAX_WAITING) return;
+  const { taken, reached } = await nextEvents(store, scope, stored);
+  const passed = reached - stored.sequence;
+  if (passed <= 0 || (taken.length === 0 && !mustNote && passed < NUMBERS_PER_NOTE)) return;
+  await store.write(
+    SYSTEM,
+    operation,
+    async (tx) => {
+      const present = await findSubscription(tx.db, scope, id);
+      // Another process, or a change of the subscription, was first: the events are looked at again.
+      if (!present || present.sequence !== stored.sequence || hasChanged(present, stored)) return;
+      await insertDeliveries(
+        tx,
+        scope,
+        taken.map((each) => newDelivery(tx, id, each)),
+      );
+      await setSubscriptionProgress(tx, scope, id, { sequence: reached });
+    },
+    within(scope),
+  );
+}
+
+/** Returns whether a subscription takes other events by now, or none. */
+function hasChanged(
+  { subscription: present }: StoredSubscription,
+  { subscription }: StoredSubscription,
+): boolean {
+  return present.state !== subscription.state || present.eventKinds.join() !== subscription.eventKinds.join();
+}
+
+async function nextEvents(
+  { reader: db }: Pick<Store, "reader">,
+  scope: Scope,
+  { subscription, sequence }: StoredSubscription,
+): Promise<{ readonly taken: readonly Taken[]; readonly reached: number }> {
+  const { eventKinds: kinds } = subscription;
+  const resources = resourcesOf(kinds);
+  const types = resources && storedTypes(resources);
+  const { events, head, pruned } = await findEventsAfter(db, scope, sequence, EVENTS_PER_READ, types);
+  const taken: Taken[] = sequence < pruned ? [historyPruned(scope, pruned, events[0]?.at)] : [];
+  for (const event of events) {
+    const moment = dependsOnMoment(kinds, event) ? await findMoment(db, scope, event) : undefined;
+    const kind = kindFor(kinds, event, moment);
+    if (kind !== undefined) taken.push({ kind, event });
+  }
+  const last = events.length < EVENTS_PER_READ ? head : (events.at(-1)?.sequence ?? head);
+  return { taken, reached: Math.max(last, pruned) };
+}
+
+/** Returns what tells a subscription that events were removed before it could get them. */
+function historyPruned({ organizationId }: Scope, sequence: number, at: number | undefined): Taken {
+  return {
+    kind: HISTORY_PRUNED,
+    event: {
+      resourceType: ResourceType.ORGANIZATION,
+      resourceId: organizationId,
+      operation: ResourceOperation.UPDATE,
+      sequence,
+      at: at ?? 0,
+    },
+  };
+}
+
+function newDelivery(tx: WriteTransaction, subscriptionId: string, { kind, event }: Taken): EventDelivery {
+  return create(EventDeliverySchema, {
+    id: tx.newId(),
+    eventSubscriptionId: subscriptionId,
+    eventKind: kind,
+    resourceType: event.resourceType,
+    resourceId: event.resourceId,
+    operation: event.operation,
+    sequence: BigInt(event.sequence),
+    happenedAt: timestampFromMs(event.at || tx.now),
+    state: EventDeliveryState.PENDING,
+    nextAttemptAt: timestampFromMs(tx.now),
+  });
+}

@@ -1,0 +1,124 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type EventDelivery,
+  EventDelivery_AttemptSchema,
+  EventSubscriptionState,
+  EventDeliveryState as State,
+} from "#gen/service/v1/event_subscription_pb.js";
+import {
+  type AttemptResult,
+  isAccepted,
+  KEPT_ATTEMPTS,
+  nextAttemptAt,
+  type OutgoingDelivery,
+  pauseReason,
+} from "../../../domain/access/event-subscription/delivery-outcome.ts";
+import { eventBody } from "../../../domain/access/event-subscription/event-message.ts";
+import { pausedByServer } from "../../../domain/access/event-subscription/event-subscription.ts";
+import type { Keys } from "../../../keys.ts";
+import {
+  findDelivery,
+  findUnsent,
+  updateDelivery,
+} from "../../../store/access/event-subscription/event-delivery.ts";
+import {
+  findSubscription,
+  setSubscriptionProgress,
+  updateSubscription,
+} from "../../../store/access/event-subscription/event-subscription.ts";
+import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import { openTarget, secretsAt } from "./subscription-secrets.ts";
+
+/** What an outgoing delivery is made with. */
+export interface SendingContext {
+  readonly keys: Pick<Keys, "open">;
+  /** URL of the console, without a trailing slash. */
+  readonly baseUrl: string;
+  /** Milliseconds since 1970 UTC. */
+  readonly now: number;
+}
+
+/**
+ * Returns what is to be sent next to a subscription: what people asked for, else the first event that waits, when its time
+ * has come. Later events wait behind it.
+ *
+ * @returns undefined when there is nothing to send now
+ */
+export async function nextDelivery(
+  db: Reader,
+  scope: Scope,
+  id: string,
+  { keys, baseUrl, now }: SendingContext,
+): Promise<OutgoingDelivery | undefined> {
+  const stored = await findSubscription(db, scope, id);
+  if (!stored || stored.subscription.state !== EventSubscriptionState.ACTIVE) return undefined;
+  const [asked] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
+  const [first] = asked ? [asked] : await findUnsent(db, scope, id, State.PENDING, 1);
+  if (!first || dueAt(first) > now) return undefined;
+  const target = openTarget(keys, id, stored.sealed);
+  const place = { organizationId: scope.organizationId, baseUrl };
+  return {
+    id: first.id,
+    url: target.url,
+    body: eventBody(stored.subscription.format, first, place),
+    secrets: secretsAt(target, now),
+  };
+}
+
+/**
+ * Stores what came of an attempt: the delivery's state and next attempt, and since when its target fails. A target that
+ * fails for too long, or is gone, pauses its subscription, which the record tells.
+ *
+ * @param random from 0 to below 1
+ */
+export async function applyAttempt(
+  tx: WriteTransaction,
+  scope: Scope,
+  deliveryId: string,
+  result: AttemptResult,
+  random: number,
+): Promise<void> {
+  const delivery = await findDelivery(tx.db, scope, deliveryId);
+  // Deleted in the meantime, with its subscription.
+  const stored = delivery && (await findSubscription(tx.db, scope, delivery.eventSubscriptionId));
+  if (!stored) return;
+  const { subscription } = stored;
+  await updateDelivery(tx, scope, attempted(delivery, result, tx.now, random));
+  const failingSince = isAccepted(result) ? null : (stored.failingSince ?? tx.now);
+  const progress = { failing_since: failingSince, due_at: await nextDueAt(tx.db, scope, subscription.id) };
+  await setSubscriptionProgress(tx, scope, subscription.id, progress);
+  if (failingSince === null || subscription.state !== EventSubscriptionState.ACTIVE) return;
+  const reason = pauseReason(result, failingSince, tx.now);
+  if (reason === undefined) return;
+  await updateSubscription(tx, scope, subscription, { after: pausedByServer(subscription, tx.now), reason });
+}
+
+function attempted(
+  before: EventDelivery,
+  { verdict, statusCode, detail, durationMs }: AttemptResult,
+  now: number,
+  random: number,
+): EventDelivery {
+  const at = timestampFromMs(now - durationMs);
+  const attempt = create(EventDelivery_AttemptSchema, { at, verdict, statusCode, detail, durationMs });
+  const attempts = [...before.attempts, attempt].slice(-KEPT_ATTEMPTS);
+  const { nextAttemptAt: _, ...delivery } = before;
+  if (isAccepted({ verdict })) return { ...delivery, attempts, state: State.DELIVERED };
+  // What people ask for is tried once, and they see what came of it.
+  const next = before.state === State.PENDING ? nextAttemptAt(attempts.length, now, random) : undefined;
+  if (next === undefined) return { ...delivery, attempts, state: State.FAILED };
+  return { ...delivery, attempts, state: State.PENDING, nextAttemptAt: timestampFromMs(next) };
+}
+
+/** Returns the time of the next attempt of anything that waits; 0 when only what happens anew can be due. */
+async function nextDueAt(db: Reader, scope: Scope, id: string): Promise<number> {
+  const [asked] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
+  if (asked) return 0;
+  const [first] = await findUnsent(db, scope, id, State.PENDING, 1);
+  return first ? dueAt(first) : 0;
+}
+
+function dueAt({ nextAttemptAt: at }: EventDelivery): number {
+  return at ? timestampMs(at) : 0;
+}

@@ -1,0 +1,119 @@
+import { newWebhookSecret } from "../../../domain/workflow/trigger/webhook-signature.ts";
+import type { Keys } from "../../../keys.ts";
+import {
+  findSubscriptionsUnderKey,
+  reencryptSubscription,
+  type SealedTarget,
+} from "../../../store/access/event-subscription/event-subscription.ts";
+import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../../store/store.ts";
+
+/** The decrypted values of a subscription. */
+export interface TargetSecrets {
+  readonly url: string;
+  readonly secret: string;
+  /** The secret before it, and the end of its validity: milliseconds since 1970 UTC, exclusive. */
+  readonly former: { readonly secret: string; readonly until: number } | undefined;
+}
+
+/** Returns a new secret in the form of Standard Webhooks. */
+export const newSubscriptionSecret = (keys: Pick<Keys, "randomSecret">): string =>
+  newWebhookSecret(keys.randomSecret());
+
+/** Returns the secrets with which a delivery is signed at a time, the newest first. */
+export function secretsAt({ secret, former }: TargetSecrets, now: number): string[] {
+  return former && now < former.until ? [secret, former.secret] : [secret];
+}
+
+/** Encrypts the values of a subscription, all with the newest key. */
+export function sealTarget(
+  keys: Pick<Keys, "seal">,
+  id: string,
+  { url, secret, former }: TargetSecrets,
+): SealedTarget {
+  const seal = (value: string, column: Column) => keys.seal(value, placeOf(id, column));
+  const { keyId, sealed } = seal(secret, "sealed_secret");
+  return {
+    key_id: keyId,
+    sealed_url: seal(url, "sealed_url").sealed,
+    sealed_secret: sealed,
+    sealed_former: former ? seal(former.secret, "sealed_former").sealed : null,
+    former_until: former?.until ?? null,
+  };
+}
+
+/**
+ * Decrypts the values of a subscription.
+ *
+ * @throws when a value was changed or moved, or its key is not in the key file
+ */
+export function openTarget(keys: Pick<Keys, "open">, id: string, sealed: SealedTarget): TargetSecrets {
+  const { key_id, sealed_url, sealed_secret, sealed_former, former_until } = sealed;
+  const open = (value: Uint8Array, column: Column) => keys.open(key_id, value, placeOf(id, column));
+  return {
+    url: open(sealed_url, "sealed_url"),
+    secret: open(sealed_secret, "sealed_secret"),
+    former:
+      sealed_former && former_until !== null
+        ? { secret: open(sealed_former, "sealed_former"), until: former_until }
+        : undefined,
+  };
+}
+
+type Column = "sealed_url" | "sealed_secret" | "sealed_former";
+
+function placeOf(row: string, column: Column) {
+  return { table: "event_subscription", row, column };
+}
+
+/** Number of subscriptions re-encrypted per commit, which is also the most that a kill undoes. */
+const SUBSCRIPTIONS_PER_BATCH = 100;
+
+/** The error for a subscription that cannot be decrypted: its row was changed outside of the server. */
+export class DamagedSubscription extends Error {
+  override readonly name = "DamagedSubscription";
+
+  constructor(id: string, cause: unknown) {
+    super(`the secret of the event subscription ${id} does not open: its row was changed or moved`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Re-encrypts every subscription that is encrypted with a former key. It may be interrupted at any time and called
+ * again. Former secrets that are no longer valid are dropped.
+ *
+ * @returns the number of re-encrypted subscriptions
+ * @throws DamagedSubscription; the subscriptions before it are re-encrypted
+ */
+export async function reencryptSubscriptions(store: Store, keys: Keys): Promise<number> {
+  let reencrypted = 0;
+  for (const formerId of keys.ids.slice(1)) {
+    const find = (db: Reader) => findSubscriptionsUnderKey(db, formerId, SUBSCRIPTIONS_PER_BATCH);
+    const reencryptBatch = async (tx: WriteTransaction) => {
+      const found = await find(tx.db);
+      for (const { id, sealed } of found) {
+        const { former, ...lasting } = openOrThrow(keys, id, sealed);
+        const kept = former && former.until > tx.now ? former : undefined;
+        await reencryptSubscription(tx, id, sealTarget(keys, id, { ...lasting, former: kept }));
+      }
+      return found.length;
+    };
+    for (;;) {
+      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
+        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
+      });
+      reencrypted += batch;
+      if (batch < SUBSCRIPTIONS_PER_BATCH) break;
+    }
+  }
+  return reencrypted;
+}
+
+function openOrThrow(keys: Pick<Keys, "open">, id: string, sealed: SealedTarget): TargetSecrets {
+  try {
+    return openTarget(keys, id, sealed);
+  } catch (error) {
+    throw new DamagedSubscription(id, error);
+  }
+}

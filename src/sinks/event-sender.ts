@@ -1,0 +1,46 @@
+import { createHmac } from "node:crypto";
+import { EventDeliveryVerdict as Verdict } from "#gen/service/v1/event_subscription_pb.js";
+import type { EventSender } from "../domain/access/event-subscription/delivery-outcome.ts";
+import type { AllowedHosts } from "../domain/access/event-subscription/event-subscription.ts";
+import { signedHeaders } from "../domain/access/event-subscription/standard-signature.ts";
+import { ScmFailure } from "../scm/failure.ts";
+import { sendRequest } from "../scm/host-request.ts";
+
+/** Bounds of an answer, of which nothing but the status is kept (contract, EventDeliveryVerdict). */
+const LIMITS = { timeoutMs: 10_000, responseBytes: 65_536 };
+
+/** Creates the sender of events. @param allowed hosts that may be at addresses that are not public */
+export function createEventSender(allowed: AllowedHosts, now: () => number): EventSender {
+  return {
+    async send({ id, url: address, body, secrets }, signal) {
+      const began = performance.now();
+      const passed = () => Math.round(performance.now() - began);
+      const url = new URL(address);
+      const headers = signedHeaders({ id, body, secrets, now: now() }, hmacSha256);
+      const settings = { allowPrivateAddresses: allowed.has(url.host), plainHttpHosts: NO_HOSTS };
+      try {
+        const request = { host: url.host, method: "POST", url, headers, text: body, signal } as const;
+        const { status: statusCode } = await sendRequest(request, settings, LIMITS);
+        const isTaken = statusCode >= 200 && statusCode <= 299;
+        const verdict = isTaken ? Verdict.ACCEPTED : Verdict.REFUSED;
+        return { verdict, statusCode, detail: `answered ${statusCode}`, durationMs: passed() };
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof ScmFailure)) throw error;
+        // The message names the host and what happened, and nothing of the address behind it.
+        return { verdict: verdictOf(error), statusCode: 0, detail: error.message, durationMs: passed() };
+      }
+    },
+  };
+}
+
+/** The protocol of an address was decided when it was taken. */
+const NO_HOSTS: ReadonlySet<string> = new Set();
+
+const hmacSha256 = (key: Uint8Array, bytes: Uint8Array): Uint8Array =>
+  createHmac("sha256", key).update(bytes).digest();
+
+function verdictOf({ kind }: ScmFailure): Verdict {
+  if (kind === "refused") return Verdict.ADDRESS_REFUSED;
+  return kind === "unreadable" ? Verdict.UNREADABLE : Verdict.UNREACHABLE;
+}
