@@ -20,6 +20,7 @@ import { declareResources } from "./definitions/declare-resources.ts";
 import { declareRun } from "./definitions/declare-run.ts";
 import { declareRunner } from "./definitions/declare-runner.ts";
 import { declareToken } from "./definitions/declare-token.ts";
+import { declareWebhook } from "./definitions/declare-webhook.ts";
 import { declareWorkflow } from "./definitions/declare-workflow.ts";
 import { ExitCode, StartError } from "./start-error.ts";
 
@@ -103,6 +104,7 @@ ${Object.values(SETTINGS)
   declareApproval(program, terminal);
   declareWorkflow(program, terminal);
   declareResources(program, terminal);
+  declareWebhook(program, terminal);
   // Last: it completes what is declared by now.
   tab(program, { completionCommandName: "completion" });
   return program;

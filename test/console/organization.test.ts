@@ -38,6 +38,7 @@ const TABS = [
   "security",
   "secrets",
   "agents",
+  "webhooks",
   "audit",
   "events",
   "server",

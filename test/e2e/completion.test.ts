@@ -80,6 +80,17 @@ testWith("fish")("fish completes commands, and the values of an option", async (
     "start",
     "watch",
   ]);
+  expect(await completed("chartroom webhook ")).toEqual([
+    "create",
+    "delete",
+    "help",
+    "ledger",
+    "list",
+    "pause",
+    "redeliver",
+    "resume",
+    "rotate",
+  ]);
   expect(await completed("chartroom runner ")).toEqual(["create", "list"]);
   expect(await completed("chartroom approval list --state ")).toEqual([
     "approved",

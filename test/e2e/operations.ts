@@ -190,6 +190,43 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     refusal: [400, "failed_precondition"],
   },
 
+  "EventSubscriptionService/CreateEventSubscription": built(() => ({
+    name: "Team chat",
+    url: "https://hooks.example.org/services/T1/canary",
+    eventKinds: ["pull_request.deleted"],
+    format: "EVENT_FORMAT_CHAT_TEXT",
+  })),
+  "EventSubscriptionService/GetEventSubscription": built(
+    (world) => ({ eventSubscriptionId: world.eventSubscription }),
+    { eventSubscriptionId: "eventSubscription" },
+  ),
+  "EventSubscriptionService/ListEventSubscriptions": built(() => page),
+  "EventSubscriptionService/UpdateEventSubscription": built(
+    (world) => ({ eventSubscriptionId: world.eventSubscription, name: "Other chat", paused: true }),
+    { eventSubscriptionId: "eventSubscription" },
+  ),
+  "EventSubscriptionService/DeleteEventSubscription": built(
+    (world) => ({ eventSubscriptionId: world.eventSubscription }),
+    { eventSubscriptionId: "eventSubscription" },
+  ),
+  "EventSubscriptionService/RotateEventSubscriptionSecret": built(
+    (world) => ({ eventSubscriptionId: world.eventSubscription }),
+    { eventSubscriptionId: "eventSubscription" },
+  ),
+  "EventSubscriptionService/ListEventDeliveries": built(
+    (world) => ({
+      ...page,
+      eventSubscriptionId: world.eventSubscription,
+      filter: { states: ["EVENT_DELIVERY_STATE_FAILED"] },
+    }),
+    { eventSubscriptionId: "eventSubscription" },
+  ),
+  // The subscription is paused, so that nothing is sent while other operations are looked at.
+  "EventSubscriptionService/RedeliverEvent": {
+    ...built((world) => ({ eventDeliveryId: world.eventDelivery }), { eventDeliveryId: "eventDelivery" }),
+    refusal: [400, "failed_precondition"],
+  },
+
   "EventService/ListAuditLogs": built(
     () => ({ ...page, filter: { subjectTypes: ["RESOURCE_TYPE_PROJECT"] } }),
     { "filter.actorIds[]": "user", "filter.subjectIds[]": "project" },

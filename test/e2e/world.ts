@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { v4, v7 } from "uuid";
 import {
   EnvironmentQuestion_RefreshChangesSchema,
@@ -12,6 +13,12 @@ import {
   ToolKind,
 } from "#gen/service/v1/approval_pb.js";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
+import { ResourceOperation, ResourceType } from "#gen/service/v1/event_pb.js";
+import {
+  EventDeliverySchema,
+  EventDeliveryState,
+  EventDeliveryVerdict,
+} from "#gen/service/v1/event_subscription_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { askedText } from "../../src/domain/approval/approval.ts";
 import { stepsOf } from "../../src/domain/workflow/execution/workflow-action.ts";
@@ -31,11 +38,12 @@ import {
   findActionOfExecution,
   finishAction,
 } from "../../src/services/workflow/action/action-progress.ts";
+import { insertDeliveries } from "../../src/store/access/event-subscription/event-delivery.ts";
 import { findAgents } from "../../src/store/agent/agent.ts";
 import { insertQuestion } from "../../src/store/environment/environment-question.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { stopWork } from "../../src/store/runner/work.ts";
-import { OPERATOR, type Scope, type WriteTransaction } from "../../src/store/store.ts";
+import { OPERATOR, type Scope, type WriteTransaction, within } from "../../src/store/store.ts";
 import { insertPullRequest } from "../../src/store/workflow/pull-request/pull-request.ts";
 import { appendLog } from "../../src/store/workflow/step-log.ts";
 import { findAction } from "../../src/store/workflow/workflow-action.ts";
@@ -78,6 +86,10 @@ export interface World {
   readonly auditLogEntry: string;
   readonly environment: string;
   readonly environmentClass: string;
+  /** An entry of the ledger of `eventSubscription`, which failed. */
+  readonly eventDelivery: string;
+  /** One of two event subscriptions, which are paused. */
+  readonly eventSubscription: string;
   /** One of two groups. */
   readonly group: string;
   /** One of two memberships of `group`. */
@@ -141,6 +153,8 @@ export function nowhere(): World {
     heldAgentExecution: v7(),
     heldEnvironment: v7(),
     environmentClass: v7(),
+    eventDelivery: v7(),
+    eventSubscription: v7(),
     hostToken: v7(),
     integration: v7(),
     invite: v4(),
@@ -379,6 +393,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     environmentClass,
     hostToken: hostTokens[0] ?? "",
     auditLogEntry: entries[0].id,
+    ...(await subscribeTwice(server, call, identity.organizationId)),
     environment: environments[0] ?? "",
     secret: secrets[0] ?? "",
     securityPolicy: securityPolicies[0] ?? "",
@@ -408,6 +423,54 @@ async function signInTwice(
     }
   });
   return (await call("UserService/ListSessions", {})).sessions[0].id;
+}
+
+/** Makes two event subscriptions, which are paused, the first with two events that its target has not taken. */
+async function subscribeTwice(
+  server: Pick<ReachableServer, "dataDir">,
+  call: (operation: string, body: unknown) => Promise<Answer["body"]>,
+  organizationId: string,
+): Promise<Pick<World, "eventSubscription" | "eventDelivery">> {
+  const ids: string[] = [];
+  for (const name of ["Chat", "Program"]) {
+    const { eventSubscription } = await call("EventSubscriptionService/CreateEventSubscription", {
+      name,
+      url: "https://hooks.example.org/services/T0/canary",
+      // None happens here.
+      eventKinds: ["pull_request.deleted"],
+    });
+    ids.push(eventSubscription.id);
+    const paused = { eventSubscriptionId: eventSubscription.id, paused: true };
+    await call("EventSubscriptionService/UpdateEventSubscription", paused);
+  }
+  const [eventSubscription = ""] = ids;
+  const deliveries = [1n, 2n].map((sequence) =>
+    create(EventDeliverySchema, {
+      id: v7(),
+      eventSubscriptionId: eventSubscription,
+      eventKind: "pull_request.deleted",
+      resourceType: ResourceType.PULL_REQUEST,
+      resourceId: v7(),
+      operation: ResourceOperation.DELETE,
+      sequence,
+      happenedAt: timestampNow(),
+      state: EventDeliveryState.FAILED,
+      attempts: [
+        {
+          at: timestampNow(),
+          verdict: EventDeliveryVerdict.REFUSED,
+          statusCode: 500,
+          detail: "answered 500",
+          durationMs: 12,
+        },
+      ],
+    }),
+  );
+  const scope = { organizationId };
+  await withServerData(server, (store) =>
+    store.write(OPERATOR, "test", (tx) => insertDeliveries(tx, scope, deliveries), within(scope)),
+  );
+  return { eventSubscription, eventDelivery: deliveries[0]?.id ?? "" };
 }
 
 /** Defines two agents, unless the organization has them; the id of the first. */

@@ -13,6 +13,7 @@ import { Policies } from "./policies/Policies.tsx";
 import { Secrets } from "./Secrets.tsx";
 import { ServiceAccounts } from "./ServiceAccounts.tsx";
 import { SecurityPolicies } from "./security/SecurityPolicies.tsx";
+import { Webhooks } from "./webhooks/Webhooks.tsx";
 
 const TABS = [
   ["members", "Members"],
@@ -23,6 +24,7 @@ const TABS = [
   ["security", "Security policies"],
   ["secrets", "Secrets"],
   ["agents", "Agents"],
+  ["webhooks", "Webhooks"],
   ["audit", "Audit log"],
   ["events", "Events"],
   ["server", "Server health"],
@@ -44,6 +46,7 @@ const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
   security: (props) => <SecurityPolicies {...props} />,
   secrets: (props) => <Secrets {...props} />,
   agents: (props) => <AgentList {...props} />,
+  webhooks: (props) => <Webhooks {...props} />,
   audit: (props) => <AuditLog {...props} />,
   events: () => <Events />,
   server: (props) => <ServerHealth {...props} />,

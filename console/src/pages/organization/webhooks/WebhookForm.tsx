@@ -1,0 +1,116 @@
+import { createClient } from "@connectrpc/connect";
+import { Button, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { EventFormat, type EventSubscription } from "#gen/service/v1/event_subscription_pb.js";
+import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
+import { transport } from "../../../api/server.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { ShownOnce } from "../../../parts/ShownOnce.tsx";
+
+const subscriptions = createClient(EventSubscriptionService, transport);
+
+/** What people wait for, as a new webhook sends it. */
+const USUAL = [
+  "agent_execution.waits_for_input",
+  "approval.asked",
+  "agent_execution.failed",
+  "workflow_execution.failed",
+];
+
+/** Makes a webhook and shows its secret once, or changes one. The address is kept nowhere in the page. */
+export function WebhookForm({
+  subscription,
+  onDone,
+  onClose,
+}: {
+  readonly subscription?: EventSubscription;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}) {
+  const [name, setName] = useState(subscription?.name ?? "");
+  const [url, setUrl] = useState("");
+  const [kinds, setKinds] = useState((subscription?.eventKinds ?? USUAL).join("\n"));
+  const [format, setFormat] = useState(subscription?.format ?? EventFormat.STANDARD);
+  const [secret, setSecret] = useState("");
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setIsBusy] = useState(false);
+  if (secret !== "") {
+    const note = "Copy the secret now: it is not shown again. Receivers verify with it what they get.";
+    return <ShownOnce note={note} text={secret} what="secret" onClose={onClose} />;
+  }
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setIsBusy(true);
+    setError(undefined);
+    const eventKinds = kinds.split(/[\s,]+/).filter(Boolean);
+    try {
+      if (subscription) {
+        const changed = { name, eventKinds, format, ...(url !== "" && { url }) };
+        await subscriptions.updateEventSubscription({ eventSubscriptionId: subscription.id, ...changed });
+        onDone();
+        onClose();
+      } else {
+        const made = await subscriptions.createEventSubscription({ name, url, eventKinds, format });
+        onDone();
+        setSecret(made.secret);
+      }
+    } catch (reason) {
+      setError(reason);
+    }
+    setIsBusy(false);
+  };
+  return (
+    <form className="stack" onSubmit={(event) => void submit(event)}>
+      <Problem error={error} />
+      <TextInput
+        label="Name"
+        required
+        data-autofocus
+        maxLength={80}
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Address"
+        description={
+          subscription
+            ? `It is at ${subscription.target}, and not shown again. Left empty, it stays.`
+            : "An address over https. It is not shown again: chat services keep a credential in it."
+        }
+        placeholder="https://hooks.example.org/chartroom"
+        required={!subscription}
+        maxLength={2048}
+        autoComplete="off"
+        spellCheck={false}
+        value={url}
+        onChange={(event) => setUrl(event.currentTarget.value)}
+      />
+      <NativeSelect
+        label="Sent as"
+        value={String(format)}
+        onChange={(event) => setFormat(Number(event.currentTarget.value) as EventFormat)}
+        data={[
+          { value: String(EventFormat.STANDARD), label: "Events for programs, signed" },
+          { value: String(EventFormat.CHAT_TEXT), label: "Sentences for a chat service" },
+        ]}
+      />
+      <Textarea
+        label="Events, one a line"
+        description="A resource and what happened to it, such as project.created; project.* for all of a resource, * for all."
+        required
+        autosize
+        minRows={4}
+        maxRows={12}
+        spellCheck={false}
+        classNames={{ input: "mono" }}
+        value={kinds}
+        onChange={(event) => setKinds(event.currentTarget.value)}
+      />
+      <div className="row">
+        <Button type="submit" loading={isBusy}>
+          {subscription ? "Save" : "Create webhook"}
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,205 @@
+import { createClient } from "@connectrpc/connect";
+import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
+import { Link, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import {
+  type EventSubscription,
+  EventSubscriptionState as SubscriptionState,
+} from "#gen/service/v1/event_subscription_pb.js";
+import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
+import { BY_PAGE, FIRST_PAGE, moreOf } from "../../../api/pages.ts";
+import { transport } from "../../../api/server.tsx";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { DataTable } from "../../../parts/DataTable.tsx";
+import { Dialog } from "../../../parts/Dialog.tsx";
+import { DialogButton } from "../../../parts/DialogButton.tsx";
+import { Loaded } from "../../../parts/Loaded.tsx";
+import { Empty, Section } from "../../../parts/Page.tsx";
+import { Problem } from "../../../parts/Problem.tsx";
+import { ShownOnce } from "../../../parts/ShownOnce.tsx";
+import { State, type Tone } from "../../../parts/State.tsx";
+import { Ago } from "../../../parts/Time.tsx";
+import type { PartProps } from "../Organization.tsx";
+import { Deliveries } from "./Deliveries.tsx";
+import { WebhookForm } from "./WebhookForm.tsx";
+
+const subscriptions = createClient(EventSubscriptionService, transport);
+
+const STATES: Readonly<Record<SubscriptionState, readonly [Tone, string]>> = {
+  [SubscriptionState.UNSPECIFIED]: ["waiting", "Unknown"],
+  [SubscriptionState.ACTIVE]: ["done", "Active"],
+  [SubscriptionState.PAUSED]: ["stopped", "Paused"],
+  [SubscriptionState.PAUSED_BY_SERVER]: ["failed", "Paused by the server"],
+};
+
+/** The subscriptions by which events are sent to addresses outside, or the ledger of one of them. */
+export function Webhooks({ isAdministrator }: PartProps) {
+  const { id } = useSearch({ from: "/organization" });
+  if (!isAdministrator) {
+    return (
+      <Empty title="Administrators manage webhooks.">
+        <p>A webhook shows every event of the organization to an address outside.</p>
+      </Empty>
+    );
+  }
+  return id === undefined ? <WebhookList /> : <Deliveries subscriptionId={id} />;
+}
+
+function WebhookList() {
+  const list = useInfiniteQuery(
+    EventSubscriptionService.method.listEventSubscriptions,
+    FIRST_PAGE,
+    BY_PAGE,
+  );
+  const settled = { onSettled: () => void list.refetch() };
+  const update = useMutation(EventSubscriptionService.method.updateEventSubscription, settled);
+  const remove = useMutation(EventSubscriptionService.method.deleteEventSubscription, settled);
+  const read = () => void list.refetch();
+  return (
+    <Section
+      title="Webhooks"
+      more={
+        <DialogButton label="Create webhook" size={560}>
+          {(close) => <WebhookForm onDone={read} onClose={close} />}
+        </DialogButton>
+      }
+    >
+      <Problem error={update.error ?? remove.error} />
+      <Loaded reading={list}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.eventSubscriptions);
+          if (rows.length === 0) {
+            return (
+              <Empty title="Events are sent nowhere yet.">
+                <p>
+                  A webhook sends events to an address as they happen, signed, or as sentences to a channel of
+                  a chat service: that an agent waits, that an approval is asked for, that something failed.
+                </p>
+              </Empty>
+            );
+          }
+          return (
+            <DataTable
+              label="Webhooks"
+              rows={rows}
+              keyOf={({ id }) => id}
+              {...moreOf(list)}
+              columns={[
+                { head: "Name", cell: (row) => <Name subscription={row} /> },
+                {
+                  head: "Events",
+                  cell: ({ eventKinds }) => <code className="cut">{eventKinds.join(", ")}</code>,
+                  isExtra: true,
+                },
+                { head: "State", cell: (row) => <Standing subscription={row} /> },
+                {
+                  head: "Action",
+                  cell: (row) => (
+                    <div className="row-actions">
+                      <DialogButton label="Edit" isMain={false} size={560}>
+                        {(close) => <WebhookForm subscription={row} onDone={read} onClose={close} />}
+                      </DialogButton>
+                      <ConfirmButton
+                        label={isActive(row) ? "Pause" : "Resume"}
+                        question={
+                          isActive(row)
+                            ? "Nothing is sent until it is resumed; it goes on with what happened in between."
+                            : "Sends what happened since it was paused, as far as events are kept."
+                        }
+                        onConfirm={() =>
+                          update.mutate({ eventSubscriptionId: row.id, paused: isActive(row) })
+                        }
+                        isBusy={update.isPending && update.variables.eventSubscriptionId === row.id}
+                      />
+                      <NewSecret subscription={row} onDone={read} />
+                      <ConfirmButton
+                        label="Delete"
+                        question={`Sends nothing more to ${row.target}, and removes its ledger.`}
+                        onConfirm={() => remove.mutate({ eventSubscriptionId: row.id })}
+                        isBusy={remove.isPending && remove.variables.eventSubscriptionId === row.id}
+                      />
+                    </div>
+                  ),
+                },
+              ]}
+            />
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+const isActive = ({ state }: EventSubscription) => state === SubscriptionState.ACTIVE;
+
+function Name({ subscription: { id, name, target } }: { readonly subscription: EventSubscription }) {
+  return (
+    <>
+      <Link to="/organization" search={{ tab: "webhooks", id }}>
+        {name}
+      </Link>
+      <div className="dim small">{target}</div>
+    </>
+  );
+}
+
+/** Whether events are sent, and since when they are not taken. */
+function Standing({ subscription }: { readonly subscription: EventSubscription }) {
+  const [tone, word] = STATES[subscription.state];
+  return (
+    <>
+      <State tone={tone} word={word} />
+      {subscription.failingSince && (
+        <div className="dim small">
+          takes nothing since <Ago at={subscription.failingSince} />
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Makes another secret and shows it once. It is in no cache, and gone from the page when it is closed. */
+function NewSecret({
+  subscription: { id },
+  onDone,
+}: {
+  readonly subscription: EventSubscription;
+  readonly onDone: () => void;
+}) {
+  const [secret, setSecret] = useState("");
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setIsBusy] = useState(false);
+  const rotate = async () => {
+    setIsBusy(true);
+    setError(undefined);
+    try {
+      setSecret((await subscriptions.rotateEventSubscriptionSecret({ eventSubscriptionId: id })).secret);
+      onDone();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setIsBusy(false);
+    }
+  };
+  return (
+    <>
+      <ConfirmButton
+        label="New secret"
+        question="Signs with both secrets for 24 hours: give the new one to the receiver until then."
+        onConfirm={() => void rotate()}
+        isBusy={isBusy}
+      />
+      <Problem error={error} />
+      {secret !== "" && (
+        <Dialog title="Secret of the webhook" onClose={() => setSecret("")}>
+          <ShownOnce
+            note="Copy the secret now: it is not shown again."
+            text={secret}
+            what="secret"
+            onClose={() => setSecret("")}
+          />
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,173 @@
+import { randomUUID } from "node:crypto";
+import { toJson } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import {
+  type EventDelivery,
+  EventDeliverySchema,
+  EventDeliveryState,
+  EventDeliveryVerdict,
+  EventFormat,
+  type EventSubscription,
+  EventSubscriptionSchema,
+  EventSubscriptionState,
+} from "#gen/service/v1/event_subscription_pb.js";
+import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { call, readPages } from "./call.ts";
+import { jsonText, printable, table, timeOf } from "./printable.ts";
+import type { ServerAccess } from "./server-access.ts";
+
+const subscriptionsOf = ({ server }: ServerAccess) =>
+  createClient(EventSubscriptionService, createHttpTransport(server));
+
+/** Returns the webhooks of the organization. @throws StartError */
+export function listWebhooks(access: ServerAccess, limit: number): Promise<EventSubscription[]> {
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) =>
+      subscriptionsOf(access).listEventSubscriptions({ pagination }, options),
+    );
+    return { elements: page.eventSubscriptions, pagination: page.pagination };
+  });
+}
+
+/** Returns webhooks as a table for people. */
+export function webhookTable(webhooks: readonly EventSubscription[]): string {
+  if (webhooks.length === 0) return "no webhooks: chartroom webhook create NAME makes one\n";
+  const rows = webhooks.map(({ id, state, failingSince, target, name, eventKinds }) => [
+    id,
+    words(EventSubscriptionState[state]),
+    failingSince ? timeOf(failingSince) : "",
+    target,
+    name,
+    eventKinds.join(" "),
+  ]);
+  return table(["WEBHOOK", "STATE", "FAILING SINCE (UTC)", "TARGET", "NAME", "EVENTS"], rows);
+}
+
+/** Returns webhooks as a JSON list. */
+export function webhooksJson(webhooks: readonly EventSubscription[]): string {
+  return jsonText(webhooks.map((each) => toJson(EventSubscriptionSchema, each)));
+}
+
+/** A webhook to create. */
+export interface NewWebhook {
+  readonly name: string;
+  readonly url: string;
+  readonly eventKinds: readonly string[];
+  readonly isChat: boolean;
+}
+
+/** A webhook, and the secret that its deliveries are signed with, which is shown once. */
+export interface WebhookSecret {
+  readonly eventSubscriptionId: string;
+  readonly secret: string;
+}
+
+/** Creates a webhook. @throws StartError */
+export async function createWebhook(
+  access: ServerAccess,
+  { name, url, eventKinds, isChat }: NewWebhook,
+): Promise<WebhookSecret> {
+  const format = isChat ? EventFormat.CHAT_TEXT : EventFormat.STANDARD;
+  const request = { name, url, eventKinds: [...eventKinds], format };
+  const { eventSubscription, secret } = await call(access, (options) =>
+    subscriptionsOf(access).createEventSubscription(request, once(options)),
+  );
+  return { eventSubscriptionId: eventSubscription?.id ?? "", secret };
+}
+
+/** Replaces the secret of a webhook. @throws StartError */
+export async function rotateWebhookSecret(
+  access: ServerAccess,
+  eventSubscriptionId: string,
+): Promise<WebhookSecret> {
+  const { secret } = await call(access, (options) =>
+    subscriptionsOf(access).rotateEventSubscriptionSecret({ eventSubscriptionId }, once(options)),
+  );
+  return { eventSubscriptionId, secret };
+}
+
+/** Pauses or resumes a webhook. @throws StartError */
+export async function pauseWebhook(
+  access: ServerAccess,
+  eventSubscriptionId: string,
+  paused: boolean,
+): Promise<void> {
+  await call(access, (options) =>
+    subscriptionsOf(access).updateEventSubscription({ eventSubscriptionId, paused }, options),
+  );
+}
+
+/** Deletes a webhook with its ledger. @throws StartError */
+export async function deleteWebhook(access: ServerAccess, eventSubscriptionId: string): Promise<void> {
+  await call(access, (options) =>
+    subscriptionsOf(access).deleteEventSubscription({ eventSubscriptionId }, options),
+  );
+}
+
+/** The states of deliveries by their names on the command line. */
+export const DELIVERY_STATES = {
+  pending: EventDeliveryState.PENDING,
+  delivered: EventDeliveryState.DELIVERED,
+  failed: EventDeliveryState.FAILED,
+  redelivering: EventDeliveryState.REDELIVERING,
+} as const;
+export type DeliveryStateName = keyof typeof DELIVERY_STATES;
+
+/** Returns the ledger of a webhook, the newest entry first. @throws StartError */
+export function listDeliveries(
+  access: ServerAccess,
+  eventSubscriptionId: string,
+  { states, limit }: { readonly states: readonly DeliveryStateName[]; readonly limit: number },
+): Promise<EventDelivery[]> {
+  const filter = { states: states.map((state) => DELIVERY_STATES[state]) };
+  return readPages(limit, async (pagination) => {
+    const page = await call(access, (options) =>
+      subscriptionsOf(access).listEventDeliveries({ eventSubscriptionId, filter, pagination }, options),
+    );
+    return { elements: page.eventDeliveries, pagination: page.pagination };
+  });
+}
+
+/** Returns a ledger as a table for people. */
+export function deliveryTable(deliveries: readonly EventDelivery[]): string {
+  if (deliveries.length === 0) return "no deliveries\n";
+  const rows = deliveries.map(({ id, happenedAt, state, attempts, eventKind, resourceId }) => {
+    const last = attempts.at(-1);
+    return [
+      id,
+      timeOf(happenedAt),
+      words(EventDeliveryState[state]),
+      String(attempts.length),
+      eventKind,
+      resourceId,
+      last ? `${words(EventDeliveryVerdict[last.verdict])}: ${printable(last.detail)}` : "",
+    ];
+  });
+  return table(
+    ["DELIVERY", "HAPPENED (UTC)", "STATE", "ATTEMPTS", "EVENT", "RESOURCE", "LAST ATTEMPT"],
+    rows,
+  );
+}
+
+/** Returns deliveries as a JSON list. */
+export function deliveriesJson(deliveries: readonly EventDelivery[]): string {
+  return jsonText(deliveries.map((each) => toJson(EventDeliverySchema, each)));
+}
+
+/** Sends an event once more. @throws StartError */
+export async function redeliver(access: ServerAccess, eventDeliveryId: string): Promise<void> {
+  await call(access, (options) => subscriptionsOf(access).redeliverEvent({ eventDeliveryId }, options));
+}
+
+/** Returns the options of a call that is done once, however often it is sent. */
+function once<T extends { readonly headers?: HeadersInit }>(options: T) {
+  const headers = new Headers(options.headers);
+  headers.set("idempotency-key", randomUUID());
+  return { ...options, headers };
+}
+
+/** Returns a value of an enum in words. */
+function words(value: string | undefined): string {
+  return (value ?? "").toLowerCase().replaceAll("_", " ");
+}

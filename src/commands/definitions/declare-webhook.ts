@@ -1,0 +1,158 @@
+import { type Command, Option } from "commander";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import type { DeliveryStateName, WebhookSecret } from "../client/webhook.ts";
+import { StartError } from "../start-error.ts";
+import { numberOption, type Terminal, withSettings } from "./command-line.ts";
+
+// Loaded on demand: a command does not load the modules of others.
+const loadWebhooks = () => import("../client/webhook.ts");
+
+const STATES: readonly DeliveryStateName[] = ["pending", "delivered", "failed", "redelivering"];
+
+type Json = { readonly json?: boolean };
+type Listing = ClientFlags & Json & { readonly limit: number };
+
+/** Declares `chartroom webhook ...`. */
+export function declareWebhook(program: Command, terminal: Terminal): void {
+  const webhook = program
+    .command("webhook")
+    .description("webhooks: where the events of the organization are sent, and what came of it");
+  withSettings(
+    webhook
+      .command("list")
+      .description("list the webhooks of the organization")
+      .option("--limit <number>", "the most webhooks to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--json", "print a JSON list of service.v1.EventSubscription")
+      .action(async ({ limit, json, ...flags }: Listing) => {
+        const access = accessOf(flags, terminal);
+        const { listWebhooks, webhooksJson, webhookTable } = await loadWebhooks();
+        const found = await listWebhooks(access, limit);
+        terminal.print(json ? webhooksJson(found) : webhookTable(found));
+      }),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    webhook
+      .command("create")
+      .description(
+        "create a webhook from its address on standard input, and print its id and its secret, once",
+      )
+      .argument("<name>", "its name, of at most 80 characters")
+      .requiredOption("--event <kinds...>", "the kinds of events to send, such as approval.asked or project.*")
+      .option("--chat", "send sentences, as the incoming hooks of chat services take them")
+      .option("--json", "print a JSON object: eventSubscriptionId and secret")
+      .action(
+        async (
+          name: string,
+          {
+            event: eventKinds,
+            chat: isChat = false,
+            json,
+            ...flags
+          }: ClientFlags & Json & { readonly event: readonly string[]; readonly chat?: boolean },
+        ) => {
+          const access = accessOf(flags, terminal);
+          const url = await addressIn(terminal);
+          const { createWebhook } = await loadWebhooks();
+          tellSecret(terminal, await createWebhook(access, { name, url, eventKinds, isChat }), json);
+        },
+      ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    webhook
+      .command("rotate")
+      .description(
+        "make another secret of a webhook, and print it once; for 24 hours both sign what is sent",
+      )
+      .argument("<webhook>", "its id")
+      .option("--json", "print a JSON object: eventSubscriptionId and secret")
+      .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
+        const access = accessOf(flags, terminal);
+        const { rotateWebhookSecret } = await loadWebhooks();
+        tellSecret(terminal, await rotateWebhookSecret(access, id), json);
+      }),
+    CLIENT_SETTINGS,
+  );
+  for (const [name, paused, description] of [
+    ["pause", true, "send nothing to a webhook until it is resumed"],
+    ["resume", false, "go on where a webhook was paused"],
+  ] as const) {
+    withSettings(
+      webhook
+        .command(name)
+        .description(description)
+        .argument("<webhook>", "its id")
+        .action(async (id: string, flags: ClientFlags) => {
+          const access = accessOf(flags, terminal);
+          await (await loadWebhooks()).pauseWebhook(access, id, paused);
+        }),
+      CLIENT_SETTINGS,
+    );
+  }
+  withSettings(
+    webhook
+      .command("delete")
+      .description("delete a webhook with its ledger")
+      .argument("<webhook>", "its id")
+      .action(async (id: string, flags: ClientFlags) => {
+        const access = accessOf(flags, terminal);
+        await (await loadWebhooks()).deleteWebhook(access, id);
+      }),
+    CLIENT_SETTINGS,
+  );
+  declareLedger(webhook, terminal);
+}
+
+function declareLedger(webhook: Command, terminal: Terminal): void {
+  withSettings(
+    webhook
+      .command("ledger")
+      .description("list what was sent to a webhook and what came of it, the newest event first")
+      .argument("<webhook>", "its id")
+      .addOption(new Option("--state <states...>", "only entries in one of these states").choices([...STATES]))
+      .option("--limit <number>", "the most entries to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--json", "print a JSON list of service.v1.EventDelivery")
+      .action(
+        async (
+          id: string,
+          {
+            state: states = [],
+            limit,
+            json,
+            ...flags
+          }: Listing & { readonly state?: readonly DeliveryStateName[] },
+        ) => {
+          const access = accessOf(flags, terminal);
+          const { deliveriesJson, deliveryTable, listDeliveries } = await loadWebhooks();
+          const found = await listDeliveries(access, id, { states, limit });
+          terminal.print(json ? deliveriesJson(found) : deliveryTable(found));
+        },
+      ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    webhook
+      .command("redeliver")
+      .description("send an event once more, with the same id")
+      .argument("<delivery>", "the id of its entry in the ledger")
+      .action(async (id: string, flags: ClientFlags) => {
+        const access = accessOf(flags, terminal);
+        await (await loadWebhooks()).redeliver(access, id);
+      }),
+    CLIENT_SETTINGS,
+  );
+}
+
+function tellSecret(terminal: Terminal, made: WebhookSecret, json: boolean | undefined): void {
+  if (json) return terminal.print(`${JSON.stringify(made)}\n`);
+  terminal.print(`${made.eventSubscriptionId}\n${made.secret}\n`);
+  terminal.printError("chartroom: the second line is the secret of the webhook, shown this once\n");
+}
+
+/** Reads an address from standard input: chat services keep a credential in it, which others see in a list of processes. */
+async function addressIn({ input }: Terminal): Promise<string> {
+  if (input.isTTY) throw new StartError("give the address of the webhook by standard input");
+  const { text } = await import("node:stream/consumers");
+  return (await text(input)).trim();
+}
