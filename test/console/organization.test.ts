@@ -353,6 +353,45 @@ describe("the organization", () => {
     await leaveAndForget("canary-of-a-header");
   });
 
+  test("sends events to a webhook, whose address and secret it forgets, and shows what came of it", async () => {
+    const { page } = visit;
+    await goTo("webhooks");
+    await page.getByText("Events are sent nowhere yet.").waitFor();
+    await page.getByRole("button", { name: "Create webhook" }).click();
+    await dialog().getByLabel("Name").fill("Team chat");
+    await dialog().getByLabel("Address").fill("https://127.0.0.1:1/canary-of-a-hook");
+    await dialog()
+      .getByLabel(/^Events, one a line/)
+      .fill("project.failed");
+    await dialog().getByRole("button", { name: "Create webhook" }).click();
+    await dialog().getByText("no event has the kind project.failed").waitFor();
+    await dialog()
+      .getByLabel(/^Events, one a line/)
+      .fill("project.created");
+    await dialog().getByRole("button", { name: "Create webhook" }).click();
+    await dialog().getByText("Copy the secret now").waitFor();
+    const secret = (await dialog().locator("code.secret").textContent()) ?? "";
+    expect(secret).toMatch(/^whsec_/);
+    await closeOf(secret);
+    canaries.push("canary-of-a-hook");
+    await post(server, "ProjectService/CreateProject", {
+      name: "Raft",
+      initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/raft.git" } }] },
+    });
+    await goTo("webhooks");
+    await page.getByRole("link", { name: "Team chat" }).click();
+    // Nothing is sent to an address that is not public.
+    await page
+      .getByRole("row", { name: /project\.created.*Not sent: 127\.0\.0\.1:1 is at an address/ })
+      .waitFor();
+    const asked = page.waitForRequest("**/*EventSubscriptionService/RedeliverEvent");
+    await page.getByRole("button", { name: "Redeliver" }).first().click();
+    await asked;
+    await page.getByRole("link", { name: "All webhooks" }).click();
+    await confirm(/Team chat/, "Delete");
+    await page.getByText("Events are sent nowhere yet.").waitFor();
+  });
+
   test("makes a security policy, assigns it, and deletes it once it is assigned no more", async () => {
     const { page } = visit;
     await goTo("security");

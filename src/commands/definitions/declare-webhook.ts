@@ -38,7 +38,10 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
         "create a webhook from its address on standard input, and print its id and its secret, once",
       )
       .argument("<name>", "its name, of at most 80 characters")
-      .requiredOption("--event <kinds...>", "the kinds of events to send, such as approval.asked or project.*")
+      .requiredOption(
+        "--event <kinds...>",
+        "the kinds of events to send, such as approval.asked or project.*",
+      )
       .option("--chat", "send sentences, as the incoming hooks of chat services take them")
       .option("--json", "print a JSON object: eventSubscriptionId and secret")
       .action(
@@ -62,9 +65,7 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
   withSettings(
     webhook
       .command("rotate")
-      .description(
-        "make another secret of a webhook, and print it once; for 24 hours both sign what is sent",
-      )
+      .description("make another secret of a webhook, and print it once; for 24 hours both sign what is sent")
       .argument("<webhook>", "its id")
       .option("--json", "print a JSON object: eventSubscriptionId and secret")
       .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
@@ -110,7 +111,9 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
       .command("ledger")
       .description("list what was sent to a webhook and what came of it, the newest event first")
       .argument("<webhook>", "its id")
-      .addOption(new Option("--state <states...>", "only entries in one of these states").choices([...STATES]))
+      .addOption(
+        new Option("--state <states...>", "only entries in one of these states").choices([...STATES]),
+      )
       .option("--limit <number>", "the most entries to list", numberOption("--limit", 1, 100_000), 50)
       .option("--json", "print a JSON list of service.v1.EventDelivery")
       .action(

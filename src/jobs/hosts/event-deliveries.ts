@@ -1,6 +1,5 @@
 import type { EventSender } from "../../domain/access/event-subscription/delivery-outcome.ts";
 import type { Keys } from "../../keys.ts";
-import type { Log } from "../../log.ts";
 import { queueEvents } from "../../services/access/event-subscription/event-queueing.ts";
 import { applyAttempt, nextDelivery } from "../../services/access/event-subscription/event-sending.ts";
 import {
@@ -9,6 +8,7 @@ import {
 } from "../../store/access/event-subscription/event-subscription.ts";
 import { type Store, SYSTEM, within } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
+import type { JobLog } from "../start-jobs.ts";
 
 const EVERY_MS = 1_000;
 
@@ -39,7 +39,7 @@ export interface DeliveriesContext {
   readonly random: () => number;
   /** Cancels running attempts when the server drains; they start over after the next start. */
   readonly draining: AbortSignal;
-  readonly log: Pick<Log, "error">;
+  readonly log: JobLog;
 }
 
 /** The sending of events, which goes on between the runs of its job. */

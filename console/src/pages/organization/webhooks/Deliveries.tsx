@@ -106,7 +106,12 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
                     ),
                   },
                   { head: "State", cell: (entry) => <Standing entry={entry} /> },
-                  { head: "Attempts", cell: ({ attempts }) => attempts.length, isNumeric: true, isExtra: true },
+                  {
+                    head: "Attempts",
+                    cell: ({ attempts }) => attempts.length,
+                    isNumeric: true,
+                    isExtra: true,
+                  },
                   {
                     head: "Again",
                     cell: ({ id, state: present }) => (

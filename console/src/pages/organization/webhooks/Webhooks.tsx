@@ -46,11 +46,7 @@ export function Webhooks({ isAdministrator }: PartProps) {
 }
 
 function WebhookList() {
-  const list = useInfiniteQuery(
-    EventSubscriptionService.method.listEventSubscriptions,
-    FIRST_PAGE,
-    BY_PAGE,
-  );
+  const list = useInfiniteQuery(EventSubscriptionService.method.listEventSubscriptions, FIRST_PAGE, BY_PAGE);
   const settled = { onSettled: () => void list.refetch() };
   const update = useMutation(EventSubscriptionService.method.updateEventSubscription, settled);
   const remove = useMutation(EventSubscriptionService.method.deleteEventSubscription, settled);
