@@ -299,6 +299,13 @@ export enum ResourceType {
    * @generated from enum value: RESOURCE_TYPE_PULL_REQUEST = 1003;
    */
   PULL_REQUEST = 1003,
+
+  /**
+   * An EventSubscription. What is sent to it is not recorded.
+   *
+   * @generated from enum value: RESOURCE_TYPE_EVENT_SUBSCRIPTION = 1004;
+   */
+  EVENT_SUBSCRIPTION = 1004,
 }
 
 /**

@@ -148,8 +148,8 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
 }
 
 function tellSecret(terminal: Terminal, made: WebhookSecret, json: boolean | undefined): void {
-  if (json) return terminal.print(`${JSON.stringify(made)}\n`);
-  terminal.print(`${made.eventSubscriptionId}\n${made.secret}\n`);
+  terminal.print(json ? `${JSON.stringify(made)}\n` : `${made.eventSubscriptionId}\n${made.secret}\n`);
+  if (json) return;
   terminal.printError("chartroom: the second line is the secret of the webhook, shown this once\n");
 }
 
