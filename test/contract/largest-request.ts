@@ -146,6 +146,7 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   const length = bounded(field, boundOf(rules, "text"));
   if (standard?.wellKnown.case === "uri") return "https://git.example.com/".padEnd(length, "a");
   if (standard?.pattern.includes("\\.)+[a-zA-Z]{2,}$")) return domain(length, index);
+  if (standard?.pattern.includes("[a-z_]+\\.")) return eventKind(length, index);
   const last = String.fromCodePoint(0x20000 + index);
   if (rules?.cel.some(({ id }) => REMOTE_RULES.has(id))) return `a://${"😀".repeat(length - 5)}${last}`;
   if (rules?.cel.some(({ id }) => id === "absolute_path")) return `/${"😀".repeat(length - 2)}${last}`;
@@ -154,6 +155,12 @@ function text(field: DescField, rules: FieldRules | undefined, index: number): s
   // Small letters, then capital ones.
   if (isAscii) return "a".repeat(length - 1) + String.fromCharCode(index < 26 ? 0x61 + index : 0x27 + index);
   return "😀".repeat(length - 1) + last;
+}
+
+/** Returns a kind of event, of small letters. */
+function eventKind(length: number, index: number): string {
+  const end = String.fromCharCode(0x61 + (index % 26), 0x61 + Math.floor(index / 26));
+  return `${"a".repeat(length - 4)}.a${end}`;
 }
 
 /** Returns a mail domain of labels of 63 characters at most. */

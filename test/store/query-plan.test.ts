@@ -4,7 +4,17 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import { type CompiledQuery, Kysely } from "kysely";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { EventDeliveryState } from "#gen/service/v1/event_subscription_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import {
+  findDeliveryPage,
+  findOldestDeliveries,
+  findUnsent,
+} from "../../src/store/access/event-subscription/event-delivery.ts";
+import {
+  findDueSubscriptions,
+  findSubscriptionPage,
+} from "../../src/store/access/event-subscription/event-subscription.ts";
 import { findEnded, findPastCount } from "../../src/store/access/retention/ended.ts";
 import { findHolders } from "../../src/store/access/retention/removable.ts";
 import { findTakenAway } from "../../src/store/access/retention/removal.ts";
@@ -449,6 +459,32 @@ test("pull requests are found by what opened them, by their repository and by th
   queries = [];
   await findDuePullRequests(db, made.clock.now, 100);
   expect(plans()[0]).toEqual([expect.stringContaining("INDEX pull_request_by_poll (next_poll_at")]);
+});
+
+test("what is to be sent to subscribers is found by what is unsent, and ledgers by their subscription", async () => {
+  await findDueSubscriptions(db, made.clock.now, 100);
+  await findUnsent(db, scope, "s", EventDeliveryState.PENDING, 1);
+  const query = { subscriptionId: "s", states: [] };
+  await findDeliveryPage(db, scope, query, { key: 0, id: "m" }, 26);
+  await findOldestDeliveries(db, scope, "s", "a", 500);
+  await findSubscriptionPage(db, scope, { key: 0, id: "a" }, 26);
+  const [due, unsent, page, oldest, subscriptions] = plans();
+  expect(due?.[0]).toMatch("INDEX event_subscription_due (due_at<?)");
+  expect(due?.join("\n")).toMatch(
+    "event_delivery USING COVERING INDEX event_delivery_unsent (subscription_id=?",
+  );
+  expect(unsent).toEqual([
+    expect.stringContaining("INDEX event_delivery_unsent (subscription_id=? AND state=?)"),
+  ]);
+  expect(page).toEqual([
+    expect.stringContaining("INDEX event_delivery_by_subscription (subscription_id=? AND id<?)"),
+  ]);
+  expect(oldest).toEqual([
+    expect.stringContaining("INDEX event_delivery_by_subscription (subscription_id=? AND id>?)"),
+  ]);
+  expect(subscriptions).toEqual([
+    expect.stringContaining("INDEX event_subscription_by_id (organization_id=? AND id>?)"),
+  ]);
 });
 
 test("a later page of projects begins where the last one ended, in both orders and directions", async () => {
