@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { EventDeliveryVerdict as Verdict } from "#gen/service/v1/event_subscription_pb.js";
-import type { EventSender } from "../domain/access/event-subscription/delivery-outcome.ts";
+import type { AttemptResult, EventSender } from "../domain/access/event-subscription/delivery-outcome.ts";
 import type { AllowedHosts } from "../domain/access/event-subscription/event-subscription.ts";
 import { signedHeaders } from "../domain/access/event-subscription/standard-signature.ts";
 import { ScmFailure } from "../scm/failure.ts";
@@ -16,6 +16,8 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const began = performance.now();
       const passed = () => Math.round(performance.now() - began);
       const url = new URL(address);
+      // The operator may have taken the host off the list since the address was taken.
+      if (url.protocol !== "https:" && !allowed.has(url.host)) return refused(url.host, passed());
       const headers = signedHeaders({ id, body, secrets, now: now() }, hmacSha256);
       const settings = { allowPrivateAddresses: allowed.has(url.host), plainHttpHosts: NO_HOSTS };
       try {
@@ -32,6 +34,11 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       }
     },
   };
+}
+
+function refused(host: string, durationMs: number): AttemptResult {
+  const detail = `${host} is not asked over https: the operator allows http to no such host`;
+  return { verdict: Verdict.ADDRESS_REFUSED, statusCode: 0, detail, durationMs };
 }
 
 /** The protocol of an address was decided when it was taken. */

@@ -545,6 +545,22 @@ CREATE TABLE event (
   primary key (organization_id, sequence)
 ) strict, without rowid;
 
+CREATE TABLE event_delivery (
+  id text primary key,
+  organization_id text not null references organization (id),
+  subscription_id text not null,
+  at integer not null,
+  state integer not null,
+  next_at integer,
+  body text not null
+) strict;
+
+CREATE INDEX event_delivery_by_organization on event_delivery (organization_id);
+
+CREATE INDEX event_delivery_by_subscription on event_delivery (subscription_id, id);
+
+CREATE INDEX event_delivery_unsent on event_delivery (subscription_id, state, id) where state in (1, 4);
+
 CREATE TRIGGER event_is_not_updated before update on event
 begin select raise(abort, 'event rows are never changed'); end;
 
@@ -552,6 +568,37 @@ CREATE TRIGGER event_is_only_pruned before delete on event
 when exists (select 1 from organization where id = old.organization_id)
   and not exists (select 1 from pruning where pruning.organization_id = old.organization_id)
 begin select raise(abort, 'event rows are removed by the pruning job only'); end;
+
+CREATE TABLE event_subscription (
+  id text primary key,
+  organization_id text not null references organization (id),
+  state integer not null,
+  sequence integer not null,
+  due_at integer not null,
+  failing_since integer,
+  key_id text not null,
+  sealed_url blob not null,
+  sealed_secret blob not null,
+  sealed_former blob,
+  former_until integer,
+  body text not null
+) strict;
+
+CREATE INDEX event_subscription_by_id on event_subscription (organization_id, id);
+
+CREATE INDEX event_subscription_by_key on event_subscription (key_id);
+
+CREATE INDEX event_subscription_due on event_subscription (due_at) where state = 1;
+
+CREATE TRIGGER event_subscription_is_counted_anew after update of body on event_subscription
+when (ifnull(octet_length(new.body), 0)) <> (ifnull(octet_length(old.body), 0))
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) - (ifnull(octet_length(old.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER event_subscription_is_counted_in after insert on event_subscription
+begin update organization_storage set bytes = bytes + (ifnull(octet_length(new.body), 0)) where organization_id = new.organization_id; end;
+
+CREATE TRIGGER event_subscription_is_counted_out after delete on event_subscription
+begin update organization_storage set bytes = bytes + -(ifnull(octet_length(old.body), 0)) where organization_id = old.organization_id; end;
 
 CREATE TABLE fact (
   name text primary key,
