@@ -35,6 +35,8 @@ let draining: AbortController;
 let sent: (OutgoingDelivery & { readonly type: string; readonly resourceId: string })[];
 /** The status that the target answers with. */
 let status: number;
+/** Whether the server ends while the target answers. */
+let endsInBetween: boolean;
 const failures: object[] = [];
 beforeEach(async () => {
   testStore = openTestStore();
@@ -42,6 +44,7 @@ beforeEach(async () => {
   draining = new AbortController();
   sent = [];
   status = 204;
+  endsInBetween = false;
   failures.length = 0;
   deliveries = sending();
 });
@@ -60,6 +63,8 @@ function sending(): EventDeliveries {
         signal.throwIfAborted();
         const { type, data } = JSON.parse(delivery.body);
         sent.push({ ...delivery, type, resourceId: data.resourceId });
+        if (endsInBetween) draining.abort();
+        signal.throwIfAborted();
         const verdict = status < 300 ? Verdict.ACCEPTED : Verdict.REFUSED;
         return { verdict, statusCode: status, detail: `answered ${status}`, durationMs: 0 };
       },
@@ -395,6 +400,24 @@ describe("a ledger", () => {
 test("an organization has 20 subscriptions at most", async () => {
   for (let made = 0; made < 20; made++) await subscribe();
   await expect(subscribe()).rejects.toThrow("20 event subscriptions");
+});
+
+test("a server that ends before it has noted an attempt sends the event again, with the same id", async () => {
+  const { id } = await subscribe();
+  await project("one");
+  endsInBetween = true;
+  await run();
+  expect((await ledger(id)).map(({ state, attempts }) => [state, attempts.length])).toEqual([
+    [State.PENDING, 0],
+  ]);
+  endsInBetween = false;
+  draining = new AbortController();
+  deliveries = sending();
+  await run();
+  expect(sent.map((each) => each.id)).toEqual([sent[0]?.id, sent[0]?.id]);
+  expect((await ledger(id)).map(({ state, attempts }) => [state, attempts.length])).toEqual([
+    [State.DELIVERED, 1],
+  ]);
 });
 
 test("a server that drains sends no more, and stores nothing of what it has cancelled", async () => {
