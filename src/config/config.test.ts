@@ -146,14 +146,8 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
     ["git.example.org", new Set(["git.example.org"])],
     [" Git.example.org:8080,,127.0.0.1:3000 ", new Set(["git.example.org:8080", "127.0.0.1:3000"])],
   ],
-  webhookPrivateHosts: [
-    ["hooks.local", new Set(["hooks.local"])],
-    ["127.0.0.1:8080, Hooks.local", new Set(["127.0.0.1:8080", "hooks.local"])],
-  ],
-  sshKeyFile: [
-    ["/etc/chartroom/id_ed25519", "/etc/chartroom/id_ed25519"],
-    ["id", "id"],
-  ],
+  webhookPrivateHosts: two(["hooks.local", new Set(["hooks.local"])], ["A:81,", new Set(["a:81"])]),
+  sshKeyFile: two(["/etc/chartroom/id_ed25519", "/etc/chartroom/id_ed25519"], ["id", "id"]),
   logFile: two(["server.log", "server.log"], ["/var/log/chartroom.log", "/var/log/chartroom.log"]),
   logFileSize: two(["1", 1], ["1048576", 1_048_576]),
   logFiles: two(["1", 1], ["1000", 1_000]),
