@@ -34,7 +34,7 @@ import {
   findRecordHead,
   findSubscription,
   findSubscriptionPage,
-  insertSubscription,
+  insertEventSubscription,
   removeSubscription,
   type StoredSubscription,
   setSubscriptionProgress,
@@ -72,7 +72,7 @@ export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
       const sequence = await findRecordHead(tx.db, caller);
       eventSubscription.sequence = BigInt(sequence);
       const sealed = sealTarget(keys, context.id, { url: req.url, secret, former: undefined });
-      await insertSubscription(tx, caller, eventSubscription, sealed, sequence);
+      await insertEventSubscription(tx, caller, eventSubscription, sealed, sequence);
       return { eventSubscription, secret };
     });
   }

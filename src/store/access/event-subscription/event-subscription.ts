@@ -94,7 +94,7 @@ export async function findRecordHead(db: Reader, { organizationId }: Scope): Pro
 }
 
 /** Adds a subscription to the events after a number of the record. */
-export async function insertSubscription(
+export async function insertEventSubscription(
   tx: WriteTransaction,
   scope: Scope,
   subscription: EventSubscription,
