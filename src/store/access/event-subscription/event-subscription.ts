@@ -132,7 +132,7 @@ export interface SubscriptionChange {
   readonly reason?: string;
 }
 
-/** Changes a subscription; one that becomes active begins without failures, with what waits due at once. */
+/** Changes a subscription; one that becomes active begins without failures, and what waits keeps its time. */
 export async function updateSubscription(
   tx: WriteTransaction,
   scope: Scope,
