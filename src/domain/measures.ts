@@ -47,6 +47,7 @@ export interface Outcome {
     | "agent execution"
     | "agent turn"
     | "trigger event"
+    | "event delivery"
     | "isolation refusal";
   /** The phase in which it ended, the verdict, or the reason: the name of a value of an enum of the contract. */
   readonly as: string;

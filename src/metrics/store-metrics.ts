@@ -68,6 +68,12 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
         "chartroom.verdict",
       ],
       [
+        "event delivery",
+        "chartroom.event.deliveries",
+        "Attempts to send an event to a subscription, by their verdict.",
+        "chartroom.verdict",
+      ],
+      [
         "isolation refusal",
         "chartroom.isolation.refusals",
         "Connections that isolated work was refused, by why.",

@@ -50,8 +50,8 @@ function isRateLimited(headers: IncomingHttpHeaders, message: string): boolean {
   );
 }
 
-/** Returns the wait; undefined when the response names no time. */
-function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
+/** Returns the wait that a response asks for, an hour at most; undefined when it names no time. */
+export function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
   const wait = statedWaitMs(headers, now);
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), MAX_WAIT_MS);
 }

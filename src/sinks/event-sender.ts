@@ -5,6 +5,7 @@ import type { AllowedHosts } from "../domain/access/event-subscription/event-sub
 import { signedHeaders } from "../domain/access/event-subscription/standard-signature.ts";
 import { ScmFailure } from "../scm/failure.ts";
 import { sendRequest } from "../scm/host-request.ts";
+import { waitMs } from "../scm/response-failure.ts";
 
 /** Bounds of an answer, of which nothing but the status is kept (contract, EventDeliveryVerdict). */
 const LIMITS = { timeoutMs: 10_000, responseBytes: 65_536 };
@@ -22,10 +23,11 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const settings = { allowPrivateAddresses: allowed.has(url.host), plainHttpHosts: NO_HOSTS };
       try {
         const request = { host: url.host, method: "POST", url, headers, text: body, signal } as const;
-        const { status: statusCode } = await sendRequest(request, settings, LIMITS);
+        const { status: statusCode, headers: answered } = await sendRequest(request, settings, LIMITS);
         const isTaken = statusCode >= 200 && statusCode <= 299;
         const verdict = isTaken ? Verdict.ACCEPTED : Verdict.REFUSED;
-        return { verdict, statusCode, detail: `answered ${statusCode}`, durationMs: passed() };
+        const retryAfterMs = waitMs(answered, now());
+        return { verdict, statusCode, detail: `answered ${statusCode}`, durationMs: passed(), retryAfterMs };
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof ScmFailure)) throw error;

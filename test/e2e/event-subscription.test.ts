@@ -105,18 +105,22 @@ describe("an event", () => {
       expect(new Webhook(each).verify(again.body, again.headers)).toEqual(payload);
   });
 
-  test("that the target does not take is tried again", async () => {
+  test("that the target does not take is tried again, no earlier than the target asks for", async () => {
     const path = newPath();
-    receiver.answer(path, { status: 500, body: "canary-of-an-answer" });
+    const retryAfter = { "retry-after": "600" };
+    receiver.answer(path, { status: 503, headers: retryAfter, body: "canary-of-an-answer" });
     const { id } = await subscribe(path);
     await newProject("boat");
     const entry = await attempted(id, 1);
     expect(entry.attempts[0]).toMatchObject({
       verdict: "EVENT_DELIVERY_VERDICT_REFUSED",
-      statusCode: 500,
-      detail: "answered 500",
+      statusCode: 503,
+      detail: "answered 503",
     });
-    // The table's first delay is five seconds: asked for, it is tried now.
+    // The table's first delay is five seconds, and the target asks for ten minutes.
+    const wait = Date.parse(entry.nextAttemptAt) - Date.parse(entry.attempts[0].at);
+    expect(wait).toBeGreaterThanOrEqual(600_000);
+    // Asked for by an administrator, it is tried now.
     await call("RedeliverEvent", { eventDeliveryId: entry.id });
     const [, again] = await receiver.arrived(path, 2);
     expect(again?.headers["webhook-id"]).toBe(entry.id);

@@ -222,6 +222,10 @@ describe("a target that takes nothing", () => {
     status = 200;
     testStore.clock.now += HOUR_MS;
     await run();
+    expect([...testStore.store.measures.outcomes("event delivery")]).toEqual([
+      ["refused", 10],
+      ["accepted", 1],
+    ]);
     expect((await present(id)).failingSince).toBeUndefined();
     expect((await ledger(id))[0]?.state).toBe(State.DELIVERED);
   });

@@ -3,15 +3,21 @@ import { nextAttemptAt, PAUSE_AFTER_MS, pauseReason, RETRY_DELAYS_MS } from "./d
 
 describe("a delivery that failed", () => {
   test("is tried again by the table, a fifth earlier or later by chance", () => {
-    expect(nextAttemptAt(1, 1_000, 0)).toBe(5_000);
-    expect(nextAttemptAt(1, 1_000, 0.5)).toBe(6_000);
-    expect(nextAttemptAt(1, 1_000, 0.999_999)).toBe(7_000);
-    expect(nextAttemptAt(8, 0, 0.5)).toBe(4 * 3_600_000);
+    expect(nextAttemptAt(1, {}, 1_000, 0)).toBe(5_000);
+    expect(nextAttemptAt(1, {}, 1_000, 0.5)).toBe(6_000);
+    expect(nextAttemptAt(1, {}, 1_000, 0.999_999)).toBe(7_000);
+    expect(nextAttemptAt(8, {}, 0, 0.5)).toBe(4 * 3_600_000);
+  });
+
+  test("is tried no earlier than the target asks for", () => {
+    expect(nextAttemptAt(1, { retryAfterMs: 4_999 }, 1_000, 0.5)).toBe(6_000);
+    expect(nextAttemptAt(1, { retryAfterMs: 5_001 }, 1_000, 0.5)).toBe(6_001);
+    expect(nextAttemptAt(9, { retryAfterMs: 5_001 }, 1_000, 0.5)).toBeUndefined();
   });
 
   test("is given up after nine attempts", () => {
     expect(RETRY_DELAYS_MS).toHaveLength(8);
-    expect(nextAttemptAt(9, 0, 0.5)).toBeUndefined();
+    expect(nextAttemptAt(9, {}, 0, 0.5)).toBeUndefined();
   });
 });
 

@@ -35,6 +35,8 @@ export interface AttemptResult {
   /** In words, without anything that the target wrote. */
   readonly detail: string;
   readonly durationMs: number;
+  /** The wait that the target asks for. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** What is sent to a target. Address and secrets must neither be stored nor logged. */
@@ -63,13 +65,19 @@ export const isAccepted = ({ verdict }: Pick<AttemptResult, "verdict">): boolean
   verdict === Verdict.ACCEPTED;
 
 /**
- * Returns the time of the next attempt after failed ones; undefined after the last.
+ * Returns the time of the next attempt after failed ones, no earlier than the target asks for; undefined after the last.
  * @param failed number of attempts that failed, 1 or more
  * @param random from 0 to below 1
  */
-export function nextAttemptAt(failed: number, now: number, random: number): number | undefined {
+export function nextAttemptAt(
+  failed: number,
+  { retryAfterMs = 0 }: Pick<AttemptResult, "retryAfterMs">,
+  now: number,
+  random: number,
+): number | undefined {
   const delay = RETRY_DELAYS_MS[failed - 1];
-  return delay === undefined ? undefined : now + Math.round(delay * (1 - JITTER + 2 * JITTER * random));
+  if (delay === undefined) return undefined;
+  return now + Math.max(retryAfterMs, Math.round(delay * (1 - JITTER + 2 * JITTER * random)));
 }
 
 /**

@@ -88,14 +88,14 @@ describe("the address of a subscription", () => {
   });
 
   test.each([
-    "hooks.example.org",
-    "ftp://hooks.example.org",
-    "http://hooks.example.org",
-    "http://hooks.local/a",
-    "https://user@hooks.example.org",
-    "https://user:word@hooks.example.org",
-    "https://hooks.example.org/#a",
-    "https://hooks.example.org/#",
+    "canary.example.org",
+    "ftp://canary.example.org",
+    "http://canary.example.org",
+    "http://hooks.local/canary",
+    "https://canary@hooks.example.org",
+    "https://user:canary@hooks.example.org",
+    "https://hooks.example.org/#canary",
+    "https://hooks.example.org/canary#",
     "https://",
   ])("%s is refused, and not repeated", (url) => {
     let thrown: unknown;
@@ -105,7 +105,7 @@ describe("the address of a subscription", () => {
       thrown = error;
     }
     expect(thrown).toMatchObject({ metadata: { field: "url" } });
-    expect((thrown as Error).message).not.toContain(url);
+    expect((thrown as Error).message).not.toMatch("canary");
   });
 });
 

@@ -3,6 +3,7 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type EventDelivery,
   EventDelivery_AttemptSchema,
+  EventDeliveryVerdict,
   EventSubscriptionState,
   EventDeliveryState as State,
 } from "#gen/service/v1/event_subscription_pb.js";
@@ -85,6 +86,7 @@ export async function applyAttempt(
   if (!stored) return;
   const { subscription } = stored;
   await updateDelivery(tx, scope, attempted(delivery, result, tx.now, random));
+  tx.countOutcome({ of: "event delivery", as: EventDeliveryVerdict[result.verdict].toLowerCase() });
   const failingSince = isAccepted(result) ? null : (stored.failingSince ?? tx.now);
   const progress = { failing_since: failingSince, due_at: await nextDueAt(tx.db, scope, subscription.id) };
   await setSubscriptionProgress(tx, scope, subscription.id, progress);
@@ -94,19 +96,16 @@ export async function applyAttempt(
   await updateSubscription(tx, scope, subscription, { after: pausedByServer(subscription, tx.now), reason });
 }
 
-function attempted(
-  before: EventDelivery,
-  { verdict, statusCode, detail, durationMs }: AttemptResult,
-  now: number,
-  random: number,
-): EventDelivery {
+function attempted(before: EventDelivery, result: AttemptResult, now: number, random: number): EventDelivery {
+  const { verdict, statusCode, detail, durationMs } = result;
   const at = timestampFromMs(now - durationMs);
   const attempt = create(EventDelivery_AttemptSchema, { at, verdict, statusCode, detail, durationMs });
   const attempts = [...before.attempts, attempt].slice(-KEPT_ATTEMPTS);
   const { nextAttemptAt: _, ...delivery } = before;
-  if (isAccepted({ verdict })) return { ...delivery, attempts, state: State.DELIVERED };
+  if (isAccepted(result)) return { ...delivery, attempts, state: State.DELIVERED };
   // What people ask for is tried once, and they see what came of it.
-  const next = before.state === State.PENDING ? nextAttemptAt(attempts.length, now, random) : undefined;
+  const next =
+    before.state === State.PENDING ? nextAttemptAt(attempts.length, result, now, random) : undefined;
   if (next === undefined) return { ...delivery, attempts, state: State.FAILED };
   return { ...delivery, attempts, state: State.PENDING, nextAttemptAt: timestampFromMs(next) };
 }
