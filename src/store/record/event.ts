@@ -35,14 +35,14 @@ const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
 /**
  * Returns up to `limit` events after a number. It is one statement, so that rows and numbers are of
  * one moment.
- * @param types types of the resources; all where it is left out
+ * @param only types of the resources, and the last number that is looked at; all where it is left out
  */
 export async function findEventsAfter(
   db: Reader,
   { organizationId }: Scope,
   after: number,
   limit: number,
-  types?: readonly StoredType[],
+  only?: { readonly types: readonly StoredType[]; readonly upTo: number },
 ): Promise<EventPage> {
   const rows = await builderOf(db)
     .selectFrom("organization")
@@ -50,7 +50,9 @@ export async function findEventsAfter(
       const newer = join
         .onRef("event.organization_id", "=", "organization.id")
         .on("event.sequence", ">", after);
-      return types ? newer.on("event.resource_type", "in", types) : newer;
+      return only
+        ? newer.on("event.resource_type", "in", only.types).on("event.sequence", "<=", only.upTo)
+        : newer;
     })
     .select([
       "organization.sequence as head",

@@ -19,6 +19,7 @@ import {
 } from "../../../src/services/access/event-subscription/subscription-secrets.ts";
 import { insertDeliveries } from "../../../src/store/access/event-subscription/event-delivery.ts";
 import { findSubscription } from "../../../src/store/access/event-subscription/event-subscription.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { removeEvents } from "../../../src/store/record/event-pruning.ts";
 import { SYSTEM, type WriteTransaction, within } from "../../../src/store/store.ts";
 import { DAY_MS, MINUTE_MS, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
@@ -190,6 +191,26 @@ describe("events of a subscription", () => {
     expect((await present(id)).sequence).toBe(BigInt(events.at(-1)?.sequence ?? 0));
     expect(await ledger(id)).toEqual([]);
   });
+});
+
+test("events that are far apart in the record are found by steps of 10,000 numbers", async () => {
+  const { id } = await subscribe();
+  const { sequence } = await present(id);
+  const end = Number(sequence) + 1;
+  const step = 10_000;
+  await write(({ db }) =>
+    builderOf(db)
+      .updateTable("organization")
+      .set({ sequence: end + 2 * step - 2 })
+      .where("id", "=", caller.organizationId)
+      .execute(),
+  );
+  // Its event has the last number of the second step.
+  await project("late");
+  await run();
+  expect([sent.length, (await present(id)).sequence]).toEqual([0, sequence + BigInt(step)]);
+  await run();
+  expect([sent.length, (await present(id)).sequence]).toEqual([1, sequence + BigInt(2 * step)]);
 });
 
 describe("a target that takes nothing", () => {

@@ -27,6 +27,9 @@ import { findMoment } from "./event-moment.ts";
 /** Number of events that are looked at together. */
 const EVENTS_PER_READ = 100;
 
+/** Numbers of the record among which events of some kinds are looked for together: they may be rare. */
+const NUMBERS_PER_READ = 10_000;
+
 /** Number of entries that wait at most: further events wait in the record, which has them anyway. */
 const MAX_WAITING = 100;
 
@@ -92,15 +95,17 @@ async function nextEvents(
 ): Promise<{ readonly taken: readonly Taken[]; readonly reached: number }> {
   const { eventKinds: kinds } = subscription;
   const resources = resourcesOf(kinds);
-  const types = resources && storedTypes(resources);
-  const { events, head, pruned } = await findEventsAfter(db, scope, sequence, EVENTS_PER_READ, types);
+  const upTo = sequence + NUMBERS_PER_READ;
+  const only = resources && { types: storedTypes(resources), upTo };
+  const { events, head, pruned } = await findEventsAfter(db, scope, sequence, EVENTS_PER_READ, only);
   const taken: Taken[] = sequence < pruned ? [historyPruned(scope, pruned, events[0]?.at)] : [];
   for (const event of events) {
     const moment = dependsOnMoment(kinds, event) ? await findMoment(db, scope, event) : undefined;
     const kind = kindFor(kinds, event, moment);
     if (kind !== undefined) taken.push({ kind, event });
   }
-  const last = events.length < EVENTS_PER_READ ? head : (events.at(-1)?.sequence ?? head);
+  const end = only ? Math.min(head, upTo) : head;
+  const last = events.length < EVENTS_PER_READ ? end : (events.at(-1)?.sequence ?? end);
   return { taken, reached: Math.max(last, pruned) };
 }
 
