@@ -1,3 +1,4 @@
+import type { DescMethodUnary } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import { AgentWorkService as AgentWorkContract } from "#gen/runner/v1/agent_work_service_pb.js";
 import { EnvironmentWorkService as EnvironmentWorkContract } from "#gen/runner/v1/environment_work_service_pb.js";
@@ -13,6 +14,7 @@ import { GroupService as GroupContract } from "#gen/service/v1/group_service_pb.
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
+import { ResourceService as ResourceContract } from "#gen/service/v1/resource_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
 import { SecretService as SecretContract } from "#gen/service/v1/secret_service_pb.js";
@@ -34,6 +36,8 @@ import {
   type PushDependencies,
   pushEnvironmentBranch,
 } from "./services/access/push/push-operations.ts";
+import type { FindOperation } from "./services/access/resource/make-changes.ts";
+import { ResourceService } from "./services/access/resource/resource-service.ts";
 import { RunnerService } from "./services/access/runner-service.ts";
 import { SecretService } from "./services/access/secret-service.ts";
 import { ServiceAccountService } from "./services/access/service-account-service.ts";
@@ -64,7 +68,7 @@ export function implementations(
     pushEnvironmentBranch: (req, ctx) => pushEnvironmentBranch(deps, req, ctx),
     openPullRequest: (req, ctx) => openPullRequest(deps, req, ctx),
   };
-  return [
+  const services = [
     implement(AccountContract, new AccountService(deps)),
     implement(AgentReviewContract, new AgentReviewService(deps)),
     implement(AgentContract, new AgentService(deps)),
@@ -87,4 +91,15 @@ export function implementations(
     implement(AgentWorkContract, new AgentWorkService(deps)),
     implement(EnvironmentWorkContract, new EnvironmentWorkService({ ...deps, runs })),
   ];
+  return [...services, implement(ResourceContract, new ResourceService(deps, operationsOf(services)))];
+}
+
+/** Returns a function that finds what carries out an operation. */
+function operationsOf(services: readonly ServiceImplSpec[]): FindOperation {
+  return (method: DescMethodUnary) => {
+    const service = services.find(({ service }) => service.typeName === method.parent.typeName);
+    const operation = service?.methods[method.localName];
+    if (operation?.kind !== "unary") throw new Error(`${method.name} is no unary operation of the services`);
+    return (request, ctx) => operation.impl(request, ctx);
+  };
 }

@@ -13,6 +13,7 @@ import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { ResourceService } from "#gen/service/v1/resource_service_pb.js";
 import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { SecretService } from "#gen/service/v1/secret_service_pb.js";
@@ -34,6 +35,7 @@ export const CONTRACT: readonly DescService[] = [
   IdentityService,
   OrganizationService,
   ProjectService,
+  ResourceService,
   RunnerConfigurationService,
   RunnerService,
   SecretService,

@@ -57,6 +57,9 @@ export const TRACES_LEVEL = 2;
 /** Administrators define agents, which older servers would give to any runner. */
 export const API_AGENTS_LEVEL = 2;
 
+/** Workflows, groups, environment classes and security policies have annotations. */
+export const ANNOTATIONS_LEVEL = 2;
+
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
  * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.

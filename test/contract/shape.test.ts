@@ -115,6 +115,8 @@ const GOVERNING = [
   "RunnerConfigurationService/GetHostAuthenticationToken",
   "RunnerConfigurationService/ListHostAuthenticationTokens",
   "RunnerConfigurationService/UpdateHostAuthenticationToken",
+  "ResourceService/ApplyChanges",
+  "ResourceService/PreviewChanges",
   "SecretService/CreateSecret",
   "SecretService/DeleteSecret",
   "SecretService/ListSecrets",

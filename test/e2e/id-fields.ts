@@ -10,6 +10,8 @@ export function idFields(message: DescMessage): string[] {
     const path = pathOf(field);
     if (isIdField(field)) return [path];
     const nested = field.fieldKind === "enum" ? undefined : field.message;
+    // A change is the request of another operation, whose entry names its ids.
+    if (message.typeName === "service.v1.ResourceChange") return [];
     return nested ? idFields(nested).map((each) => `${path}.${each}`) : [];
   });
 }

@@ -39,6 +39,22 @@ const policies = (world: World) => ({
   },
 });
 
+const PLACEHOLDER = "00000000-0000-4000-8000-000000000001";
+const changes = (world: World) => ({
+  changes: [
+    {
+      placeholderId: PLACEHOLDER,
+      createGroup: {
+        organizationId: world.organization,
+        name: "Of a folder",
+        annotations: { values: { "example.org/team": "shop" } },
+      },
+    },
+    { updateGroup: { groupId: PLACEHOLDER, name: "Of a folder", description: "reviews" } },
+    { updateProject: { projectId: world.project, name: "Renamed" } },
+  ],
+});
+
 const prebuilds = (world: World) => ({
   prebuildConfiguration: {
     enabled: true,
@@ -386,6 +402,9 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     "filter.creatorIds[]": "user",
   }),
   "ProjectService/DeleteProject": built((world) => ({ projectId: world.project }), { projectId: "project" }),
+  "ResourceService/PreviewChanges": built(changes),
+  "ResourceService/ApplyChanges": built(changes),
+
   "ProjectService/ListProjectEnvironmentClasses": built((world) => ({ projectId: world.project, ...page }), {
     projectId: "project",
   }),

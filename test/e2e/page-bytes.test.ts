@@ -16,6 +16,8 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "OrganizationService/PreviewRetention": "four kinds",
   "ProjectService/CreateProjects": "what the request holds: 100 projects",
   "ProjectService/UpdateProjects": "what the request names: 100 projects",
+  "ResourceService/ApplyChanges": "what the request names: 200 resources before and after",
+  "ResourceService/PreviewChanges": "what the request names: 200 resources before and after",
   "WorkflowService/RedeliverWorkflowTriggerEvent": "the triggers of one workflow: 10",
   "WorkflowService/PreviewWorkflow": "what the start would have: 1,000 actions",
   "WorkService/Register": "the classes of one runner, each an id",

@@ -156,6 +156,17 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
     own: OWNED_OR_ADMINISTERED,
   },
 
+  "ResourceService/PreviewChanges": {
+    permission: "preview_changes",
+    grants: MEMBERS,
+    condition: "the permission of each change",
+  },
+  "ResourceService/ApplyChanges": {
+    permission: "apply_changes",
+    grants: MEMBERS,
+    condition: "the permission of each change",
+  },
+
   "RunnerConfigurationService/CreateHostAuthenticationToken": {
     permission: "create_host_authentication_token",
     grants: CREATORS,

@@ -31,6 +31,7 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.OrganizationService/SetRole",
   "service.v1.OrganizationService/UpdateOrganizationPolicies",
   "service.v1.ProjectService/DeleteProject",
+  "service.v1.ResourceService/ApplyChanges",
   "service.v1.RunnerConfigurationService/DeleteHostAuthenticationToken",
   "service.v1.RunnerConfigurationService/UpdateEnvironmentClass",
   "service.v1.RunnerConfigurationService/UpdateHostAuthenticationToken",

@@ -10,6 +10,7 @@ import type {
   CreateSecurityPolicyRequest,
   UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
+import { setAnnotations } from "../annotations.ts";
 import { DomainError, inUse } from "../error.ts";
 import { fold } from "../fold.ts";
 
@@ -24,9 +25,10 @@ export interface SecurityPolicyCreationContext {
 }
 
 export function newSecurityPolicy(
-  { metadata, spec }: CreateSecurityPolicyRequest,
+  req: CreateSecurityPolicyRequest,
   { id, organizationId, now }: SecurityPolicyCreationContext,
 ): SecurityPolicy {
+  const { metadata, spec } = req;
   const createdAt = timestampFromMs(now);
   const securityPolicy = create(SecurityPolicySchema, {
     id,
@@ -36,18 +38,21 @@ export function newSecurityPolicy(
   });
   if (metadata) securityPolicy.metadata = metadata;
   if (spec) securityPolicy.spec = spec;
+  setAnnotations(securityPolicy, req);
   return securityPolicy;
 }
 
 /** Returns the policy after an update: fields that are absent in the request stay. */
 export function updatedSecurityPolicy(
   present: SecurityPolicy,
-  { metadata, spec }: UpdateSecurityPolicyRequest,
+  req: UpdateSecurityPolicyRequest,
   now: number,
 ): SecurityPolicy {
+  const { metadata, spec } = req;
   const securityPolicy = clone(SecurityPolicySchema, present);
   if (metadata) securityPolicy.metadata = metadata;
   if (spec) securityPolicy.spec = spec;
+  setAnnotations(securityPolicy, req);
   securityPolicy.updatedAt = timestampFromMs(now);
   return securityPolicy;
 }

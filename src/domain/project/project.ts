@@ -120,6 +120,7 @@ export function updatedProject(present: Project, update: UpdateProjectRequest, n
   if (project.metadata) {
     project.metadata.updatedAt = timestampFromMs(now);
     if (update.name !== undefined) project.metadata.name = update.name;
+    if (update.annotations) project.metadata.annotations = { ...update.annotations.values };
   }
   if (update.initializer) project.initializer = update.initializer;
   if (update.devcontainerFilePath !== undefined) project.devcontainerFilePath = update.devcontainerFilePath;

@@ -12,6 +12,7 @@ import type {
   UpdateEnvironmentClassRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
+import { setAnnotations } from "../annotations.ts";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 import { permissionOf } from "../identity/permissions.ts";
@@ -25,15 +26,16 @@ const RUNNER_KINDS = RunnerKindSchema.values.map(({ number }): RunnerKind => num
  * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners
  */
 export function newEnvironmentClass(
-  { displayName, description, configuration }: CreateEnvironmentClassRequest,
+  req: CreateEnvironmentClassRequest,
   runner: Runner,
   id: string,
 ): EnvironmentClass {
   if (runner.kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("runnerId", "the runner stands for local runners, which have no classes to create");
   }
+  const { displayName, description, configuration } = req;
   const { runnerId } = runner;
-  return create(EnvironmentClassSchema, {
+  const environmentClass = create(EnvironmentClassSchema, {
     id,
     displayName,
     description,
@@ -41,17 +43,21 @@ export function newEnvironmentClass(
     runnerId,
     enabled: true,
   });
+  setAnnotations(environmentClass, req);
+  return environmentClass;
 }
 
 /** Returns the class after an update, where absent fields stay; undefined when nothing changes. */
 export function updatedEnvironmentClass(
   present: EnvironmentClass,
-  { displayName, description, enabled }: UpdateEnvironmentClassRequest,
+  req: UpdateEnvironmentClassRequest,
 ): EnvironmentClass | undefined {
+  const { displayName, description, enabled } = req;
   const environmentClass = clone(EnvironmentClassSchema, present);
   if (displayName !== undefined) environmentClass.displayName = displayName;
   if (description !== undefined) environmentClass.description = description;
   if (enabled !== undefined) environmentClass.enabled = enabled;
+  setAnnotations(environmentClass, req);
   return equals(EnvironmentClassSchema, present, environmentClass) ? undefined : environmentClass;
 }
 

@@ -13,6 +13,7 @@ import {
   type UpdateWorkflowRequest,
   UpdateWorkflowRequestSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
+import { setAnnotations } from "../annotations.ts";
 import { pendingDeletion, permissionDenied } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
 import { fold } from "../fold.ts";
@@ -35,7 +36,7 @@ export function newWorkflow(
   const { name, description, triggers, action, report, agentId, parameters } = req;
   const createdAt = timestampFromMs(now);
   const executor = isNamed(req.executor) ? req.executor : creator;
-  return create(WorkflowSchema, {
+  const workflow = create(WorkflowSchema, {
     id,
     metadata: { name, description, creator, createdAt, updatedAt: createdAt, executor },
     spec: {
@@ -47,6 +48,8 @@ export function newWorkflow(
       ...(hasChoice(req.extAgentSettings) && { extAgentSettings: req.extAgentSettings }),
     },
   });
+  if (workflow.metadata) setAnnotations(workflow.metadata, req);
+  return workflow;
 }
 
 /**
@@ -73,6 +76,8 @@ export function changedWorkflow(
     const executor = isNamed(req.executor) ? req.executor : metadata.creator;
     if (executor) metadata.executor = executor;
   }
+  setAnnotations(metadata, req);
+  if (!req.annotations && named.has("annotations")) delete metadata.annotations;
   if (req.triggers.length > 0 || named.has("triggers")) spec.triggers = req.triggers;
   if (req.parameters.length > 0 || named.has("parameters")) spec.parameters = req.parameters;
   if (req.action) spec.action = req.action;

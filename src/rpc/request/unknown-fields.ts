@@ -1,6 +1,7 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { ResourceService } from "#gen/service/v1/resource_service_pb.js";
 import { valueUnusable } from "../../domain/error.ts";
 
 /**
@@ -8,7 +9,11 @@ import { valueUnusable } from "../../domain/error.ts";
  * binary and whatever the server allows elsewhere: callers would rely on a
  * restriction that a newer client sends and an older server drops.
  */
-const STRICT: ReadonlySet<unknown> = new Set([OrganizationService.method.updateOrganizationPolicies]);
+const STRICT: ReadonlySet<unknown> = new Set([
+  OrganizationService.method.updateOrganizationPolicies,
+  ResourceService.method.applyChanges,
+  ResourceService.method.previewChanges,
+]);
 
 /** Returns whether an operation always refuses unknown fields. */
 export function rejectsUnknownFields(method: unknown): boolean {

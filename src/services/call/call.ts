@@ -26,6 +26,18 @@ export const traceKey: ContextKey<TraceParent | undefined> = createContextKey<Tr
   { description: "trace" },
 );
 
+/** A write of several operations, each of which changes something in its transaction. */
+export interface SharedWrite {
+  readonly tx: WriteTransaction;
+  readonly caller: Caller;
+}
+
+/** The context key of the write that an operation is a part of; undefined for one that writes by itself. */
+export const sharedWriteKey: ContextKey<SharedWrite | undefined> = createContextKey<SharedWrite | undefined>(
+  undefined,
+  { description: "shared write" },
+);
+
 /** Returns the caller of an operation. @throws Error for a route without authentication */
 export function callerOf(ctx: HandlerContext): Caller {
   const caller = ctx.values.get(callerKey);
@@ -75,7 +87,8 @@ export interface CallerWriteOptions {
  * Writes as the caller, in the name of the operation, unless its deadline has
  * passed. `fn` must return the operation's response: for a request with an
  * idempotency key it is stored, and a repeated request gets it without a call of
- * `fn`. An operation writes once.
+ * `fn`. An operation writes once. One that is a part of a shared write makes its changes in that: whoever
+ * shares it verifies the caller, and stores the response.
  *
  * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would exceed its quota
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
@@ -87,6 +100,11 @@ export async function writeAsCaller<T>(
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
   { isExempt = isExemptFromQuota(ctx), alsoLocks }: CallerWriteOptions = {},
 ): Promise<T> {
+  const shared = ctx.values.get(sharedWriteKey);
+  if (shared) {
+    const { tx, caller } = shared;
+    return isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller));
+  }
   const operation = operationOf(ctx);
   const replay = await writePartAsCaller(
     store,

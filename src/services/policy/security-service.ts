@@ -11,6 +11,7 @@ import {
   ListSecurityPoliciesRequest_FilterSchema,
   type UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
+import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
@@ -21,6 +22,7 @@ import {
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
+import { ANNOTATIONS_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   appliesInEnvironment,
@@ -48,6 +50,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       if (req.organizationId !== caller.organizationId) throw notFound("organization");
       const { organizationId } = caller;
+      requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
       const securityPolicy = newSecurityPolicy(req, { id: tx.newId(), organizationId, now: tx.now });
       await insertSecurityPolicy(tx, caller, securityPolicy);
       return { securityPolicy };
@@ -79,6 +82,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
   updateSecurityPolicy(req: UpdateSecurityPolicyRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await requireSecurityPolicy(tx, caller, req.securityPolicyId);
+      requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
       const { assigned, applied } = await findUse(tx, caller, before.id);
       if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);

@@ -14,6 +14,7 @@ import {
   type UpdateEnvironmentClassRequest,
   type UpdateHostAuthenticationTokenRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
+import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
@@ -22,6 +23,7 @@ import {
   newEnvironmentClass,
   updatedEnvironmentClass,
 } from "../../domain/runner/environment-class.ts";
+import { ANNOTATIONS_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {
   findEnvironmentClass,
@@ -71,6 +73,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const runner = await findRunner(tx.db, caller, req.runnerId);
       if (!runner) throw notFound("runner");
+      requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
       const environmentClass = newEnvironmentClass(req, runner, tx.newId());
       await insertEnvironmentClass(tx, caller, environmentClass);
       return { id: environmentClass.id };
@@ -81,6 +84,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await findEnvironmentClass(tx.db, caller, req.environmentClassId);
       if (!before) throw notFound("environment class");
+      requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
       const after = updatedEnvironmentClass(before, req);
       if (after) await updateEnvironmentClass(tx, caller, before, after);
       return {};

@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Workflow, WorkflowAction } from "#gen/service/v1/workflow_pb.js";
 import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
+import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../domain/policy/agent-policy.ts";
@@ -24,7 +25,7 @@ import {
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
-import { APPROVAL_STEPS_LEVEL, FORK_WORK_LEVEL, mayStore } from "../../store/feature-level.ts";
+import { ANNOTATIONS_LEVEL, APPROVAL_STEPS_LEVEL, FORK_WORK_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
@@ -103,6 +104,7 @@ async function checkContent(
   after: Workflow,
   before?: Workflow,
 ): Promise<void> {
+  requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
   checkTriggers(req.triggers, tx.now);
   if (req.action) checkAction(req.action, "action");
   if (req.report) checkAction(req.report, "report");

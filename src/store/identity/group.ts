@@ -1,4 +1,5 @@
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
+import { hasSameAnnotations } from "../../domain/annotations.ts";
 import { fold } from "../../domain/fold.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
@@ -132,7 +133,7 @@ export async function insertGroup(
   return group as FoundGroup;
 }
 
-/** Changes name and description. The number of members, which `after` names too, is not part of what is stored. */
+/** Changes name, description and annotations. The number of members, which `after` names too, is not part of what is stored. */
 export async function updateGroup(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -140,15 +141,16 @@ export async function updateGroup(
   after: Group,
 ): Promise<FoundGroup> {
   const { id, name } = before;
-  const body = bodyOf(after);
+  const [old, body] = [bodyOf(before), bodyOf(after)];
   await builderOf(tx.db)
     .updateTable("member_group")
     .set({ name_folded: fold(after.name), search_text: searchText(after), body })
     .where("id", "=", id)
     .where("organization_id", "=", organizationId)
     .execute();
-  if (name !== after.name || before.description !== after.description)
-    tx.record({ organizationId, type: "group", id, kind: "updated", before: bodyOf(before), after: body });
+  const hasChanged = name !== after.name || before.description !== after.description;
+  if (hasChanged || !hasSameAnnotations(before, after))
+    tx.record({ organizationId, type: "group", id, kind: "updated", before: old, after: body });
   return after as FoundGroup;
 }
 

@@ -1,9 +1,11 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Annotations } from "#gen/service/v1/annotations_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
 import type { GetGroupRequest } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { type Annotated, setAnnotations } from "../../annotations.ts";
 import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
 
 /** Most groups of an organization (contract, CreateGroup). */
@@ -36,13 +38,16 @@ export interface GroupTemplate {
   readonly description: string;
   /** True for one that an identity provider keeps. */
   readonly isManaged: boolean;
+  /** Absent for none. */
+  readonly annotations?: Annotations | undefined;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
 }
 
 /** Returns a new group without members. */
-export function newGroup({ id, organizationId, name, description, isManaged, now }: GroupTemplate): Group {
-  return create(GroupSchema, {
+export function newGroup(template: GroupTemplate): Group {
+  const { id, organizationId, name, description, isManaged, annotations, now } = template;
+  const group = create(GroupSchema, {
     id,
     organizationId,
     name,
@@ -51,16 +56,22 @@ export function newGroup({ id, organizationId, name, description, isManaged, now
     createdAt: timestampFromMs(now),
     updatedAt: timestampFromMs(now),
   });
+  if (annotations) setAnnotations(group, { annotations });
+  return group;
 }
 
-/** Returns a group with another name and description. @param now in milliseconds since 1970 UTC */
+/**
+ * Returns a group with another name and description, and other annotations where there are any.
+ * @param now in milliseconds since 1970 UTC
+ */
 export function updatedGroup(
   before: Group,
-  { name, description }: Pick<Group, "name" | "description">,
+  { name, description, ...more }: Pick<Group, "name" | "description"> & Annotated,
   now: number,
 ): Group {
   const after = clone(GroupSchema, before);
   Object.assign(after, { name, description, updatedAt: timestampFromMs(now) });
+  setAnnotations(after, more);
   return after;
 }
 

@@ -1,6 +1,6 @@
 import { create, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { GroupMembershipSchema } from "#gen/service/v1/group_pb.js";
+import { type Group, GroupMembershipSchema } from "#gen/service/v1/group_pb.js";
 import {
   type GroupService as Contract,
   type CreateGroupRequest,
@@ -19,6 +19,7 @@ import {
   type UpdateRoleAssignmentRequest,
 } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { hasSameAnnotations, requireAnnotationsKnown } from "../../../domain/annotations.ts";
 import { notFound } from "../../../domain/error.ts";
 import { fold } from "../../../domain/fold.ts";
 import {
@@ -32,7 +33,7 @@ import {
   requireRoomForMember,
   updatedGroup,
 } from "../../../domain/identity/group/group.ts";
-import { GROUPS_LEVEL, mayStore } from "../../../store/feature-level.ts";
+import { ANNOTATIONS_LEVEL, GROUPS_LEVEL, mayStore } from "../../../store/feature-level.ts";
 import {
   countGroups,
   type FoundGroup,
@@ -85,14 +86,14 @@ export class GroupService implements ServiceImpl<typeof Contract> {
   listRoleAssignments = (req: ListRoleAssignmentsRequest, ctx: HandlerContext) =>
     listRoleAssignments(this.#deps, req, ctx);
 
-  createGroup({ organizationId, name, description }: CreateGroupRequest, ctx: HandlerContext) {
+  createGroup({ organizationId, name, description, annotations }: CreateGroupRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       if (organizationId !== caller.organizationId) throw notFound("organization");
       requireGroupsKnown(mayStore(tx, GROUPS_LEVEL));
       requireRoomForGroup(await countGroups(tx.db, caller));
       requireNameFree(await findGroupByName(tx.db, caller, name), "");
       const context = { id: tx.newId(), organizationId, isManaged: false, now: tx.now };
-      const group = newGroup({ ...context, name, description });
+      const group = newGroup({ ...context, name, description, annotations });
       return { group: await insertGroup(tx, caller, group, null) };
     });
   }
@@ -133,13 +134,15 @@ export class GroupService implements ServiceImpl<typeof Contract> {
     return { ...page, groups: rows };
   }
 
-  updateGroup({ groupId, name, description }: UpdateGroupRequest, ctx: HandlerContext) {
+  updateGroup(req: UpdateGroupRequest, ctx: HandlerContext) {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const { groupId, name } = req;
       const before = await getGroup(tx.db, caller, groupId);
-      if (name === before.name && description === before.description) return { group: before };
+      requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
+      const after = updatedGroup(before, req, tx.now);
+      if (isSameGroup(before, after)) return { group: before };
       if (name !== before.name) requireNotManaged(before);
       requireNameFree(await findGroupByName(tx.db, caller, name), groupId);
-      const after = updatedGroup(before, { name, description }, tx.now);
       return { group: await updateGroup(tx, caller, before, after) };
     });
   }
@@ -194,6 +197,11 @@ export class GroupService implements ServiceImpl<typeof Contract> {
     });
     return { ...page, members: rows.map(membershipMessage) };
   }
+}
+
+function isSameGroup(before: Group, after: Group): boolean {
+  const { name, description } = before;
+  return name === after.name && description === after.description && hasSameAnnotations(before, after);
 }
 
 /** @throws DomainError NOT_FOUND */

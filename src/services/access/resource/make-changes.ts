@@ -1,0 +1,159 @@
+import {
+  clone,
+  type DescMessage,
+  type DescMethodUnary,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import type { ContextKey, ContextValues, HandlerContext } from "@connectrpc/connect";
+import type { ChangedResourceSchema } from "#gen/service/v1/resource_pb.js";
+import type { ResourceChange } from "#gen/service/v1/resource_service_pb.js";
+import { DomainError, permissionDenied, valueUnusable } from "../../../domain/error.ts";
+import { permissionOf } from "../../../domain/identity/permissions.ts";
+import { requireNotRevoked } from "../../call/authenticated-caller.ts";
+import { type SharedWrite, sharedWriteKey } from "../../call/call.ts";
+import { CHANGE_KINDS } from "./change-kinds.ts";
+
+/** Carries out the request of an operation. */
+export type Operation = (request: Message, ctx: HandlerContext) => object | Promise<object>;
+
+/** Returns what carries out a unary operation of the contract. */
+export type FindOperation = (method: DescMethodUnary) => Operation;
+
+type Changed = MessageInitShape<typeof ChangedResourceSchema>;
+
+/**
+ * Requires that no two changes have the same placeholder.
+ * @throws DomainError VALUE_UNUSABLE
+ */
+export function requireDistinctPlaceholders(changes: readonly ResourceChange[]): void {
+  const seen = new Set<string>();
+  for (const [index, { placeholderId }] of changes.entries()) {
+    if (placeholderId === "") continue;
+    const field = `changes[${index}].placeholderId`;
+    if (seen.has(placeholderId)) throw valueUnusable(field, `${field} is that of an earlier change`);
+    seen.add(placeholderId);
+  }
+}
+
+/**
+ * Makes changes in their order, each as its own operation makes it, in one write.
+ *
+ * @throws DomainError of the operation, with the position of the change in its metadata
+ */
+export async function makeChanges(
+  findOperation: FindOperation,
+  ctx: HandlerContext,
+  shared: SharedWrite,
+  changes: readonly ResourceChange[],
+): Promise<Changed[]> {
+  const ids = new Map<string, string>();
+  const granted = new Set<DescMethodUnary>();
+  const made: Changed[] = [];
+  for (const [index, change] of changes.entries()) {
+    try {
+      made.push(await makeChange(findOperation, ctx, shared, change, { ids, granted }));
+    } catch (error) {
+      if (error instanceof DomainError)
+        Object.assign(error, { metadata: { ...error.metadata, change: String(index) } });
+      throw error;
+    }
+  }
+  return made;
+}
+
+/** What the changes before have led to. */
+interface Progress {
+  /** Ids of what was created, by the placeholders. */
+  readonly ids: Map<string, string>;
+  /** Operations that the caller may call. */
+  readonly granted: Set<DescMethodUnary>;
+}
+
+async function makeChange(
+  findOperation: FindOperation,
+  ctx: HandlerContext,
+  shared: SharedWrite,
+  { placeholderId, change }: ResourceChange,
+  { ids, granted }: Progress,
+): Promise<Changed> {
+  if (change.case === undefined) throw new Error("a change without a request passed its constraints");
+  const { tx, caller } = shared;
+  const { method, idField, read } = CHANGE_KINDS[change.case];
+  if (!granted.has(method)) await requireGranted(shared, method);
+  granted.add(method);
+  // A copy: a write may run again, and then other ids take the place of the placeholders.
+  const request = copyWithIds(method.input, change.value, ids);
+  const knownId = idField && String((request as unknown as Record<string, unknown>)[idField]);
+  const before = knownId ? await read(tx.db, caller, knownId) : undefined;
+  const response = await findOperation(method)(request, partOf(ctx, method, shared));
+  const resourceId = knownId || createdId(response);
+  if (!knownId && placeholderId !== "") ids.set(placeholderId, resourceId);
+  const after = await read(tx.db, caller, resourceId);
+  return { resourceId, ...(before && { before }), ...(after && { after }) };
+}
+
+/** Requires that the caller may call an operation, now as when it was authenticated. @throws DomainError PERMISSION_DENIED */
+async function requireGranted({ tx, caller }: SharedWrite, method: DescMethodUnary): Promise<void> {
+  const operation = `${method.parent.typeName}/${method.name}`;
+  const needed = permissionOf(operation);
+  if (needed && needed.grants[caller.role] === "none") {
+    const { permission } = needed;
+    throw permissionDenied(permission, `the permission ${permission} is missing`);
+  }
+  await requireNotRevoked(tx, caller, operation);
+}
+
+/** Returns the context of an operation that is a part of another one's write. */
+function partOf(ctx: HandlerContext, method: DescMethodUnary, shared: SharedWrite): HandlerContext {
+  const values: ContextValues = {
+    get<T>(key: ContextKey<T>): T {
+      return key.id === sharedWriteKey.id ? (shared as T) : ctx.values.get(key);
+    },
+    set(key, value) {
+      ctx.values.set(key, value);
+      return values;
+    },
+    delete(key) {
+      ctx.values.delete(key);
+      return values;
+    },
+  };
+  const { signal, requestMethod, requestHeader, protocolName, url } = ctx;
+  return {
+    ...{ method, service: method.parent, values, signal, requestMethod, requestHeader, protocolName, url },
+    timeoutMs: () => ctx.timeoutMs(),
+    // Of the part alone: nobody sends them.
+    responseHeader: new Headers(),
+    responseTrailer: new Headers(),
+  };
+}
+
+/** Returns the id in the response of an operation that creates: a field of its own, or of the resource. */
+function createdId(response: object): string {
+  if ("id" in response) return String(response.id);
+  const [resource] = Object.values(response) as { readonly id: string }[];
+  if (!resource) throw new Error("an operation that creates answered without what it created");
+  return resource.id;
+}
+
+function copyWithIds<D extends DescMessage>(
+  schema: D,
+  request: Message,
+  ids: ReadonlyMap<string, string>,
+): MessageShape<D> {
+  const copy = clone(schema, request as MessageShape<D>);
+  if (ids.size > 0) replaceIds(copy, ids);
+  return copy;
+}
+
+/** Replaces each text in a message that is a key of `ids`, at any depth. */
+function replaceIds(within: object, ids: ReadonlyMap<string, string>): void {
+  const holder = within as Record<string, unknown>;
+  for (const [key, value] of Object.entries(holder)) {
+    if (typeof value === "string") holder[key] = ids.get(value) ?? value;
+    else if (typeof value === "object" && value !== null && !(value instanceof Uint8Array))
+      replaceIds(value, ids);
+  }
+}
