@@ -13,6 +13,7 @@ import { declareAccount } from "./definitions/declare-account.ts";
 import { declareAgent } from "./definitions/declare-agent.ts";
 import { declareApproval } from "./definitions/declare-approval.ts";
 import { declareData } from "./definitions/declare-data.ts";
+import { declareFiles } from "./definitions/declare-files.ts";
 import { declareInstall } from "./definitions/declare-install.ts";
 import { declareLogin } from "./definitions/declare-login.ts";
 import { declareOrganization } from "./definitions/declare-organization.ts";
@@ -105,6 +106,7 @@ ${Object.values(SETTINGS)
   declareWorkflow(program, terminal);
   declareResources(program, terminal);
   declareWebhook(program, terminal);
+  declareFiles(program, terminal);
   // Last: it completes what is declared by now.
   tab(program, { completionCommandName: "completion" });
   return program;

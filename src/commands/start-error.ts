@@ -4,6 +4,8 @@ export const ExitCode = {
   refused: 1,
   /** The agent run has failed. */
   runFailed: 2,
+  /** The server differs from the files that describe it. */
+  drift: 2,
   /** A copy of the data was made and did not pass its check. */
   copyFailed: 2,
   /** The server cannot be reached or is busy: the same command may succeed later. */

@@ -72,6 +72,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof StartError && ConnectError.from(error.cause).code === Code.NotFound;
 }
 
+/** Returns whether the server refused a call since it is not for the caller. */
+export function isPermissionDenied(error: unknown): boolean {
+  return error instanceof StartError && ConnectError.from(error.cause).code === Code.PermissionDenied;
+}
+
 /**
  * Reads a list page by page.
  * @param limit the most elements to return

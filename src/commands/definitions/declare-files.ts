@@ -1,0 +1,111 @@
+import type { Command } from "commander";
+import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import { ExitCode, StartError } from "../start-error.ts";
+import { type Terminal, withSettings } from "./command-line.ts";
+
+// Loaded on demand: a command does not load the modules of others.
+const loadPlan = () => import("../files/plan.ts");
+const loadTexts = () => import("../files/plan-text.ts");
+
+type Json = { readonly json?: boolean };
+type PlanFlags = ClientFlags &
+  Json & { readonly file: string; readonly adopt?: boolean; readonly prune?: boolean };
+
+/** The owner of an export that names none. */
+const DEFAULT_OWNER = "main";
+
+/** Declares `chartroom plan`, `chartroom apply` and `chartroom export`. */
+export function declareFiles(program: Command, terminal: Terminal): void {
+  withSettings(
+    planOptions(
+      program
+        .command("plan")
+        .description("show how a server differs from the files that describe it; the exit code is 2 if it does"),
+    ).action(async ({ file, adopt = false, prune = false, json, ...flags }: PlanFlags) => {
+      const access = accessOf(flags, terminal);
+      const { makePlan } = await loadPlan();
+      const { hasDrift, PLANNED, planJson, planText } = await loadTexts();
+      const plan = await makePlan(access, file, { adopt, prune });
+      terminal.print(json ? planJson(plan) : planText(plan, PLANNED));
+      noteRest(terminal, plan, { prune });
+      if (hasDrift(plan)) terminal.setExitCode(ExitCode.drift);
+    }),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    planOptions(
+      program
+        .command("apply")
+        .description("make a server as the files say that describe it: all of it, or nothing")
+        .option("--yes", "remove without asking what --prune removes"),
+    ).action(
+      async ({
+        file,
+        adopt = false,
+        prune = false,
+        yes = false,
+        json,
+        ...flags
+      }: PlanFlags & { readonly yes?: boolean }) => {
+        const access = accessOf(flags, terminal);
+        const { applyPlan, makePlan } = await loadPlan();
+        const { APPLIED, planJson, planText, removalText } = await loadTexts();
+        const plan = await makePlan(access, file, { adopt, prune });
+        const removals = removalText(plan);
+        if (prune && !yes && removals !== "") await askFor(terminal, removals);
+        const applied = await applyPlan(access, plan, { prune });
+        terminal.print(json ? planJson(applied) : planText(applied, APPLIED));
+        noteRest(terminal, plan, { prune });
+      },
+    ),
+    CLIENT_SETTINGS,
+  );
+  withSettings(
+    program
+      .command("export")
+      .description("write what a server has as files, so that `plan` shows no change right after")
+      .argument("[folder]", "where to write them; by default standard output")
+      .option("--owner <name>", "whose the resources are to be once they are applied", DEFAULT_OWNER)
+      .action(async (folder: string | undefined, { owner, ...flags }: ClientFlags & { owner: string }) => {
+        const access = accessOf(flags, terminal);
+        const { exportText, readExport, writeExport } = await import("../files/export.ts");
+        const found = await readExport(access, owner);
+        if (folder === undefined) terminal.print(exportText(found));
+        else terminal.print(writeExport(found, folder).map((file) => `${file}\n`).join(""));
+        for (const each of found.leftOut) note(terminal, `left out: ${each}`);
+      }),
+    CLIENT_SETTINGS,
+  );
+}
+
+function planOptions(command: Command): Command {
+  return command
+    .requiredOption("-f, --file <path>", "a folder of files in YAML or JSON, or one such file")
+    .option("--adopt", "take resources of the same name that no folder owns")
+    .option("--prune", "remove what the folder owns and its files do not describe")
+    .option("--json", "print a JSON object: owner, changes, unchanged and unowned");
+}
+
+/** @throws StartError without a terminal, and for any answer but yes */
+async function askFor(terminal: Terminal, removals: string): Promise<void> {
+  if (!terminal.input.isTTY) throw new StartError("--prune removes something here: give --yes, too");
+  const { confirm } = await import("../client/approval.ts");
+  terminal.output.write(`${removals}\n`);
+  if (!(await confirm(terminal, "Remove these? [y/N] "))) throw new StartError("nothing was changed");
+}
+
+/** Says what a plan has left as it is. */
+function noteRest(
+  terminal: Terminal,
+  { resources }: Awaited<ReturnType<Awaited<ReturnType<typeof loadPlan>>["makePlan"]>>,
+  { prune }: { readonly prune: boolean },
+): void {
+  const left = resources.filter(({ action }) => action === "remove").length;
+  if (!prune && left > 0) note(terminal, `${left} that the files do not describe: --prune removes them`);
+  const unowned = resources.filter(({ isUnowned }) => isUnowned).length;
+  if (unowned > 0) note(terminal, `${unowned} that no folder owns: apply --adopt takes them`);
+}
+
+function note({ printError }: Terminal, text: string): void {
+  printError(`chartroom: ${text}\n`);
+}

@@ -1,0 +1,97 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import type { ServerAccess } from "../client/server-access.ts";
+import { StartError } from "../start-error.ts";
+import { readCurrent } from "./current.ts";
+import { FOLDER_KIND, type JsonObject } from "./folder.ts";
+import { KINDS } from "./kinds.ts";
+import { organizationOf } from "./plan.ts";
+import { Names } from "./references.ts";
+import { isOwner, OWNER_RULE } from "./wanted.ts";
+
+/** What a server has, as documents. */
+export interface Export {
+  /** Documents by the name of their file. */
+  readonly files: ReadonlyMap<string, readonly JsonObject[]>;
+  /** What was left out, in sentences. */
+  readonly leftOut: readonly string[];
+}
+
+/** Files of an export, by kind. */
+const FILE_NAMES: Readonly<Record<string, string>> = {
+  EnvironmentClass: "environment-classes.yaml",
+  Group: "groups.yaml",
+  SecurityPolicy: "security-policies.yaml",
+  OrganizationPolicies: "policies.yaml",
+  Project: "projects.yaml",
+  Workflow: "workflows.yaml",
+};
+
+/**
+ * Returns what a server has and one folder may describe: what belongs to the owner, and what belongs to none.
+ * @throws StartError
+ */
+export async function readExport(access: ServerAccess, owner: string): Promise<Export> {
+  if (!isOwner(owner)) throw new StartError(`--owner takes ${OWNER_RULE}`);
+  const organizationId = await organizationOf(access);
+  const current = await readCurrent(access, organizationId);
+  const known = current.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
+  const names = new Names(access, organizationId, known);
+  const leftOut: string[] = [];
+  const files = new Map<string, readonly JsonObject[]>([
+    ["chartroom.yaml", [{ kind: FOLDER_KIND, owner }]],
+  ]);
+  for (const kind of KINDS) {
+    const documents: JsonObject[] = [];
+    const all = current.filter((each) => each.kind === kind);
+    const mine = all.filter((each) => each.owner === undefined || each.owner === owner);
+    if (mine.length < all.length)
+      leftOut.push(`${all.length - mine.length} of the kind ${kind.name} belong to other folders`);
+    const counts = new Map<string, number>();
+    // One that the folder owns has the name before one that nobody owns.
+    const owned = new Set(mine.filter((each) => each.owner === owner).map(({ name }) => name));
+    const usable = mine.filter((each) => each.owner === owner || !owned.has(each.name));
+    for (const { name } of usable) counts.set(name, (counts.get(name) ?? 0) + 1);
+    for (const [name, count] of counts)
+      if (count > 1) leftOut.push(`${count} of the kind ${kind.name} have the name ${JSON.stringify(name)}`);
+    for (const resource of usable) {
+      if ((counts.get(resource.name) ?? 0) > 1) continue;
+      documents.push({ kind: kind.name, ...(await names.name(resource.json)) });
+    }
+    const file = FILE_NAMES[kind.name];
+    if (file && documents.length > 0) files.set(file, documents);
+  }
+  return { files, leftOut };
+}
+
+/** Returns an export as one text of YAML. */
+export function exportText({ files }: Export): string {
+  return [...files.values()].flat().map(yamlOf).join("---\n");
+}
+
+/**
+ * Writes an export into a folder, which is made.
+ * @returns the files
+ * @throws StartError for a folder with an export in it
+ */
+export function writeExport({ files }: Export, folder: string): string[] {
+  const written: string[] = [];
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const [name, documents] of files) {
+      const file = join(folder, name);
+      writeFileSync(file, documents.map(yamlOf).join("---\n"), { flag: "wx" });
+      written.push(file);
+    }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "EEXIST" ? "there are files already: name another folder" : message;
+    throw new StartError(`${folder} cannot be written: ${reason}`);
+  }
+  return written;
+}
+
+function yamlOf(document: JsonObject): string {
+  return stringify(document, { lineWidth: 0 });
+}

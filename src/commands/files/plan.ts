@@ -1,0 +1,224 @@
+import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
+import type { ChangedResource, Resource } from "#gen/service/v1/resource_pb.js";
+import { type ResourceChangeSchema, ResourceService } from "#gen/service/v1/resource_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { call } from "../client/call.ts";
+import type { ServerAccess } from "../client/server-access.ts";
+import { StartError } from "../start-error.ts";
+import { type CurrentResource, readCurrent } from "./current.ts";
+import { type FileDocument, type JsonObject, type Problem, problemsError, readFolder } from "./folder.ts";
+import { type Change, type Kind, settableJson } from "./kind.ts";
+import { KINDS } from "./kinds.ts";
+import { placedError } from "./placed-error.ts";
+import { type Named, Names } from "./references.ts";
+import { folderOf, type Matched, match, type Wanted, wantedOf } from "./wanted.ts";
+
+/** Most changes of one call (contract, ApplyChangesRequest). */
+const MAX_CHANGES = 200;
+
+export type Action = "create" | "update" | "remove" | "none";
+
+/** A resource, and what is to become of it. */
+export interface PlannedResource {
+  readonly action: Action;
+  readonly kind: Kind;
+  readonly name: string;
+  /** Empty for one that is to be created. */
+  readonly id: string;
+  /** Absent for one that is to be removed. */
+  readonly document?: FileDocument;
+  /** What the server said; names are in the place of ids. */
+  readonly before?: JsonObject;
+  readonly after?: JsonObject;
+  /** True for a resource that is as its document says, and that no folder owns. */
+  readonly isUnowned: boolean;
+  readonly changes: readonly MessageInitShape<typeof ResourceChangeSchema>[];
+}
+
+/** What files want of a server. */
+export interface Plan {
+  readonly owner: string;
+  readonly resources: readonly PlannedResource[];
+}
+
+/** What a plan is about. */
+export interface PlanOptions {
+  /** Whether resources that no folder owns, and that have the name of a document, are to belong to it. */
+  readonly adopt: boolean;
+  /** Whether what the folder owns and its files do not describe is to be removed. */
+  readonly prune: boolean;
+}
+
+/**
+ * Compares a folder with what a server has, and has the server carry the differences out and take them back.
+ * @throws StartError with the file, the line and the field of each problem
+ */
+export async function makePlan(
+  access: ServerAccess,
+  path: string,
+  { adopt, prune }: PlanOptions,
+): Promise<Plan> {
+  const problems: Problem[] = [];
+  const { owner, documents } = folderOf(readFolder(path), problems);
+  requireNone(problems);
+  const organizationId = await organizationOf(access);
+  const current = await readCurrent(access, organizationId);
+  const matched = match(documents, current, owner, problems);
+  requireNone(problems);
+  const names = new Names(access, organizationId, namesOf(matched, current));
+  const wanted: Wanted[] = [];
+  for (const each of matched) {
+    const found = await wantedOf(each, names, { owner, organizationId, adopt }, problems);
+    if (found) wanted.push(found);
+  }
+  requireNone(problems);
+  const left = current.filter((each) => each.owner === owner && !matched.some(({ id }) => id === each.id));
+  const planned = [
+    ...inOrder(wanted).map(plannedOf),
+    ...inOrder(left)
+      .reverse()
+      .flatMap((each) => removal(each)),
+  ];
+  return { owner, resources: await preview(access, planned, prune, names) };
+}
+
+/**
+ * Makes the changes of a plan, all of them or none.
+ * @returns what was done: the plan, with the ids of what was created and without what was left
+ * @throws StartError
+ */
+export async function applyPlan(
+  access: ServerAccess,
+  { owner, resources }: Plan,
+  { prune }: Pick<PlanOptions, "prune">,
+): Promise<Plan> {
+  const done = resources.filter(({ action }) => prune || action !== "remove");
+  const sent = sentOf(done, prune);
+  if (sent.length === 0) return { owner, resources: done };
+  const key = randomUUID();
+  const client = createClient(ResourceService, createHttpTransport(access.server));
+  const changes = sent.map(({ change }) => change);
+  const answer = await call(access, (options) =>
+    client.applyChanges(
+      { changes },
+      { ...options, headers: { ...options.headers, "idempotency-key": key } },
+    ),
+  ).catch((error: unknown) => {
+    throw placedError(error, sent);
+  });
+  const ids = new Map(sent.map(({ planned }, at) => [planned, answer.resources[at]?.resourceId ?? ""]));
+  return { owner, resources: done.map((each) => ({ ...each, id: ids.get(each) ?? each.id })) };
+}
+
+/** Returns the organization that the token acts in. @throws StartError */
+export async function organizationOf(access: ServerAccess): Promise<string> {
+  const client = createClient(IdentityService, createHttpTransport(access.server));
+  const { organizationId } = await call(access, (options) => client.getAuthenticatedIdentity({}, options));
+  return organizationId;
+}
+
+function requireNone(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw problemsError(problems);
+}
+
+/** Returns what documents name: each resource that a document is about is the one that has its name. */
+function namesOf(matched: readonly Matched[], current: readonly CurrentResource[]): Named[] {
+  const described = matched.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
+  const others = current.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
+  return [
+    ...described,
+    ...others.filter(
+      ({ kind, name }) => !described.some((each) => each.kind === kind && each.name === name),
+    ),
+  ];
+}
+
+function inOrder<T extends { readonly kind: Kind }>(all: readonly T[]): T[] {
+  return all.toSorted((one, other) => KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind));
+}
+
+function plannedOf({ document, kind, name, current, id, changes, isUnowned }: Wanted): PlannedResource {
+  const action = changes.length === 0 ? "none" : current ? "update" : "create";
+  const placeholderId = current ? "" : id;
+  const sent = changes.map((change, at) => ({ change, ...(at === 0 && { placeholderId }) }));
+  return { action, kind, name, id: current?.id ?? "", document, isUnowned, changes: sent };
+}
+
+function removal({ kind, name, id, json, message }: CurrentResource): PlannedResource[] {
+  const change: Change | undefined = kind.remove?.(id);
+  if (!change || kind.isGone?.(message)) return [];
+  return [{ action: "remove", kind, name, id, before: json, isUnowned: false, changes: [{ change }] }];
+}
+
+/** A change, and the resource that it is of. */
+export interface SentChange {
+  readonly planned: PlannedResource;
+  readonly change: MessageInitShape<typeof ResourceChangeSchema>;
+}
+
+function sentOf(resources: readonly PlannedResource[], prune: boolean): SentChange[] {
+  const sent = resources
+    .filter(({ action }) => prune || action !== "remove")
+    .flatMap((planned) => planned.changes.map((change) => ({ planned, change })));
+  if (sent.length <= MAX_CHANGES) return sent;
+  throw new StartError(
+    `${sent.length} changes are too many at a time, of which there can be ${MAX_CHANGES}: add the files bit by bit`,
+  );
+}
+
+/** Asks the server what changes would do, and leaves out those that would do nothing. @throws StartError */
+async function preview(
+  access: ServerAccess,
+  resources: readonly PlannedResource[],
+  prune: boolean,
+  names: Names,
+): Promise<PlannedResource[]> {
+  const sent = sentOf(resources, prune);
+  if (sent.length === 0) return [...resources];
+  const client = createClient(ResourceService, createHttpTransport(access.server));
+  const changes = sent.map(({ change }) => change);
+  const answer = await call(access, (options) => client.previewChanges({ changes }, options)).catch(
+    (error: unknown) => {
+      throw placedError(error, sent);
+    },
+  );
+  const shown = new Map<PlannedResource, ChangedResource[]>();
+  for (const [at, { planned }] of sent.entries()) {
+    const changed = answer.resources[at];
+    if (changed) shown.set(planned, [...(shown.get(planned) ?? []), changed]);
+  }
+  // The ids of a preview are never given again.
+  for (const [{ kind, name }, [first]] of shown)
+    if (first) names.add({ kind: kind.name, name, id: first.resourceId });
+  const previewed: PlannedResource[] = [];
+  for (const planned of resources) {
+    const changed = shown.get(planned);
+    previewed.push(changed ? await shownAs(planned, changed, names) : planned);
+  }
+  return previewed;
+}
+
+async function shownAs(
+  planned: PlannedResource,
+  changed: readonly ChangedResource[],
+  names: Names,
+): Promise<PlannedResource> {
+  const { kind, action } = planned;
+  const before = await jsonOf(kind, changed.at(0)?.before, names);
+  const after = action === "remove" ? undefined : await jsonOf(kind, changed.at(-1)?.after, names);
+  if (before && after && isDeepStrictEqual(before, after)) return { ...planned, action: "none", changes: [] };
+  return { ...planned, ...(before && { before }), ...(after && { after }) };
+}
+
+async function jsonOf(
+  kind: Kind,
+  shown: Resource | undefined,
+  names: Names,
+): Promise<JsonObject | undefined> {
+  const message = shown?.resource.value as MessageShape<DescMessage> | undefined;
+  return message && names.name(settableJson(kind, message));
+}

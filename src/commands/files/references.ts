@@ -1,0 +1,161 @@
+import { createClient } from "@connectrpc/connect";
+import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
+import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
+import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { call, isPermissionDenied, readPages } from "../client/call.ts";
+import type { ServerAccess } from "../client/server-access.ts";
+import { eachText, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
+
+/** A resource by its kind and its name, with its id. */
+export interface Named {
+  readonly kind: string;
+  readonly name: string;
+  readonly id: string;
+}
+
+/** Kinds that files name and do not describe. */
+const OTHER_KINDS = ["Runner", "Agent", "ServiceAccount", "User"] as const;
+
+/** Fields that hold ids. */
+const ID_FIELD = /^(id|\w*(Id|Ids|_id|_ids))$/;
+const REFERENCE = /^(Project|Workflow|Group|EnvironmentClass|SecurityPolicy|Runner|Agent|ServiceAccount|User)\/(.+)$/s;
+
+/** The names that files use in the place of ids, such as `Group/reviewers`, both ways. */
+export class Names {
+  readonly #access: ServerAccess;
+  readonly #organizationId: string;
+  readonly #known: Named[];
+  readonly #loaded = new Map<string, Promise<void>>();
+
+  /** @param known what files describe: what there is, and what is to be created */
+  constructor(access: ServerAccess, organizationId: string, known: readonly Named[]) {
+    this.#access = access;
+    this.#organizationId = organizationId;
+    this.#known = [...known];
+  }
+
+  /**
+   * Returns a document with ids in the place of names.
+   * @param report receives each name that is none, or that several have
+   */
+  async resolve(content: JsonObject, report: (path: Path, message: string) => void): Promise<JsonObject> {
+    const copy = structuredClone(content);
+    for (const { text, path } of idsIn(content)) {
+      const [, kind = "", name = ""] = REFERENCE.exec(text) ?? [];
+      if (kind === "") continue;
+      await this.#load(kind);
+      const [found, ...others] = this.#known.filter((each) => each.kind === kind && each.name === name);
+      if (!found) report(path, `names no ${kind} that there is`);
+      else if (others.length > 0)
+        report(path, `names several: give an id, of ${[found, ...others].map(({ id }) => id).join(", ")}`);
+      else put(copy, path, found.id);
+    }
+    return copy;
+  }
+
+  /** Returns a document with names in the place of ids, where one alone has the name. */
+  async name(content: JsonObject): Promise<JsonObject> {
+    const copy = structuredClone(content);
+    const ids = idsIn(content);
+    if (ids.length > 0) for (const kind of OTHER_KINDS) await this.#load(kind);
+    for (const { text, path } of ids) {
+      const found = this.#known.find(({ id }) => id === text);
+      if (!found) continue;
+      const isAlone = !this.#known.some(
+        (each) => each.kind === found.kind && each.name === found.name && each.id !== found.id,
+      );
+      if (isAlone && found.name !== "") put(copy, path, `${found.kind}/${found.name}`);
+    }
+    return copy;
+  }
+
+  /** Adds what has become known, such as the ids that a preview has given. */
+  add(named: Named): void {
+    this.#known.unshift(named);
+  }
+
+  #load(kind: string): Promise<void> {
+    const loading = this.#loaded.get(kind) ?? this.#read(kind);
+    this.#loaded.set(kind, loading);
+    return loading;
+  }
+
+  /** Reads what a kind has that files do not describe; nothing where it is not for the caller. */
+  async #read(kind: string): Promise<void> {
+    try {
+      this.#known.push(...(await namedOf(this.#access, this.#organizationId, kind)));
+    } catch (error) {
+      if (!isPermissionDenied(error)) throw error;
+    }
+  }
+}
+
+function namedOf(access: ServerAccess, organizationId: string, kind: string): Promise<Named[]> {
+  const transport = createHttpTransport(access.server);
+  const all = Number.POSITIVE_INFINITY;
+  switch (kind) {
+    case "Runner":
+      return readPages(all, async (pagination) => {
+        const client = createClient(RunnerService, transport);
+        const page = await call(access, (options) => client.listRunners({ pagination }, options));
+        const elements = page.runners.map(({ runnerId: id, name }) => ({ kind, name, id }));
+        return { elements, pagination: page.pagination };
+      });
+    case "Agent":
+      return readPages(all, async (pagination) => {
+        const client = createClient(AgentService, transport);
+        const page = await call(access, (options) => client.listAgents({ pagination }, options));
+        return {
+          elements: page.agents.map(({ id, name }) => ({ kind, name, id })),
+          pagination: page.pagination,
+        };
+      });
+    case "ServiceAccount":
+      return readPages(all, async (pagination) => {
+        const client = createClient(ServiceAccountService, transport);
+        const page = await call(access, (options) => client.listServiceAccounts({ pagination }, options));
+        const elements = page.serviceAccounts.map(({ id, name }) => ({ kind, name, id }));
+        return { elements, pagination: page.pagination };
+      });
+    case "User":
+      return readPages(all, async (pagination) => {
+        const client = createClient(OrganizationService, transport);
+        const page = await call(access, (options) => client.listMembers({ organizationId, pagination }, options));
+        const elements = page.members.map(({ userId: id, email: name }) => ({ kind, name, id }));
+        return { elements, pagination: page.pagination };
+      });
+    default:
+      return Promise.resolve([]);
+  }
+}
+
+/** Returns the texts of fields that hold ids. */
+function idsIn(content: JsonObject): { readonly text: string; readonly path: Path }[] {
+  const found: { text: string; path: Path }[] = [];
+  eachText(content, (text, path) => {
+    const field = path.findLast((part) => typeof part === "string");
+    // Keys of annotations are whatever people like.
+    if (field !== undefined && ID_FIELD.test(String(field)) && !path.includes("annotations"))
+      found.push({ text, path });
+  });
+  return found;
+}
+
+/** Sets a text of a document. */
+function put(content: JsonObject, path: Path, value: string): void {
+  let holder: Json = content;
+  for (const part of path.slice(0, -1)) {
+    const inner: Json | undefined = Array.isArray(holder)
+      ? holder[Number(part)]
+      : isObject(holder)
+        ? holder[String(part)]
+        : undefined;
+    if (inner === undefined) return;
+    holder = inner;
+  }
+  const last = path.at(-1);
+  if (Array.isArray(holder)) holder[Number(last)] = value;
+  else if (isObject(holder)) holder[String(last)] = value;
+}
