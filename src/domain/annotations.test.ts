@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { AnnotationsSchema } from "#gen/service/v1/annotations_pb.js";
-import { type Annotated, hasSameAnnotations, requireAnnotationsKnown, setAnnotations } from "./annotations.ts";
+import {
+  type Annotated,
+  hasSameAnnotations,
+  requireAnnotationsKnown,
+  setAnnotations,
+} from "./annotations.ts";
 
 const annotated = (values: Record<string, string>): Annotated => ({
   annotations: create(AnnotationsSchema, { values }),

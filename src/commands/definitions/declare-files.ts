@@ -20,7 +20,9 @@ export function declareFiles(program: Command, terminal: Terminal): void {
     planOptions(
       program
         .command("plan")
-        .description("show how a server differs from the files that describe it; the exit code is 2 if it does"),
+        .description(
+          "show how a server differs from the files that describe it; the exit code is 2 if it does",
+        ),
     ).action(async ({ file, adopt = false, prune = false, json, ...flags }: PlanFlags) => {
       const access = accessOf(flags, terminal);
       const { makePlan } = await loadPlan();
@@ -71,7 +73,12 @@ export function declareFiles(program: Command, terminal: Terminal): void {
         const { exportText, readExport, writeExport } = await import("../files/export.ts");
         const found = await readExport(access, owner);
         if (folder === undefined) terminal.print(exportText(found));
-        else terminal.print(writeExport(found, folder).map((file) => `${file}\n`).join(""));
+        else
+          terminal.print(
+            writeExport(found, folder)
+              .map((file) => `${file}\n`)
+              .join(""),
+          );
         for (const each of found.leftOut) note(terminal, `left out: ${each}`);
       }),
     CLIENT_SETTINGS,

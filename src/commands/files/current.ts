@@ -117,7 +117,9 @@ function listOf(
       });
     case "Workflow":
       return readPages(all, async (pagination) => {
-        const page = await call(access, (options) => of(WorkflowService).listWorkflows({ pagination }, options));
+        const page = await call(access, (options) =>
+          of(WorkflowService).listWorkflows({ pagination }, options),
+        );
         return { elements: page.workflows, pagination: page.pagination };
       });
     case "Group":

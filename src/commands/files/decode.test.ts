@@ -32,9 +32,7 @@ describe("a document", () => {
       metadata: { nam: "a", name: 3 },
       spec: {
         disabled: secret,
-        triggers: [
-          { time: { cronExpression: "* * * * *", overlapPolicy: secret }, manual: {}, context: [] },
-        ],
+        triggers: [{ time: { cronExpression: "* * * * *", overlapPolicy: secret }, manual: {}, context: [] }],
         action: { limits: { perExecution: { maxTime: secret } } },
         parameters: {},
       },

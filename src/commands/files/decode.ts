@@ -43,7 +43,10 @@ export function decode<D extends DescMessage>(
 }
 
 function checkMessage(schema: DescMessage, json: Json, path: Path, report: Report): void {
-  if (!isObject(json)) return report(path, "takes an object");
+  if (!isObject(json)) {
+    report(path, "takes an object");
+    return;
+  }
   const chosen = new Set<string>();
   for (const [key, value] of Object.entries(json)) {
     const field = schema.fields.find(({ jsonName, name }) => isNameOf(key, jsonName) || key === name);
@@ -70,15 +73,14 @@ function checkField(
 ): void {
   const here = [...path, key];
   const nested = field.fieldKind === "enum" || field.fieldKind === "scalar" ? undefined : field.message;
-  if (!nested || nested.typeName.startsWith("google.protobuf.")) {
-    if (!isReadable(schema, key, value)) report(here, `takes ${valuesOf(field)}`);
-  } else if (field.fieldKind === "list") {
-    if (!Array.isArray(value)) return report(here, `takes ${valuesOf(field)}`);
+  const hasOwnForm = !nested || nested.typeName.startsWith("google.protobuf.");
+  if (!hasOwnForm && field.fieldKind === "list" && Array.isArray(value)) {
     for (const [at, each] of value.entries()) checkMessage(nested, each, [...here, at], report);
-  } else if (field.fieldKind === "map") {
-    if (!isObject(value)) return report(here, `takes ${valuesOf(field)}`);
+  } else if (!hasOwnForm && field.fieldKind === "map" && isObject(value)) {
     for (const [name, each] of Object.entries(value)) checkMessage(nested, each, [...here, name], report);
-  } else checkMessage(nested, value, here, report);
+  } else if (!hasOwnForm && field.fieldKind === "message") {
+    checkMessage(nested, value, here, report);
+  } else if (!isReadable(schema, key, value)) report(here, `takes ${valuesOf(field)}`);
 }
 
 function isReadable(schema: DescMessage, key: string, value: Json): boolean {
@@ -94,7 +96,9 @@ function valuesOf(field: DescField): string {
   if (field.fieldKind === "map") return "an object of names and values";
   if (field.fieldKind === "list") {
     if (field.listKind === "message") return "a list of objects";
-    return field.listKind === "enum" ? `a list of ${enumValues(field.enum)}` : `a list, each ${scalar(field.scalar)}`;
+    return field.listKind === "enum"
+      ? `a list of ${enumValues(field.enum)}`
+      : `a list, each ${scalar(field.scalar)}`;
   }
   if (field.fieldKind === "enum") return enumValues(field.enum);
   if (field.fieldKind === "scalar") return scalar(field.scalar);

@@ -39,9 +39,7 @@ export async function readExport(access: ServerAccess, owner: string): Promise<E
   const known = current.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
   const names = new Names(access, organizationId, known);
   const leftOut: string[] = [];
-  const files = new Map<string, readonly JsonObject[]>([
-    ["chartroom.yaml", [{ kind: FOLDER_KIND, owner }]],
-  ]);
+  const files = new Map<string, readonly JsonObject[]>([["chartroom.yaml", [{ kind: FOLDER_KIND, owner }]]]);
   for (const kind of KINDS) {
     const documents: JsonObject[] = [];
     const all = current.filter((each) => each.kind === kind);

@@ -21,7 +21,10 @@ function write(name: string, text: string): string {
 describe("a folder of files", () => {
   test("has the documents of YAML and JSON below it, with the line of each field", () => {
     const yaml = write("a/groups.yaml", "kind: Group\nname: one\n---\n# second\nkind: Group\nname: two\n");
-    write("b.json", '{\n  "kind": "Group",\n  "name": "three",\n  "annotations": {"values": {"a": "b"}}\n}\n');
+    write(
+      "b.json",
+      '{\n  "kind": "Group",\n  "name": "three",\n  "annotations": {"values": {"a": "b"}}\n}\n',
+    );
     write("notes.txt", "kind: Group");
     write(".hidden/c.yaml", "kind: Group");
     const documents = readFolder(folder);
@@ -66,15 +69,17 @@ describe("a folder of files", () => {
     } catch (error) {
       ({ message } = error as Error);
     }
-    expect(message).toBe(
-      `${file}:4: metadata.description: holds a secret, which does not belong into files`,
-    );
+    expect(message).toBe(`${file}:4: metadata.description: holds a secret, which does not belong into files`);
   });
 
   test("is not read where aliases have no end", () => {
     const lines = ["kind: &a [x, x, x, x, x, x, x, x, x, x]"];
     for (let at = 1; at < 10; at += 1)
-      lines.push(`k${at}: &a${at} [${Array(10).fill(at === 1 ? "*a" : `*a${at - 1}`).join(", ")}]`);
+      lines.push(
+        `k${at}: &a${at} [${Array(10)
+          .fill(at === 1 ? "*a" : `*a${at - 1}`)
+          .join(", ")}]`,
+      );
     write("a.yaml", lines.join("\n"));
     expect(() => readFolder(folder)).toThrow("takes an object");
   });

@@ -42,7 +42,9 @@ const EXTENSION = /\.(ya?ml|json)$/i;
 const MAX_ALIASES = 100;
 
 /** A token or a key of ours, wherever it stands in a text. */
-const OWN_SECRET = new RegExp(`\\b(${[...Object.values(TOKEN_PREFIXES), "whsec_"].join("|")})[A-Za-z0-9+/=]{8}`);
+const OWN_SECRET = new RegExp(
+  `\\b(${[...Object.values(TOKEN_PREFIXES), "whsec_"].join("|")})[A-Za-z0-9+/=]{8}`,
+);
 /** The address of something with the password for it. */
 const PASSWORD = /\b[a-z][a-z0-9+.-]*:\/\/[^/?#\s:@]*:[^/?#\s@]+@/i;
 
@@ -54,7 +56,8 @@ export function readFolder(path: string): FileDocument[] {
   const problems: Problem[] = [];
   const documents = filesIn(path).flatMap((file) => readFile(file, problems));
   if (problems.length > 0) throw problemsError(problems);
-  if (documents.length === 0) throw new StartError(`${path} has no documents: files end with .yaml, .yml or .json`);
+  if (documents.length === 0)
+    throw new StartError(`${path} has no documents: files end with .yaml, .yml or .json`);
   return documents;
 }
 
@@ -98,7 +101,8 @@ export function isObject(value: Json | undefined): value is JsonObject {
 /** Calls `visit` with each text in a value, and its path. */
 export function eachText(value: Json, visit: (text: string, path: Path) => void, path: Path = []): void {
   if (typeof value === "string") visit(value, path);
-  else if (Array.isArray(value)) for (const [at, each] of value.entries()) eachText(each, visit, [...path, at]);
+  else if (Array.isArray(value))
+    for (const [at, each] of value.entries()) eachText(each, visit, [...path, at]);
   else if (isObject(value))
     for (const [key, each] of Object.entries(value)) eachText(each, visit, [...path, key]);
 }

@@ -1,9 +1,4 @@
-import {
-  type DescMessage,
-  type MessageInitShape,
-  type MessageShape,
-  toJson,
-} from "@bufbuild/protobuf";
+import { type DescMessage, type MessageInitShape, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ResourceChangeSchema } from "#gen/service/v1/resource_service_pb.js";
 import { type JsonObject, type Path, valueAt } from "./folder.ts";
 
@@ -51,7 +46,10 @@ export interface Kind<D extends DescMessage = DescMessage> {
 export const define = <D extends DescMessage>(kind: Kind<D>): Kind => kind as unknown as Kind;
 
 /** Returns the fields of a resource that files can set, as JSON without empty ones. */
-export function settableJson({ schema, fields, defaults = {} }: Kind, message: MessageShape<DescMessage>): JsonObject {
+export function settableJson(
+  { schema, fields, defaults = {} }: Kind,
+  message: MessageShape<DescMessage>,
+): JsonObject {
   const json = toJson(schema, message) as JsonObject;
   const kept: JsonObject = {};
   for (const field of fields) {
@@ -62,7 +60,11 @@ export function settableJson({ schema, fields, defaults = {} }: Kind, message: M
     if (first in defaults) value = value === defaults[first] ? undefined : (value ?? !defaults[first]);
     if (value === undefined) continue;
     let holder = kept;
-    for (const name of path.slice(0, -1)) holder = (holder[name] ??= {}) as JsonObject;
+    for (const name of path.slice(0, -1)) {
+      const inner = (holder[name] ?? {}) as JsonObject;
+      holder[name] = inner;
+      holder = inner;
+    }
     holder[path.at(-1) ?? ""] = value;
   }
   return kept;

@@ -41,7 +41,11 @@ const WORKFLOW = define<typeof WorkflowSchema>({
         case: "createWorkflow",
         value: {
           ...{ name: metadata?.name ?? "", description: metadata?.description ?? "" },
-          ...{ triggers: spec?.triggers ?? [], parameters: spec?.parameters ?? [], agentId: spec?.agentId ?? "" },
+          ...{
+            triggers: spec?.triggers ?? [],
+            parameters: spec?.parameters ?? [],
+            agentId: spec?.agentId ?? "",
+          },
           ...(spec?.action && { action: spec.action }),
           ...(spec?.report && { report: spec.report }),
           ...(metadata?.executor && { executor: metadata.executor }),
@@ -58,7 +62,11 @@ const WORKFLOW = define<typeof WorkflowSchema>({
         case: "updateWorkflow",
         value: {
           ...{ workflowId: id, name: metadata?.name ?? "", description: metadata?.description ?? "" },
-          ...{ triggers: spec?.triggers ?? [], parameters: spec?.parameters ?? [], agentId: spec?.agentId ?? "" },
+          ...{
+            triggers: spec?.triggers ?? [],
+            parameters: spec?.parameters ?? [],
+            agentId: spec?.agentId ?? "",
+          },
           ...(spec?.action && { action: spec.action }),
           ...(spec?.report && { report: spec.report }),
           // Empty: its creator.
@@ -89,7 +97,10 @@ const GROUP = define<typeof GroupSchema>({
   annotationsField: ["annotations", "values"],
   places: {},
   create: (group, context) => [
-    { case: "createGroup", value: { organizationId: context.organizationId, ...groupValues(group, context) } },
+    {
+      case: "createGroup",
+      value: { organizationId: context.organizationId, ...groupValues(group, context) },
+    },
   ],
   update: (group, context) => [
     { case: "updateGroup", value: { groupId: context.id, ...groupValues(group, context) } },

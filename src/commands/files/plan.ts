@@ -103,10 +103,7 @@ export async function applyPlan(
   const client = createClient(ResourceService, createHttpTransport(access.server));
   const changes = sent.map(({ change }) => change);
   const answer = await call(access, (options) =>
-    client.applyChanges(
-      { changes },
-      { ...options, headers: { ...options.headers, "idempotency-key": key } },
-    ),
+    client.applyChanges({ changes }, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
   ).catch((error: unknown) => {
     throw placedError(error, sent);
   });
@@ -131,9 +128,7 @@ function namesOf(matched: readonly Matched[], current: readonly CurrentResource[
   const others = current.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
   return [
     ...described,
-    ...others.filter(
-      ({ kind, name }) => !described.some((each) => each.kind === kind && each.name === name),
-    ),
+    ...others.filter(({ kind, name }) => !described.some((each) => each.kind === kind && each.name === name)),
   ];
 }
 

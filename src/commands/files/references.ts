@@ -20,7 +20,8 @@ const OTHER_KINDS = ["Runner", "Agent", "ServiceAccount", "User"] as const;
 
 /** Fields that hold ids. */
 const ID_FIELD = /^(id|\w*(Id|Ids|_id|_ids))$/;
-const REFERENCE = /^(Project|Workflow|Group|EnvironmentClass|SecurityPolicy|Runner|Agent|ServiceAccount|User)\/(.+)$/s;
+const REFERENCE =
+  /^(Project|Workflow|Group|EnvironmentClass|SecurityPolicy|Runner|Agent|ServiceAccount|User)\/(.+)$/s;
 
 /** The names that files use in the place of ids, such as `Group/reviewers`, both ways. */
 export class Names {
@@ -122,7 +123,9 @@ function namedOf(access: ServerAccess, organizationId: string, kind: string): Pr
     case "User":
       return readPages(all, async (pagination) => {
         const client = createClient(OrganizationService, transport);
-        const page = await call(access, (options) => client.listMembers({ organizationId, pagination }, options));
+        const page = await call(access, (options) =>
+          client.listMembers({ organizationId, pagination }, options),
+        );
         const elements = page.members.map(({ userId: id, email: name }) => ({ kind, name, id }));
         return { elements, pagination: page.pagination };
       });

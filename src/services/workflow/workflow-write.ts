@@ -25,7 +25,12 @@ import {
 import { checkAction, checkTriggers } from "../../domain/workflow/workflow-check.ts";
 import { requireContextAllowed, requireStepsAllowed } from "../../domain/workflow/workflow-policy.ts";
 import { requireWorkflowFits } from "../../domain/workflow/workflow-size.ts";
-import { ANNOTATIONS_LEVEL, APPROVAL_STEPS_LEVEL, FORK_WORK_LEVEL, mayStore } from "../../store/feature-level.ts";
+import {
+  ANNOTATIONS_LEVEL,
+  APPROVAL_STEPS_LEVEL,
+  FORK_WORK_LEVEL,
+  mayStore,
+} from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findWorkflow, insertWorkflow, updateWorkflow } from "../../store/workflow/workflow.ts";
