@@ -19,6 +19,10 @@ import {
   UpdateProjectsRequestSchema as UpdateProjects,
 } from "#gen/service/v1/project_service_pb.js";
 import {
+  ApplyChangesRequestSchema as ApplyChanges,
+  PreviewChangesRequestSchema as PreviewChanges,
+} from "#gen/service/v1/resource_service_pb.js";
+import {
   CreateEnvironmentClassRequestSchema as CreateClass,
   CreateHostAuthenticationTokenRequestSchema as CreateHostToken,
   UpdateEnvironmentClassRequestSchema as UpdateClass,
@@ -47,6 +51,7 @@ const QUOTED = {
 const STEP = { task: { command: "true" } };
 const TEXT = { text: { content: "x" } };
 const TRIGGER = { manual: {}, context: { agent: { prompt: "x" } } };
+const CHANGE = { deleteGroup: { groupId: ID } };
 const ACTION = { limits: { maxParallel: 1, maxTotal: 1000 }, steps: [STEP] };
 const URI = "https://git.example.com/group/repository.git";
 
@@ -55,7 +60,9 @@ const VALID = new Map<DescMessage, JsonObject>([
   [ListProjects, {}],
   [CreateProject, { initializer: {} }],
   [CreateProjects, {}],
-  [UpdateProject, { projectId: ID }],
+  [UpdateProject, { projectId: ID, annotations: { values: { key: "" } } }],
+  [ApplyChanges, { changes: [CHANGE] }],
+  [PreviewChanges, { changes: [CHANGE] }],
   [UpdateProjects, {}],
   [FromEnvironment, { environmentId: ID }],
   [BlockAccount, { accountId: ID }],
@@ -106,6 +113,11 @@ const LIMITS: readonly Limit[] = [
   [UpdateProjects, "projects", lists({}, 1, 99, 100), lists({}, 0, 101)],
   [CreateProject, "name", texts(1, 79, 80), texts(0, 81), QUOTED.name],
   [UpdateProject, "name", texts(1, 79, 80), texts(0, 81), QUOTED.name],
+  [UpdateProject, "annotations.values", maps(0, 31, 32), maps(33)],
+  [UpdateProject, "annotations.values.key", texts(0, 511, 512), texts(513)],
+  [ApplyChanges, "changes", lists(CHANGE, 1, 199, 200), lists(CHANGE, 0, 201)],
+  [PreviewChanges, "changes", lists(CHANGE, 1, 199, 200), lists(CHANGE, 0, 201)],
+  [ApplyChanges, "changes[0].placeholderId", ["", ID], ["x", `${ID}0`, ID.replace("0", "G")]],
   [FromEnvironment, "name", texts(1, 79, 80), texts(0, 81), QUOTED.name],
   [CreateProject, "technicalDescription", texts(0, 8191, 8192), texts(8193)],
   [UpdateProject, "technicalDescription", texts(0, 8191, 8192), texts(8193)],

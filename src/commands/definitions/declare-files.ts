@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import type { Plan } from "../files/plan.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
@@ -102,11 +103,7 @@ async function askFor(terminal: Terminal, removals: string): Promise<void> {
 }
 
 /** Says what a plan has left as it is. */
-function noteRest(
-  terminal: Terminal,
-  { resources }: Awaited<ReturnType<Awaited<ReturnType<typeof loadPlan>>["makePlan"]>>,
-  { prune }: { readonly prune: boolean },
-): void {
+function noteRest(terminal: Terminal, { resources }: Plan, { prune }: { readonly prune: boolean }): void {
   const left = resources.filter(({ action }) => action === "remove").length;
   if (!prune && left > 0) note(terminal, `${left} that the files do not describe: --prune removes them`);
   const unowned = resources.filter(({ isUnowned }) => isUnowned).length;

@@ -35,7 +35,7 @@ export async function readCurrent(access: ServerAccess, organizationId: string):
   for (const kind of KINDS) {
     const messages = await listOf(access, organizationId, kind.name);
     for (const message of messages) {
-      const { id = organizationId } = message as { readonly id?: string };
+      const { id = organizationId } = message as unknown as { readonly id?: string };
       const json = settableJson(kind, message);
       const owner = ownerIn(kind, json);
       const isRemoved = kind.name !== "EnvironmentClass" && kind.isGone?.(message);
@@ -64,8 +64,8 @@ export function asWritten(
 ): JsonObject {
   const copy = structuredClone(json);
   const { metadata, vetoExecPolicy } = copy;
-  const creator = (message as { metadata?: { creator?: { readonly id: string } } } | undefined)?.metadata
-    ?.creator?.id;
+  const creator = (message as unknown as { metadata?: { creator?: { readonly id: string } } } | undefined)
+    ?.metadata?.creator?.id;
   if (name === "Workflow" && isObject(metadata) && valueAt(metadata, ["executor", "id"]) === creator)
     delete metadata.executor;
   if (isObject(vetoExecPolicy)) delete vetoExecPolicy.safelist;

@@ -188,7 +188,7 @@ async function preview(
   }
   // The ids of a preview are never given again.
   for (const [{ kind, name }, [first]] of shown)
-    if (first) names.add({ kind: kind.name, name, id: first.resourceId });
+    if (first) names.replace({ kind: kind.name, name, id: first.resourceId });
   const previewed: PlannedResource[] = [];
   for (const planned of resources) {
     const changed = shown.get(planned);

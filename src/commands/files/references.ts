@@ -27,7 +27,7 @@ const REFERENCE =
 export class Names {
   readonly #access: ServerAccess;
   readonly #organizationId: string;
-  readonly #known: Named[];
+  #known: Named[];
   readonly #loaded = new Map<string, Promise<void>>();
 
   /** @param known what files describe: what there is, and what is to be created */
@@ -72,9 +72,10 @@ export class Names {
     return copy;
   }
 
-  /** Adds what has become known, such as the ids that a preview has given. */
-  add(named: Named): void {
-    this.#known.unshift(named);
+  /** Replaces what has the name of a resource, as by the id that a preview has given. */
+  replace(named: Named): void {
+    const others = this.#known.filter(({ kind, name }) => kind !== named.kind || name !== named.name);
+    this.#known = [...others, named];
   }
 
   #load(kind: string): Promise<void> {
