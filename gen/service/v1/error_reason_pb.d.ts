@@ -39,7 +39,9 @@ export declare const ErrorDetailSchema: GenMessage<ErrorDetail>;
 
 /**
  * The catalogue of failures that a program can tell apart. Every error that an
- * operation answers carries one ErrorDetail with one of these reasons.
+ * operation answers carries one ErrorDetail with one of these reasons. Errors of
+ * the changes of ResourceService also have the metadata `change`, the position of
+ * the change that failed, from 0.
  *
  * @generated from enum service.v1.ErrorReason
  */

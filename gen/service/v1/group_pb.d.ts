@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Annotations } from "./annotations_pb.js";
 import type { Subject } from "./identity_pb.js";
 import type { ResourceType } from "./event_pb.js";
 
@@ -83,6 +84,13 @@ export declare type Group = Message<"service.v1.Group"> & {
    * @generated from field: bool direct_share = 9;
    */
   directShare: boolean;
+
+  /**
+   * Keys and values that people and programs attached. Unset: none.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

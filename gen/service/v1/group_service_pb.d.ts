@@ -4,6 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Annotations } from "./annotations_pb.js";
 import type { Group, GroupMembership, ResourceRole, RoleAssignment } from "./group_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 import type { ResourceType } from "./event_pb.js";
@@ -41,6 +42,13 @@ export declare type CreateGroupRequest = Message<"service.v1.CreateGroupRequest"
    * @generated from field: string description = 3;
    */
   description: string;
+
+  /**
+   * Keys and values to attach. Unset: none.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**
@@ -267,7 +275,7 @@ export declare type ListGroupsResponse = Message<"service.v1.ListGroupsResponse"
 export declare const ListGroupsResponseSchema: GenMessage<ListGroupsResponse>;
 
 /**
- * What to set of a group. Both fields are set, also an empty description.
+ * What to set of a group. Name and description are set, also an empty one.
  *
  * @generated from message service.v1.UpdateGroupRequest
  */
@@ -293,6 +301,14 @@ export declare type UpdateGroupRequest = Message<"service.v1.UpdateGroupRequest"
    * @generated from field: string description = 3;
    */
   description: string;
+
+  /**
+   * Replaces the annotations as a whole; an empty message removes them. Unset: they
+   * stay.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

@@ -6,6 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { EnvironmentInitializer } from "./environment_pb.js";
 import type { Project, ProjectEnvironmentClass, ProjectPrebuildConfiguration, RecommendedEditors } from "./project_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 import type { PaginationRequest, PaginationResponse, Sort } from "./pagination_pb.js";
 import type { CountRequest, CountResponse } from "./count_pb.js";
 import type { RunnerKind } from "./runner_configuration_pb.js";
@@ -443,6 +444,14 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
    * @generated from field: optional service.v1.RecommendedEditors recommended_editors = 9;
    */
   recommendedEditors?: RecommendedEditors | undefined;
+
+  /**
+   * Replaces the annotations as a whole; an empty message removes them. Absent:
+   * they stay.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

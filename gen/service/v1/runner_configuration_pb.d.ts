@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 
 /**
  * Describes the file service/v1/runner_configuration.proto.
@@ -168,6 +169,13 @@ export declare type EnvironmentClass = Message<"service.v1.EnvironmentClass"> & 
    * @generated from field: bool enabled = 6;
    */
   enabled: boolean;
+
+  /**
+   * Keys and values that people and programs attached. Unset: none.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

@@ -8,6 +8,7 @@ import type { EnvironmentClass, FieldValue, HostAuthenticationToken, HostAuthent
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 
 /**
  * Describes the file service/v1/runner_configuration_service.proto.
@@ -413,6 +414,14 @@ export declare type CreateEnvironmentClassRequest = Message<"service.v1.CreateEn
    * @generated from field: repeated service.v1.FieldValue configuration = 4;
    */
   configuration: FieldValue[];
+
+  /**
+   * Keys and values to attach. Unset: none. failed_precondition while servers of
+   * the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**
@@ -613,6 +622,14 @@ export declare type UpdateEnvironmentClassRequest = Message<"service.v1.UpdateEn
    * @generated from field: optional bool enabled = 4;
    */
   enabled?: boolean | undefined;
+
+  /**
+   * Replaces the annotations as a whole; an empty message removes them. Absent:
+   * they stay. failed_precondition while servers of the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

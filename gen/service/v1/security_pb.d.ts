@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Annotations } from "./annotations_pb.js";
 import type { AdmissionLevel } from "./environment_pb.js";
 
 /**
@@ -62,6 +63,13 @@ export declare type SecurityPolicy = Message<"service.v1.SecurityPolicy"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 6;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * Keys and values that people and programs attached. Unset: none.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

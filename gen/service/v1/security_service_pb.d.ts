@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { SecurityPolicy, SecurityPolicy_Metadata, SecurityPolicy_Spec } from "./security_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 
 /**
@@ -38,6 +39,14 @@ export declare type CreateSecurityPolicyRequest = Message<"service.v1.CreateSecu
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
   spec?: SecurityPolicy_Spec | undefined;
+
+  /**
+   * Keys and values to attach. Unset: none. failed_precondition while servers of
+   * the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**
@@ -223,6 +232,14 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
   spec?: SecurityPolicy_Spec | undefined;
+
+  /**
+   * Replaces the annotations as a whole; an empty message removes them. Absent:
+   * they stay. failed_precondition while servers of the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { ForkWork } from "./fork_work_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "./identity_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 import type { AgentCodeContext, ExtAgentSettings, PullRequest } from "./agent_pb.js";
 import type { TraceContext } from "./trace_pb.js";
 import type { WorkflowError } from "./workflow_error_pb.js";
@@ -505,6 +506,13 @@ export declare type Workflow_Metadata = Message<"service.v1.Workflow.Metadata"> 
    * @generated from field: service.v1.Subject executor = 6;
    */
   executor?: Subject | undefined;
+
+  /**
+   * Keys and values that people and programs attached. Unset: none.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1000;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**

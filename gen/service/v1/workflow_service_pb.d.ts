@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { DateRange, TriggerVerdict, Workflow, Workflow_NextInstants, WorkflowAction, WorkflowExecution, WorkflowExecutionAction, WorkflowExecutionActionPhase, WorkflowExecutionPhase, WorkflowParameter, WorkflowTrigger, WorkflowTrigger_Time, WorkflowTriggerContext, WorkflowTriggerEvent } from "./workflow_pb.js";
 import type { Subject } from "./identity_pb.js";
 import type { AgentCodeContext, AgentExecution_Status_OutputValue, ExtAgentSettings, PullRequest_State } from "./agent_pb.js";
+import type { Annotations } from "./annotations_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ErrorReason } from "./error_reason_pb.js";
 import type { PaginationRequest, PaginationResponse, Sort, SortOrder } from "./pagination_pb.js";
@@ -89,6 +90,14 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
    * @generated from field: repeated service.v1.WorkflowParameter parameters = 1000;
    */
   parameters: WorkflowParameter[];
+
+  /**
+   * Keys and values to attach. Unset: none. failed_precondition while servers of
+   * the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1001;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**
@@ -270,6 +279,14 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
    * @generated from field: repeated service.v1.WorkflowParameter parameters = 1001;
    */
   parameters: WorkflowParameter[];
+
+  /**
+   * Replaces the annotations as a whole; an empty message removes them. Unset: they
+   * stay. failed_precondition while servers of the release before run.
+   *
+   * @generated from field: service.v1.Annotations annotations = 1002;
+   */
+  annotations?: Annotations | undefined;
 };
 
 /**
