@@ -24,6 +24,13 @@ export function requireOwnershipFor(operation: string, caller: Caller, ...owners
   throw permissionDenied(permission, `the permission ${permission} reaches only what is the caller's own`);
 }
 
+/** Requires that the caller's role has the permission of an operation, if only for its own. @throws DomainError PERMISSION_DENIED */
+export function requireGranted(operation: string, { role }: Caller): void {
+  const needed = permissionOf(operation);
+  if (needed?.grants[role] !== "none") return;
+  throw permissionDenied(needed.permission, `the permission ${needed.permission} is missing`);
+}
+
 /** Returns the permission of an operation when the caller's grant has changed since authentication; otherwise undefined. */
 export function changedPermission(caller: Caller, now: Caller, operation: string): string | undefined {
   const needed = permissionOf(operation);

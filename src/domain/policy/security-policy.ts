@@ -10,9 +10,9 @@ import type {
   CreateSecurityPolicyRequest,
   UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
-import { setAnnotations } from "../annotations.ts";
 import { DomainError, inUse } from "../error.ts";
 import { fold } from "../fold.ts";
+import { setAnnotations } from "../identity/annotation/annotations.ts";
 
 /**
  * Values of a new security policy that the request does not contain; `now` in milliseconds since

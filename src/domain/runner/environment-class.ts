@@ -12,8 +12,8 @@ import type {
   UpdateEnvironmentClassRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
-import { setAnnotations } from "../annotations.ts";
 import { phaseUnsuitable, valueUnusable } from "../error.ts";
+import { setAnnotations } from "../identity/annotation/annotations.ts";
 import type { Caller } from "../identity/caller.ts";
 import { permissionOf } from "../identity/permissions.ts";
 import type { Policies } from "../policy/policies.ts";

@@ -13,10 +13,10 @@ import {
   type UpdateWorkflowRequest,
   UpdateWorkflowRequestSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
-import { setAnnotations } from "../annotations.ts";
 import { pendingDeletion, permissionDenied } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
 import { fold } from "../fold.ts";
+import { setAnnotations } from "../identity/annotation/annotations.ts";
 import type { Caller } from "../identity/caller.ts";
 import { upcomingInstants } from "../project/schedule.ts";
 

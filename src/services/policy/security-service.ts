@@ -11,9 +11,9 @@ import {
   ListSecurityPoliciesRequest_FilterSchema,
   type UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
-import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
 import { fold } from "../../domain/fold.ts";
+import { requireAnnotationsKnown } from "../../domain/identity/annotation/annotations.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
   newSecurityPolicy,

@@ -14,8 +14,8 @@ import {
   type UpdateEnvironmentClassRequest,
   type UpdateHostAuthenticationTokenRequest,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
+import { requireAnnotationsKnown } from "../../domain/identity/annotation/annotations.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
 import {

@@ -1,8 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Workflow, WorkflowAction } from "#gen/service/v1/workflow_pb.js";
 import type { CreateWorkflowRequest, UpdateWorkflowRequest } from "#gen/service/v1/workflow_service_pb.js";
-import { requireAnnotationsKnown } from "../../domain/annotations.ts";
 import { notFound } from "../../domain/error.ts";
+import { requireAnnotationsKnown } from "../../domain/identity/annotation/annotations.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../domain/policy/agent-policy.ts";
 import { approvalAt, requireApprovalStepsKnown } from "../../domain/workflow/execution/approval-step.ts";

@@ -1,6 +1,6 @@
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
-import { hasSameAnnotations } from "../../domain/annotations.ts";
 import { fold } from "../../domain/fold.ts";
+import { hasSameAnnotations } from "../../domain/identity/annotation/annotations.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
 import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";

@@ -5,8 +5,8 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
 import type { GetGroupRequest } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import { type Annotated, setAnnotations } from "../../annotations.ts";
 import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
+import { type Annotated, setAnnotations } from "../annotation/annotations.ts";
 
 /** Most groups of an organization (contract, CreateGroup). */
 export const MAX_GROUPS = 1_000;

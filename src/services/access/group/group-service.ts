@@ -19,9 +19,12 @@ import {
   type UpdateRoleAssignmentRequest,
 } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import { hasSameAnnotations, requireAnnotationsKnown } from "../../../domain/annotations.ts";
 import { notFound } from "../../../domain/error.ts";
 import { fold } from "../../../domain/fold.ts";
+import {
+  hasSameAnnotations,
+  requireAnnotationsKnown,
+} from "../../../domain/identity/annotation/annotations.ts";
 import {
   newGroup,
   requireGroupMember,

@@ -9,8 +9,8 @@ import {
 import type { ContextKey, ContextValues, HandlerContext } from "@connectrpc/connect";
 import type { ChangedResourceSchema } from "#gen/service/v1/resource_pb.js";
 import type { ResourceChange } from "#gen/service/v1/resource_service_pb.js";
-import { DomainError, permissionDenied, valueUnusable } from "../../../domain/error.ts";
-import { permissionOf } from "../../../domain/identity/permissions.ts";
+import { DomainError } from "../../../domain/error.ts";
+import { requireGranted } from "../../../domain/identity/ownership.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
 import { type SharedWrite, sharedWriteKey } from "../../call/call.ts";
 import { CHANGE_KINDS } from "./change-kinds.ts";
@@ -22,20 +22,6 @@ export type Operation = (request: Message, ctx: HandlerContext) => object | Prom
 export type FindOperation = (method: DescMethodUnary) => Operation;
 
 type Changed = MessageInitShape<typeof ChangedResourceSchema>;
-
-/**
- * Requires that no two changes have the same placeholder.
- * @throws DomainError VALUE_UNUSABLE
- */
-export function requireDistinctPlaceholders(changes: readonly ResourceChange[]): void {
-  const seen = new Set<string>();
-  for (const [index, { placeholderId }] of changes.entries()) {
-    if (placeholderId === "") continue;
-    const field = `changes[${index}].placeholderId`;
-    if (seen.has(placeholderId)) throw valueUnusable(field, `${field} is that of an earlier change`);
-    seen.add(placeholderId);
-  }
-}
 
 /**
  * Makes changes in their order, each as its own operation makes it, in one write.
@@ -81,7 +67,7 @@ async function makeChange(
   if (change.case === undefined) throw new Error("a change without a request passed its constraints");
   const { tx, caller } = shared;
   const { method, idField, read } = CHANGE_KINDS[change.case];
-  if (!granted.has(method)) await requireGranted(shared, method);
+  if (!granted.has(method)) await requireStillGranted(shared, method);
   granted.add(method);
   // A copy: a write may run again, and then other ids take the place of the placeholders.
   const request = copyWithIds(method.input, change.value, ids);
@@ -95,13 +81,9 @@ async function makeChange(
 }
 
 /** Requires that the caller may call an operation, now as when it was authenticated. @throws DomainError PERMISSION_DENIED */
-async function requireGranted({ tx, caller }: SharedWrite, method: DescMethodUnary): Promise<void> {
+async function requireStillGranted({ tx, caller }: SharedWrite, method: DescMethodUnary): Promise<void> {
   const operation = `${method.parent.typeName}/${method.name}`;
-  const needed = permissionOf(operation);
-  if (needed && needed.grants[caller.role] === "none") {
-    const { permission } = needed;
-    throw permissionDenied(permission, `the permission ${permission} is missing`);
-  }
+  requireGranted(operation, caller);
   await requireNotRevoked(tx, caller, operation);
 }
 

@@ -6,9 +6,10 @@ import type {
   ResourceService as Contract,
   PreviewChangesRequest,
 } from "#gen/service/v1/resource_service_pb.js";
+import { requireDistinctPlaceholders } from "../../../domain/access/resource-changes.ts";
 import { writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
-import { type FindOperation, makeChanges, requireDistinctPlaceholders } from "./make-changes.ts";
+import { type FindOperation, makeChanges } from "./make-changes.ts";
 
 /** Ends a write that is to change nothing, with what it would have changed. */
 class TakenBack extends Error {

@@ -1,6 +1,6 @@
 import { equals } from "@bufbuild/protobuf";
 import { type Annotations, AnnotationsSchema } from "#gen/service/v1/annotations_pb.js";
-import { phaseUnsuitable } from "./error.ts";
+import { phaseUnsuitable } from "../../error.ts";
 
 /** A message that may ask for annotations, and a resource that may have some. */
 export interface Annotated {
