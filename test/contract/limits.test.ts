@@ -52,6 +52,8 @@ const STEP = { task: { command: "true" } };
 const TEXT = { text: { content: "x" } };
 const TRIGGER = { manual: {}, context: { agent: { prompt: "x" } } };
 const CHANGE = { deleteGroup: { groupId: ID } };
+const annotated = (value: string) => ({ key: value });
+const keyed = (key: string) => ({ [key]: "" });
 const ACTION = { limits: { maxParallel: 1, maxTotal: 1000 }, steps: [STEP] };
 const URI = "https://git.example.com/group/repository.git";
 
@@ -60,7 +62,7 @@ const VALID = new Map<DescMessage, JsonObject>([
   [ListProjects, {}],
   [CreateProject, { initializer: {} }],
   [CreateProjects, {}],
-  [UpdateProject, { projectId: ID, annotations: { values: { key: "" } } }],
+  [UpdateProject, { projectId: ID, annotations: {} }],
   [ApplyChanges, { changes: [CHANGE] }],
   [PreviewChanges, { changes: [CHANGE] }],
   [UpdateProjects, {}],
@@ -114,7 +116,8 @@ const LIMITS: readonly Limit[] = [
   [CreateProject, "name", texts(1, 79, 80), texts(0, 81), QUOTED.name],
   [UpdateProject, "name", texts(1, 79, 80), texts(0, 81), QUOTED.name],
   [UpdateProject, "annotations.values", maps(0, 31, 32), maps(33)],
-  [UpdateProject, "annotations.values.key", texts(0, 511, 512), texts(513)],
+  [UpdateProject, "annotations.values", texts(0, 511, 512).map(annotated), texts(513).map(annotated)],
+  [UpdateProject, "annotations.values", texts(1, 127, 128).map(keyed), texts(0, 129).map(keyed)],
   [ApplyChanges, "changes", lists(CHANGE, 1, 199, 200), lists(CHANGE, 0, 201)],
   [PreviewChanges, "changes", lists(CHANGE, 1, 199, 200), lists(CHANGE, 0, 201)],
   [ApplyChanges, "changes[0].placeholderId", ["", ID], ["x", `${ID}0`, ID.replace("0", "G")]],

@@ -112,7 +112,7 @@ describe("a folder of files", () => {
   test("is planned, applied, and applied again without a change", async () => {
     writeAll();
     const before = await recorded();
-    const planned = await chartroom(["plan", "-f", folder], { command: runCommand });
+    const planned = await plan();
     expect([planned.code, planned.stderr]).toEqual([2, ""]);
     expect(planned.stdout).toContain("+ Project/hello");
     expect(planned.stdout).toContain(
@@ -291,7 +291,7 @@ describe("an export", () => {
         action: workflow.spec.action,
       });
     await ask("GroupService/CreateGroup", { organizationId: own.organizationId, name: "reviewers" });
-    const exported = await chartroom(["export", folder, "--owner", "platform"], { command: runCommand });
+    const exported = await chartroom(["export", folder, "--owner", "platform"]);
     expect([exported.code, exported.stderr]).toEqual([
       0,
       'chartroom: left out: 2 of the kind Workflow have the name "twice"\n',
@@ -377,7 +377,7 @@ describe("changes of several resources", () => {
     expect(await make([changes[0] ?? {}, changes[0] ?? {}])).toMatchObject({ status: 400 });
   });
 
-  test("reach no other organization, and are 1 to 200", async () => {
+  test("reach no other organization", async () => {
     const other = await addOrganization(server, `Other ${v7()}`);
     const { project: foreign } = await ask(
       "ProjectService/CreateProject",
@@ -389,14 +389,5 @@ describe("changes of several resources", () => {
         status: 404,
         body: { message: "project not found" },
       });
-    const { group: made } = await ask("GroupService/CreateGroup", {
-      organizationId: own.organizationId,
-      name: "many",
-    });
-    const many = (count: number) =>
-      Array(count).fill({ updateGroup: { groupId: made.id, name: "many", description: `${count}` } });
-    const statuses = [];
-    for (const count of [0, 1, 199, 200, 201]) statuses.push((await make(many(count))).status);
-    expect(statuses).toEqual([400, 200, 200, 200, 400]);
   });
 });

@@ -69,6 +69,18 @@ describe.each(SERVERS)("on %s", (_, env) => {
     );
   });
 
+  test("a mask that no request can have is refused before it is split, also within a change", async () => {
+    const update = { workflowId: "x", updateMask: ",".repeat(40_000) };
+    for (const [operation, request] of [
+      ["WorkflowService/UpdateWorkflow", update],
+      ["ResourceService/PreviewChanges", { changes: [{ updateWorkflow: update }] }],
+    ] as const) {
+      const answer = await post(server, operation, request);
+      expectError(answer, 400, "invalid_argument", "BODY_TOO_COMPLEX");
+      expect(answer.body.details[0].debug.metadata).toMatchObject({ measure: "mask_characters" });
+    }
+  });
+
   test("what unpacks to more than 400 times its size is refused past 1 MiB", async () => {
     const gzip = { "content-encoding": "gzip" };
     const packed = (size: number) => new Uint8Array(gzipSync("{}".padEnd(size)));

@@ -282,8 +282,9 @@ export declare const ResourceService: GenService<{
   /**
    * Makes changes in their order, in one transaction: all of them or none.
    * Callable by whoever may make each of the changes. Errors: those of the
-   * operations whose requests the changes are, also permission_denied; the
-   * metadata `change` of the error is the position of the change, from 0.
+   * operations whose requests the changes are, also permission_denied, and
+   * invalid_argument when the resources in the answer would have more than 16 MiB;
+   * the metadata `change` of the error is the position of the change, from 0.
    *
    * @generated from rpc service.v1.ResourceService.ApplyChanges
    */

@@ -18,6 +18,12 @@ export const MAX_BODY_BYTES = 16 * 1024 * 1024;
  */
 export const MIN_PARTS = 1_024;
 
+/**
+ * Maximum number of parts, keys and records of a request that states no bound for its body. The largest one of a single
+ * thing has half of it: this is for requests of many, whose parts may not all be as large as each may be.
+ */
+export const MAX_PARTS = 131_072;
+
 /** Levels of nesting that every request may have. */
 export const MIN_DEPTH = 32;
 
@@ -69,12 +75,14 @@ export function requestBounds(request: DescMessage): RequestBounds {
   const bytes = size.bytes + INDENTATION;
   const stated = getOption(request, maxBodyBytes) || Number.POSITIVE_INFINITY;
   const allowed = Math.min(bytes, stated);
+  const most = Number.isFinite(stated) ? Number.POSITIVE_INFINITY : MAX_PARTS;
+  const partsOf = (parts: number) => Math.min(Math.max(parts, MIN_PARTS), most);
   return {
     bytes: size.base64 > MAX_BODY_BYTES ? allowed : Math.min(allowed, MAX_BODY_BYTES),
-    parts: Math.max(size.parts, MIN_PARTS),
-    keys: Math.max(size.keys, MIN_PARTS),
+    parts: partsOf(size.parts),
+    keys: partsOf(size.keys),
     depth: Math.max(size.depth, MIN_DEPTH),
-    records: Math.max(size.records, MIN_PARTS),
+    records: partsOf(size.records),
     maskCharacters: size.mask,
     textCharacters: Math.max(size.text, size.mask),
   };

@@ -104,16 +104,18 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
     ...(isMasked ? [addClearedFieldsToMask] : []),
     ...(allowUnknownFields && !rejectsUnknownFields(method) ? [skipUnknownFields] : []),
   ];
+  const hasInnerMasks = !isMasked && maskCharacters > 0;
   const decode =
-    times || edits.length > 0
+    times || edits.length > 0 || hasInnerMasks
       ? (data: Uint8Array) => {
           const text = readJsonText(data);
           const isTimed = times?.mayBeIn(text);
-          if (!isTimed && edits.length === 0) return text;
+          if (!isTimed && edits.length === 0 && !hasInnerMasks) return text;
           const json = parsed(text);
           // Invalid JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
           if (isMasked) checkMask(json, maskCharacters);
+          if (hasInnerMasks) checkInnerMasks(json, maskCharacters);
           if (isTimed) times?.check(json);
           const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
           return edited === json ? text : JSON.stringify(edited);
@@ -128,6 +130,13 @@ function checkMask(json: unknown, characters: number): void {
   for (const mask of [updateMask, update_mask]) {
     if (typeof mask === "string" && mask.length > characters) throw tooComplex("mask_characters", characters);
   }
+}
+
+/** Checks the length of each mask of the requests that a request holds. */
+function checkInnerMasks(json: unknown, characters: number): void {
+  if (typeof json !== "object" || json === null) return;
+  checkMask(json, characters);
+  for (const value of Object.values(json)) checkInnerMasks(value, characters);
 }
 
 function parsed(text: string): unknown {

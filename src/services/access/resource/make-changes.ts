@@ -1,14 +1,17 @@
 import {
   clone,
+  create,
   type DescMessage,
   type DescMethodUnary,
   type Message,
   type MessageInitShape,
   type MessageShape,
+  toBinary,
 } from "@bufbuild/protobuf";
 import type { ContextKey, ContextValues, HandlerContext } from "@connectrpc/connect";
-import type { ChangedResourceSchema } from "#gen/service/v1/resource_pb.js";
+import { ChangedResourceSchema } from "#gen/service/v1/resource_pb.js";
 import type { ResourceChange } from "#gen/service/v1/resource_service_pb.js";
+import { requireChangedFit } from "../../../domain/access/resource-changes.ts";
 import { DomainError } from "../../../domain/error.ts";
 import { requireGranted } from "../../../domain/identity/ownership.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
@@ -37,9 +40,13 @@ export async function makeChanges(
   const ids = new Map<string, string>();
   const granted = new Set<DescMethodUnary>();
   const made: Changed[] = [];
+  let bytes = 0;
   for (const [index, change] of changes.entries()) {
     try {
-      made.push(await makeChange(findOperation, ctx, shared, change, { ids, granted }));
+      const changed = await makeChange(findOperation, ctx, shared, change, { ids, granted });
+      bytes += toBinary(ChangedResourceSchema, create(ChangedResourceSchema, changed)).length;
+      requireChangedFit(bytes);
+      made.push(changed);
     } catch (error) {
       if (error instanceof DomainError)
         Object.assign(error, { metadata: { ...error.metadata, change: String(index) } });
