@@ -5,6 +5,7 @@ import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness
 import {
   type AgentFixture,
   createAgentFixture,
+  leaseAgentExecution,
   startLeasedAgentExecution,
 } from "../harness/leased-agent-execution.ts";
 import { insertEnvironmentToken } from "../harness/machine-token.ts";
@@ -339,6 +340,21 @@ describe("an agent with the token of its environment", () => {
     ] as const) {
       expect([tool, ...(await refusal(client, tool, more))]).toEqual([tool, ...DENIED]);
     }
+  });
+
+  test("chooses its keys without the other agents of its environment", async () => {
+    const own = await createAgentFixture(server);
+    const run = await startLeasedAgentExecution(own);
+    const args = { userInput: user("look into it"), idempotencyKey: "first" };
+    const parent = await connect(run.work.environmentToken);
+    const { agentExecutionId: childId } = await expectTool(parent, "start_agent", args);
+    const { environmentToken } = await leaseAgentExecution(own.runner, childId);
+    const child = await connect(environmentToken);
+    const { agentExecutionId } = await expectTool(child, "start_agent", args);
+    const { agentExecution } = await succeeded(
+      post(server, "AgentService/GetAgentExecution", { agentExecutionId }, own.token),
+    );
+    expect(agentExecution.metadata.parentExecutionId).toBe(childId);
   });
 
   test("says of it which agent, a name and one text", async () => {

@@ -14,9 +14,11 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import {
   findStoredResponse,
   insertStoredResponse,
+  type ResponseKey,
   type StoredResponse,
 } from "../../store/record/idempotency.ts";
 import type { WriteTransaction } from "../../store/store.ts";
+import { agentOfToken } from "../identity/environment-token.ts";
 
 /** A request with an idempotency key. */
 export interface RepeatableRequest {
@@ -73,11 +75,8 @@ export async function findReplay(
 ): Promise<StoredResponse | undefined> {
   const request = ctx.values.get(repeatableKey);
   if (!request) return undefined;
-  const stored = await findStoredResponse(tx, caller, {
-    callerId: caller.subject.id,
-    operation,
-    key: request.key,
-  });
+  const slot = await slotOf(tx, caller, operation, request.key);
+  const stored = await findStoredResponse(tx, caller, slot);
   if (stored && !request.hashes.some((hash) => equal(hash, stored.request_hash))) throw keyReused(operation);
   return stored;
 }
@@ -105,7 +104,7 @@ export async function storeResponse(
   );
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
-  const slot = { callerId: caller.subject.id, operation, key: request.key };
+  const slot = await slotOf(tx, caller, operation, request.key);
   // Two messages in a row are one whose lists follow each other (the encoding's rule for merging).
   const whole = Buffer.concat([before, toBinary(output, response)]);
   await insertStoredResponse(tx, caller, slot, {
@@ -114,6 +113,17 @@ export async function storeResponse(
     redacted: omitted ? 1 : 0,
   });
   return whole;
+}
+
+/** Returns where a response is stored. The agents of one environment choose their keys without each other. */
+async function slotOf(
+  tx: WriteTransaction,
+  caller: Caller,
+  operation: string,
+  key: string,
+): Promise<ResponseKey> {
+  const agentId = caller.role === "environment" ? await agentOfToken(tx.db, caller) : undefined;
+  return { callerId: agentId ?? caller.subject.id, operation, key };
 }
 
 /** Returns the response to send, and sets the headers of a replayed one. */
