@@ -32,10 +32,9 @@ export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<obj
     });
   }
   if ((contentLengthOf(req) ?? 0) > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
-  hold.arriving();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of incomingBody(req, undefined)) {
+  for await (const chunk of untilRefused(incomingBody(req, undefined), hold)) {
     bytes += chunk.length;
     if (bytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
     hold.set(bytes);
@@ -47,6 +46,30 @@ export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<obj
   const message = parsed(body);
   if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
   throw malformed("the request is not one message of JSON-RPC: it is an object, and no batch");
+}
+
+/**
+ * Yields a body that gives way to others as soon as these need its room: one that stops coming would keep its bytes
+ * in memory, and nobody would count them.
+ * @throws ConnectError BODY_BUDGET_EXCEEDED
+ */
+async function* untilRefused(
+  body: AsyncGenerator<Uint8Array, void>,
+  hold: BodyHold,
+): AsyncGenerator<Uint8Array, void> {
+  const refused = Promise.withResolvers<never>();
+  refused.promise.catch(() => {});
+  hold.arriving(refused.reject);
+  try {
+    for (;;) {
+      const step = await Promise.race([refused.promise, body.next()]);
+      if (step.done) return;
+      yield step.value;
+    }
+  } finally {
+    // Not awaited: it ends when the next bytes come, or none any more.
+    body.return().catch(() => {});
+  }
 }
 
 function parsed(body: Uint8Array): unknown {
