@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { type Answer, post } from "../harness/call.ts";
 import { doAction, type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { LONG_LEASES } from "../harness/lease.ts";
 import {
   type AgentFixture,
   createAgentFixture,
@@ -42,7 +43,7 @@ let server: HostedServer;
 let runner: FakeRunner;
 let home: AgentFixture;
 beforeAll(async () => {
-  server = await startHostedServer();
+  server = await startHostedServer({ args: LONG_LEASES });
   runner = await registerRunner(server);
   home = await createAgentFixture(server);
 });
