@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { stateFolder } from "../../src/config/state-folder.ts";
 import { readLog } from "../harness/action-log.ts";
-import { startConversation } from "../harness/agent-conversation.ts";
+import { closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import { post, reasonOf } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { bareRepository, runGit } from "../harness/git-repository.ts";
@@ -27,6 +27,7 @@ beforeAll(async () => {
   server = await startHostedServer();
 });
 afterAll(async () => {
+  closeConversations();
   await stopRunners();
   await stopAll();
 });

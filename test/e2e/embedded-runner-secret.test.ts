@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
 import { addDefaultAgent } from "../harness/added-agent.ts";
-import { startConversation } from "../harness/agent-conversation.ts";
+import { closeConversations, startConversation } from "../harness/agent-conversation.ts";
 import { type Answer, post, repository } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
@@ -41,6 +41,7 @@ beforeAll(async () => {
   runner = await startRegisteredHostedRunner(server);
 });
 afterAll(async () => {
+  closeConversations();
   await stopRunners();
   await stopAll();
 });

@@ -145,10 +145,13 @@ function collectBlocks(place: Place, agentExecutionId: string): AgentOutputBlock
       { agentExecutionId, afterSequence: blocks.at(-1)?.sequence ?? 0n },
       { headers: { authorization: `Bearer ${place.token}` }, signal },
     );
+    let hasStopped = false;
     for await (const { news: each } of news) {
       if (each.case === "block") blocks.push(each.value);
-      if (each.case === "agentExecution" && each.value.status?.phase === Phase.STOPPED) isOver = true;
+      if (each.case === "agentExecution") hasStopped = each.value.status?.phase === Phase.STOPPED;
     }
+    // Not as soon as it has stopped: its last blocks come behind that, and the stream may break off before them.
+    isOver = hasStopped;
   };
   let isOver = false;
   const readOn = async () => {
