@@ -253,9 +253,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     limits,
     auditSinks: createAuditSinks({ ...config, ...deps }, { now: deps.now, draining, isShared }),
     eventSender: createEventSender(config.webhookPrivateHosts, deps.now),
-    baseUrl: () => baseUrl,
-    now: deps.now,
-    draining,
+    ...{ baseUrl: () => baseUrl, now: deps.now, draining },
     settings: config,
   });
   const certificate =

@@ -40,6 +40,10 @@ const texts: Text[] = methods.flatMap((method) =>
 
 /** Texts that may be ids of another form, and are treated as ids where they are UUIDs. */
 const FREE = [
+  "ApplyChangesRequest.changes.updateOrganizationPolicies.agentPolicy.allowedAgentIds",
+  "ApplyChangesRequest.changes.updateOrganizationPolicies.agentPolicy.scmToolsAllowedGroupId",
+  "PreviewChangesRequest.changes.updateOrganizationPolicies.agentPolicy.allowedAgentIds",
+  "PreviewChangesRequest.changes.updateOrganizationPolicies.agentPolicy.scmToolsAllowedGroupId",
   "PreviewOrganizationPoliciesRequest.change.agentPolicy.allowedAgentIds",
   "PreviewOrganizationPoliciesRequest.change.agentPolicy.scmToolsAllowedGroupId",
   "UpdateOrganizationPoliciesRequest.agentPolicy.allowedAgentIds",

@@ -26,7 +26,7 @@ export declare const file_service_v1_resource_service: GenFile;
  */
 export declare type ResourceChange = Message<"service.v1.ResourceChange"> & {
   /**
-   * A UUID in lower case, made up by the caller, that later changes use in the place
+   * A UUID, made up by the caller, that later changes use in the place
    * of the id of the resource that this one creates. Has no effect in changes that
    * create nothing. Empty: there is none. Two changes cannot have the same
    * (invalid_argument).

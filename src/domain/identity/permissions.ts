@@ -28,40 +28,19 @@ const SECRET_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "SecretService/DeleteSecret": { permission: "delete_secret", grants: MEMBERS, condition: SECRETS },
 };
 
+/** Returns the row of an operation of administrators alone. */
+const administered = (permission: string): Permission => ({ permission, grants: ADMINISTRATORS });
+
 /** Rows of the permissions table for event subscriptions, which show every event of an organization. */
 const EVENT_SUBSCRIPTION_PERMISSIONS: Readonly<Record<string, Permission>> = {
-  "EventSubscriptionService/CreateEventSubscription": {
-    permission: "create_event_subscription",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/GetEventSubscription": {
-    permission: "get_event_subscription",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/ListEventSubscriptions": {
-    permission: "list_event_subscriptions",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/UpdateEventSubscription": {
-    permission: "update_event_subscription",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/DeleteEventSubscription": {
-    permission: "delete_event_subscription",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/RotateEventSubscriptionSecret": {
-    permission: "update_event_subscription",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/ListEventDeliveries": {
-    permission: "list_event_deliveries",
-    grants: ADMINISTRATORS,
-  },
-  "EventSubscriptionService/RedeliverEvent": {
-    permission: "redeliver_event",
-    grants: ADMINISTRATORS,
-  },
+  "EventSubscriptionService/CreateEventSubscription": administered("create_event_subscription"),
+  "EventSubscriptionService/GetEventSubscription": administered("get_event_subscription"),
+  "EventSubscriptionService/ListEventSubscriptions": administered("list_event_subscriptions"),
+  "EventSubscriptionService/UpdateEventSubscription": administered("update_event_subscription"),
+  "EventSubscriptionService/DeleteEventSubscription": administered("delete_event_subscription"),
+  "EventSubscriptionService/RotateEventSubscriptionSecret": administered("update_event_subscription"),
+  "EventSubscriptionService/ListEventDeliveries": administered("list_event_deliveries"),
+  "EventSubscriptionService/RedeliverEvent": administered("redeliver_event"),
 };
 
 /**
