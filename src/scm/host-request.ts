@@ -96,6 +96,8 @@ function openResponse(
       resolve,
     );
     outgoing.on("error", reject);
+    // The end of an answer that switches to another protocol (101), which is told by nothing else.
+    outgoing.on("close", () => reject(new ScmFailure("unreadable", host, "ended without an answer")));
     outgoing.end(body);
   });
 }

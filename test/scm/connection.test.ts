@@ -221,6 +221,14 @@ describe("answers", () => {
     await expect(search()).rejects.toMatchObject({ kind: "unavailable", retriable: true });
   });
 
+  test("that switch to another protocol end the call", async () => {
+    host.fail({ status: 101, headers: { connection: "upgrade", upgrade: "other" } });
+    await expect(search()).rejects.toMatchObject({
+      kind: "unreadable",
+      message: `${host.host} ended without an answer`,
+    });
+  });
+
   test("that stop in the middle end the call in time, too", async () => {
     const hurried = await inAHurry();
     host.fail("stall");
