@@ -58,6 +58,8 @@ describe("the wait before the next try", () => {
     [{}, 60_000],
     [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": IN_SECONDS(90) }, 90_000],
     [{ "ratelimit-remaining": "0", "ratelimit-reset": IN_SECONDS(90) }, 90_000],
+    // Some name fractions of seconds, of which a time in rows has whole milliseconds.
+    [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": IN_SECONDS(90.0004) }, 90_001],
     [{ "x-ratelimit-remaining": "12", "x-ratelimit-reset": IN_SECONDS(90) }, 60_000],
     [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": IN_SECONDS(90_000) }, 3_600_000],
     [{ "x-ratelimit-remaining": "0", "x-ratelimit-reset": "later" }, 60_000],

@@ -50,10 +50,10 @@ function isRateLimited(headers: IncomingHttpHeaders, message: string): boolean {
   );
 }
 
-/** Returns the wait that a response asks for, an hour at most; undefined when it names no time. */
+/** Returns the wait that a response asks for, in whole milliseconds, an hour at most; undefined when it names no time. */
 export function waitMs(headers: IncomingHttpHeaders, now: number): number | undefined {
   const wait = statedWaitMs(headers, now);
-  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), MAX_WAIT_MS);
+  return Number.isNaN(wait) ? undefined : Math.min(Math.max(Math.ceil(wait), 0), MAX_WAIT_MS);
 }
 
 function statedWaitMs(headers: IncomingHttpHeaders, now: number): number {
