@@ -6,7 +6,7 @@ import {
   type DueSubscription,
   findDueSubscriptions,
 } from "../../store/access/event-subscription/event-subscription.ts";
-import { type Store, SYSTEM, within } from "../../store/store.ts";
+import { type Scope, type Store, SYSTEM, within } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
 import type { JobLog } from "../start-jobs.ts";
 
@@ -23,6 +23,12 @@ const MAX_CONCURRENT_OF_ORGANIZATION = 4;
 
 /** Number of events that are sent to a subscription before others have their turn. */
 const EVENTS_PER_TURN = 20;
+
+/** Time after which the event that is being sent is the last of a turn: a slow target has one event a turn. */
+const TURN_MS = 1_000;
+
+/** Time for which a subscription rests after a turn that failed: the attempt was not noted, and the event is sent again. */
+const REST_MS = 10_000;
 
 /** Time after which the place of each subscription in the record is stored, whatever events it takes. */
 const NOTE_EVERY_MS = 60_000;
@@ -54,17 +60,17 @@ export interface EventDeliveries {
 export function createEventDeliveries(context: DeliveriesContext): EventDeliveries {
   const { store, now, draining, log } = context;
   const going = new Map<string, { readonly organizationId: string; readonly turn: Promise<void> }>();
+  /** Those whose turn has failed, and the ends of their rests. */
+  const resting = new Map<string, number>();
+  /** In the order of their turns. */
   let waiting: DueSubscription[] = [];
   let notedAt = 0;
-  const isFree = ({ id, organizationId }: DueSubscription) => {
-    if (going.has(id)) return false;
-    const others = [...going.values()].filter((each) => each.organizationId === organizationId);
-    return others.length < MAX_CONCURRENT_OF_ORGANIZATION;
-  };
   const begin = (due: DueSubscription, mustNote: boolean) => {
     const turn = takeTurn(context, due, mustNote)
       .catch((err: unknown) => {
-        if (!draining.aborted) log.error({ job: OPERATION, subscription: due.id, err }, "a job failed");
+        if (draining.aborted) return;
+        resting.set(due.id, now() + REST_MS);
+        log.error({ job: OPERATION, subscription: due.id, err }, "a job failed");
       })
       .finally(() => {
         going.delete(due.id);
@@ -74,7 +80,7 @@ export function createEventDeliveries(context: DeliveriesContext): EventDeliveri
   };
   const beginNext = (mustNote: boolean) => {
     while (going.size < MAX_CONCURRENT && !draining.aborted) {
-      const at = waiting.findIndex(isFree);
+      const at = placeOfNext(waiting, [...going.values()]);
       const next = waiting[at];
       if (!next) return;
       waiting.splice(at, 1);
@@ -86,8 +92,12 @@ export function createEventDeliveries(context: DeliveriesContext): EventDeliveri
       const mustNote = now() - notedAt >= NOTE_EVERY_MS;
       const found = await findDueSubscriptions(store.reader, now(), DUE_PER_RUN);
       if (mustNote) notedAt = now();
-      // Those that have their turn look for what is due themselves.
-      waiting = found.filter(({ id }) => !going.has(id));
+      for (const [id, until] of resting) if (until <= now()) resting.delete(id);
+      waiting = inOrder(
+        waiting,
+        // Those that have their turn look for what is due themselves.
+        found.filter(({ id }) => !going.has(id) && !resting.has(id)),
+      );
       beginNext(mustNote);
     },
     async settled() {
@@ -96,11 +106,31 @@ export function createEventDeliveries(context: DeliveriesContext): EventDeliveri
   };
 }
 
+/** Returns those that are due: first those that have waited before, as one that has had its turn goes behind them. */
+function inOrder(before: readonly DueSubscription[], due: readonly DueSubscription[]): DueSubscription[] {
+  const dueIds = new Set(due.map(({ id }) => id));
+  const waited = before.filter(({ id }) => dueIds.has(id));
+  const waitedIds = new Set(waited.map(({ id }) => id));
+  return [...waited, ...due.filter(({ id }) => !waitedIds.has(id))];
+}
+
+/** Returns the place of the first subscription of the organization with the fewest turns; -1 when none may have its turn. */
+function placeOfNext(waiting: readonly DueSubscription[], going: readonly Scope[]): number {
+  const turns = new Map<string, number>();
+  for (const { organizationId: id } of going) turns.set(id, (turns.get(id) ?? 0) + 1);
+  const turnsOf = ({ organizationId }: Scope) => turns.get(organizationId) ?? 0;
+  const fewest = Math.min(...new Set(waiting.map(turnsOf)));
+  if (fewest >= MAX_CONCURRENT_OF_ORGANIZATION) return -1;
+  return waiting.findIndex((each) => turnsOf(each) === fewest);
+}
+
 async function takeTurn(context: DeliveriesContext, due: DueSubscription, mustNote: boolean): Promise<void> {
   const { store, keys, eventSender, baseUrl, now, random, draining } = context;
   const scope = { organizationId: due.organizationId };
   await queueEvents(store, scope, due.id, OPERATION, mustNote);
-  for (let sent = 0; sent < EVENTS_PER_TURN && !draining.aborted; sent++) {
+  const began = now();
+  const hasTime = () => now() - began < TURN_MS && !draining.aborted;
+  for (let sent = 0; sent < EVENTS_PER_TURN && hasTime(); sent++) {
     const sending = { keys, baseUrl: baseUrl(), now: now() };
     const delivery = await nextDelivery(store.reader, scope, due.id, sending);
     if (!delivery) return;
