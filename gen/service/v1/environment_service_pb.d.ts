@@ -1475,7 +1475,8 @@ export declare const EnvironmentService: GenService<{
   /**
    * Changes the name of an environment, and what is wanted of it; what the request
    * leaves unset stays. A changed devcontainer or automations file, author or
-   * timeout holds from the environment's next start on. A request that changes
+   * timeout holds for what a runner takes on from then on: a start of the
+   * environment, or an agent execution in one that runs. A request that changes
    * nothing leaves no trace. Callable by administrators of the organization and by
    * the environment's creator. Errors: permission_denied for everybody else in it;
    * not_found; invalid_argument for a name of more than 80 characters;
