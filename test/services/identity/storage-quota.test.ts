@@ -1,6 +1,7 @@
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { TriggerVerdict as Verdict } from "#gen/service/v1/workflow_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { EXEMPT_FROM_QUOTA } from "../../../src/domain/identity/storage-quota.ts";
@@ -122,10 +123,15 @@ describe("an organization without room", () => {
     await expect(runs.start()).rejects.toEqual(EXCEEDED);
     await expect(own.use(projectId)).rejects.toEqual(EXCEEDED);
     await expect(operations.updateWorkflow({ workflowId, description: "longer" })).rejects.toEqual(EXCEEDED);
+    const { runnerId } = runner;
+    await expect(own.runners.updateRunner({ runnerId, name: "a much longer name" })).rejects.toEqual(
+      EXCEEDED,
+    );
 
     await own.projects.getProject({ projectId });
     await operations.updateWorkflow({ workflowId, disabled: true });
     await operations.updateWorkflow({ workflowId, name: "N" });
+    await own.runners.updateRunner({ runnerId, spec: { desiredPhase: RunnerPhase.INACTIVE } });
     await operations.cancelWorkflowExecution({ workflowExecutionId: workflowExecution?.id ?? "" });
     await runs.agents.stopAgentExecution({ agentExecutionId });
     await own.environments.stopEnvironment({ environmentId });
