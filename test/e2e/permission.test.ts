@@ -122,17 +122,24 @@ describe.each(["member", "service_account"] as const)("a %s", (role) => {
     ]);
   });
 
-  test("starts, stops and deletes the environments that it made, and no others", async () => {
+  test("changes the environments that it made, from stop to deletion, and no others", async () => {
     const made = await as("EnvironmentService/CreateEnvironmentFromProject", { projectId: world.project });
-    for (const verb of ["Stop", "Start", "Delete"]) {
+    const theirs = async () => {
+      const { body } = await as("EnvironmentService/GetEnvironment", { environmentId: world.environment });
+      const { metadata, spec } = body.environment;
+      return { metadata, spec };
+    };
+    const before = await theirs();
+    for (const verb of ["Stop", "Archive", "Unarchive", "Update", "Start", "Delete"]) {
       const operation = `EnvironmentService/${verb}Environment`;
-      const stranger = await as(operation, { environmentId: world.environment });
+      const change = verb === "Update" ? { metadata: { name: "taken over" } } : {};
+      const stranger = await as(operation, { environmentId: world.environment, ...change });
       expect([operation, ...refusal(stranger)]).toEqual([operation, ...DENIED]);
-      const own = await as(operation, { environmentId: made.body.environment.id });
+      const own = await as(operation, { environmentId: made.body.environment.id, ...change });
       expect([operation, own.status]).toEqual([operation, 200]);
     }
-    const kept = await as("EnvironmentService/GetEnvironment", { environmentId: world.environment });
-    expect(kept.body.environment.spec.desiredPhase).toBe("ENVIRONMENT_PHASE_RUNNING");
+    expect(await theirs()).toEqual(before);
+    expect(before.spec.desiredPhase).toBe("ENVIRONMENT_PHASE_RUNNING");
   });
 });
 

@@ -8,6 +8,7 @@ import {
   deletedEnvironment,
   environmentSearchText,
   newEnvironment,
+  requireArchivable,
   startedEnvironment,
   stoppedEnvironment,
   wasNeverAssigned,
@@ -139,5 +140,28 @@ describe("the wanted phase", () => {
     const refusal = expect.objectContaining({ reason: ErrorReason.PENDING_DELETION });
     expect(() => startedEnvironment(deleted, NOW)).toThrow(refusal);
     expect(() => stoppedEnvironment(deleted)).toThrow(refusal);
+  });
+});
+
+describe("the archive", () => {
+  const stopped = { desiredPhase: EnvironmentPhase.STOPPED };
+
+  test("takes what is stopped, and not what an action goes on in after an approval", () => {
+    const workflowActionId = "019b76da-a800-7000-8000-00000000000b";
+    const refusal = expect.objectContaining({ reason: ErrorReason.PHASE_UNSUITABLE });
+    expect(() => requireArchivable(environmentOf(stopped))).not.toThrow();
+    expect(() => requireArchivable(environmentOf({ ...stopped, workflowActionId }))).toThrow(refusal);
+    expect(() => requireArchivable(environmentOf())).toThrow(refusal);
+  });
+
+  test("takes nothing whose machine has not stopped yet", () => {
+    const environment = environmentOf(stopped);
+    if (!environment.status) throw new Error("an environment has a status");
+    Object.assign(environment.status, { phase: EnvironmentPhase.STOPPING, statusVersion: 2n });
+    expect(() => requireArchivable(environment)).toThrow(
+      expect.objectContaining({ metadata: expect.objectContaining({ phase: "ENVIRONMENT_PHASE_STOPPING" }) }),
+    );
+    environment.status.phase = EnvironmentPhase.STOPPED;
+    expect(() => requireArchivable(environment)).not.toThrow();
   });
 });

@@ -174,7 +174,7 @@ export function requireEnvironmentNotPendingDeletion({ spec }: Environment): voi
   if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
 }
 
-/** Requires that no action of a workflow owns an environment that is to start. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that no action of a workflow owns an environment that is to start or to be archived. @throws DomainError PHASE_UNSUITABLE */
 export function requireNotOwnedByAction({ spec }: Environment): void {
   if (!spec?.workflowActionId || spec.desiredPhase !== EnvironmentPhase.STOPPED) return;
   const message =
