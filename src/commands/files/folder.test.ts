@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -72,6 +72,32 @@ describe("a folder of files", () => {
     expect(message).toBe(`${file}:4: metadata.description: holds a secret, which does not belong into files`);
   });
 
+  test("is not read where a tag is not known: what stands behind it is no value", () => {
+    write("a.yaml", "kind: Group\nname: !env NAME\n");
+    expect(() => readFolder(folder)).toThrow("a.yaml:2: is no YAML: Unresolved tag: !env");
+  });
+
+  test("has no links, which could lead out of it, or around in it", () => {
+    write("a/groups.yaml", "kind: Group\nname: one\n");
+    write("elsewhere.txt", "kind: Group\nname: two\n");
+    symlinkSync(join(folder, "elsewhere.txt"), join(folder, "a", "notes"));
+    expect(readFolder(folder).map(({ content }) => content.name)).toEqual(["one"]);
+    for (const [name, target] of [
+      ["b.yaml", join(folder, "elsewhere.txt")],
+      ["again", folder],
+    ] as const) {
+      const link = join(folder, "a", name);
+      symlinkSync(target, link);
+      expect(() => readFolder(folder)).toThrow(`${link} is a link, and links are not followed`);
+      rmSync(link);
+    }
+  });
+
+  test("tells of its problems in lines of their own, without what would control a terminal", () => {
+    write("a.yaml", 'kind: Group\n"\\e[31m\\nname": "https://a:b@c"\n');
+    expect(() => readFolder(folder)).toThrow("a.yaml:2: \u{fffd}[31m name: holds a secret");
+  });
+
   test("is not read where aliases have no end", () => {
     const lines = ["kind: &a [x, x, x, x, x, x, x, x, x, x]"];
     for (let at = 1; at < 10; at += 1)
@@ -81,6 +107,10 @@ describe("a folder of files", () => {
           .join(", ")}]`,
       );
     write("a.yaml", lines.join("\n"));
-    expect(() => readFolder(folder)).toThrow("takes an object");
+    expect(() => readFolder(folder)).toThrow(
+      "has aliases that name nothing, have no end, or are more than 100",
+    );
+    write("a.yaml", "kind: Group\nname: one\nannotations: &a {values: *a}\n");
+    expect(() => readFolder(folder)).toThrow("a.yaml:1: has aliases");
   });
 });

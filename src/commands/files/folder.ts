@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { isMap, isNode, isPair, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { TOKEN_PREFIXES } from "../../keys.ts";
+import { printable } from "../client/printable.ts";
 import { StartError } from "../start-error.ts";
 
 /** A value as JSON has it. */
@@ -46,7 +47,7 @@ const OWN_SECRET = new RegExp(
   `\\b(${[...Object.values(TOKEN_PREFIXES), "whsec_"].join("|")})[A-Za-z0-9+/=]{8}`,
 );
 /** The address of something with the password for it. */
-const PASSWORD = /\b[a-z][a-z0-9+.-]*:\/\/[^/?#\s:@]*:[^/?#\s@]+@/i;
+const PASSWORD = /\b[a-z][a-z0-9+.-]{0,30}:\/\/[^/?#\s:@]*:[^/?#\s@]+@/i;
 
 /**
  * Reads the documents of a folder, and of the folders in it, or of one file.
@@ -64,9 +65,14 @@ export function readFolder(path: string): FileDocument[] {
 /** Returns the error that lists problems, a line each. */
 export function problemsError(problems: readonly Problem[]): StartError {
   const lines = problems.map(({ file, line, field, message }) =>
-    [`${file}:${line}:`, field && `${field}:`, message].filter(Boolean).join(" "),
+    oneLine([`${file}:${line}:`, field && `${field}:`, message].filter(Boolean).join(" ")),
   );
   return new StartError(lines.length === 1 ? `${lines[0]}` : `the files have problems:\n${lines.join("\n")}`);
+}
+
+/** Returns a text that may be of a file, without what would control the terminal or begin a line that looks like another. */
+function oneLine(text: string): string {
+  return printable(text).replace(/[\n\t]+/g, " ");
 }
 
 /** Returns a path as text, such as `spec.triggers[0].time`. */
@@ -111,14 +117,34 @@ export function eachText(value: Json, visit: (text: string, path: Path) => void,
 function filesIn(path: string): string[] {
   try {
     if (!statSync(path).isDirectory()) return [path];
-    return readdirSync(path, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && EXTENSION.test(entry.name))
-      .map((entry) => join(entry.parentPath, entry.name))
-      .filter((file) => !/(^|[/\\])(\.[^/\\.]|node_modules[/\\])/.test(relative(path, file)))
-      .sort();
+    return filesBelow(path).sort();
   } catch (error) {
+    if (error instanceof StartError) throw error;
     throw new StartError(`${path} cannot be read: ${(error as Error).message}`);
   }
+}
+
+/**
+ * Returns the files of a folder and of those in it. A link is refused: followed, it might lead out of the folder or
+ * around in it, and left out, what is behind it would look like removed.
+ */
+function filesBelow(folder: string): string[] {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.flatMap((entry) => {
+    const { name } = entry;
+    if (name.startsWith(".") || name === "node_modules") return [];
+    const path = join(folder, name);
+    if (entry.isDirectory()) return filesBelow(path);
+    if (entry.isSymbolicLink() && (EXTENSION.test(name) || leadsToFolder(path)))
+      throw new StartError(
+        `${path} is a link, and links are not followed: put what it leads to in its place`,
+      );
+    return entry.isFile() && EXTENSION.test(name) ? [path] : [];
+  });
+}
+
+function leadsToFolder(link: string): boolean {
+  return statSync(link, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function readFile(file: string, problems: Problem[]): FileDocument[] {
@@ -136,7 +162,8 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
     const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line);
     const report = (line: number, field: string, message: string) =>
       problems.push({ file, line, field, message });
-    const [error] = document.errors;
+    // A warning is of a tag that is not known, as `!env`: what stands behind it would be taken for the value.
+    const [error] = [...document.errors, ...document.warnings];
     if (error) {
       report(lineAt(error.pos[0]), "", `is no YAML: ${error.message}`);
       return [];
@@ -145,6 +172,10 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
     if (contents === null || (isScalar(contents) && contents.value === null)) return [];
     const start = lineAt(contents.range?.[0]);
     const read = contentOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }) as Json);
+    if (read === undefined) {
+      report(start, "", `has aliases that name nothing, have no end, or are more than ${MAX_ALIASES}`);
+      return [];
+    }
     if (!isObject(read)) {
       report(start, "", "takes an object: `kind`, and the fields of its message");
       return [];
@@ -163,10 +194,13 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
   });
 }
 
-/** Returns what is read; undefined for aliases without end. */
+/** Returns what is read; undefined for too many aliases, and for one within what it names. */
 function contentOf(read: () => Json): Json | undefined {
   try {
-    return read();
+    const content = read();
+    // Fails for what holds itself.
+    JSON.stringify(content);
+    return content;
   } catch {
     return undefined;
   }
