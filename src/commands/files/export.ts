@@ -90,6 +90,11 @@ export function writeExport({ files }: Export, folder: string): string[] {
   return written;
 }
 
+/** Control characters beyond those of ASCII, which YAML writes as they are, in double quotes. */
+const CONTROLS = /[\u{7f}-\u{9f}]/gu;
+
+/** Returns a document, with escapes for what would control the terminal. */
 function yamlOf(document: JsonObject): string {
-  return stringify(document, { lineWidth: 0 });
+  const text = stringify(document, { lineWidth: 0 });
+  return text.replace(CONTROLS, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
 }

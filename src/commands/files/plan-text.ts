@@ -76,13 +76,18 @@ function flat(json: JsonObject | undefined): Map<string, string> {
     const inner: [string, Json][] = Array.isArray(value)
       ? value.map((each, at) => [`${path}[${at}]`, each])
       : isObject(value)
-        ? Object.entries(value).map(([key, each]) => [path ? `${path}.${key}` : key, each])
+        ? Object.entries(value).map(([key, each]) => [path ? `${path}.${keyText(key)}` : keyText(key), each])
         : [];
     if (inner.length === 0 && path !== "") found.set(path, shortened(JSON.stringify(value)));
     for (const [name, each] of inner) walk(each, name);
   };
   if (json) walk(json, "");
   return found;
+}
+
+/** Returns a key, which people choose for annotations, in one line: a second one would look like another resource. */
+function keyText(key: string): string {
+  return /[\n\t]/.test(key) ? JSON.stringify(key) : key;
 }
 
 /** A long text keeps what tells it from another one: both ends. */
