@@ -1,7 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { Command } from "commander";
 import { v7 } from "uuid";
+import { declareFiles } from "../../src/commands/definitions/declare-files.ts";
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
@@ -218,6 +221,39 @@ describe("a folder of files", () => {
     const { environmentClasses } = await ask("RunnerConfigurationService/ListEnvironmentClasses", {});
     expect(environmentClasses).toMatchObject([{ displayName: "Small machine", enabled: false }]);
     expect(await plan("--prune")).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("removes nothing that has come to belong to others while somebody was asked", async () => {
+    write("all.yaml", head, group);
+    await apply();
+    write("all.yaml", head);
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const output = new PassThrough().setEncoding("utf8");
+    const unused = () => undefined;
+    const program = new Command();
+    declareFiles(program, {
+      env: { XDG_CONFIG_HOME: home, CHARTROOM_SERVER: server.url, CHARTROOM_TOKEN: own.token },
+      ...{ print: unused, printError: unused, setExitCode: unused, signalGroup: unused },
+      ...{ input, output, isRoot: false, nodePath: process.execPath, figures: process },
+    });
+    const asked = new Promise<void>((resolve) => {
+      let shown = "";
+      output.on("data", (text: string) => {
+        shown += text;
+        if (shown.includes("Remove these?")) resolve();
+      });
+    });
+    const applying = program.parseAsync(["apply", "-f", folder, "--prune"], { from: "user" });
+    await Promise.race([asked, applying]);
+    const { groups } = await ask("GroupService/ListGroups", {});
+    await ask("GroupService/UpdateGroup", {
+      groupId: groups[0].id,
+      name: "reviewers",
+      annotations: { values: { "chartroom/owner": "other" } },
+    });
+    input.write("y\n");
+    await expect(applying).rejects.toThrow("has changed meanwhile: nothing was changed");
+    expect((await ask("GroupService/ListGroups", {})).groups).toHaveLength(1);
   });
 
   test("has all of its changes made or none, and names what is wrong where it is written", async () => {

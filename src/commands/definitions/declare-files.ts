@@ -53,9 +53,15 @@ export function declareFiles(program: Command, terminal: Terminal): void {
         const access = accessOf(flags, terminal);
         const { applyPlan, makePlan } = await loadPlan();
         const { APPLIED, planJson, planText, removalText } = await loadTexts();
-        const plan = await makePlan(access, file, { adopt, prune });
+        let plan = await makePlan(access, file, { adopt, prune });
         const removals = removalText(plan);
-        if (prune && !yes && removals !== "") await askFor(terminal, removals);
+        if (prune && !yes && removals !== "") {
+          await askFor(terminal, removals);
+          // Meanwhile some of it may have come to belong to others.
+          plan = await makePlan(access, file, { adopt, prune });
+          if (removalText(plan) !== removals)
+            throw new StartError("what would be removed has changed meanwhile: nothing was changed");
+        }
         const applied = await applyPlan(access, plan, { prune });
         terminal.print(json ? planJson(applied) : planText(applied, APPLIED));
         noteRest(terminal, plan, { prune });
