@@ -42,6 +42,8 @@ export async function makeChanges(
   const made: Changed[] = [];
   let bytes = 0;
   for (const [index, change] of changes.entries()) {
+    // Others wait for the end of the write: none is made to its end for a caller who waits no longer.
+    ctx.signal.throwIfAborted();
     try {
       const changed = await makeChange(findOperation, ctx, shared, change, { ids, granted });
       bytes += toBinary(ChangedResourceSchema, create(ChangedResourceSchema, changed)).length;

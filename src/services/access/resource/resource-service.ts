@@ -7,7 +7,7 @@ import type {
   PreviewChangesRequest,
 } from "#gen/service/v1/resource_service_pb.js";
 import { requireDistinctPlaceholders } from "../../../domain/access/resource-changes.ts";
-import { writeAsCaller, writePartAsCaller } from "../../call/call.ts";
+import { callerOf, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { type FindOperation, makeChanges } from "./make-changes.ts";
 
@@ -26,6 +26,8 @@ class TakenBack extends Error {
 export class ResourceService implements ServiceImpl<typeof Contract> {
   readonly #deps: Pick<ServiceDependencies, "store">;
   readonly #findOperation: FindOperation;
+  /** The last write of each organization that is under way or waits. */
+  readonly #last = new Map<string, Promise<void>>();
 
   constructor(deps: Pick<ServiceDependencies, "store">, findOperation: FindOperation) {
     this.#deps = deps;
@@ -34,9 +36,11 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
 
   async previewChanges({ changes }: PreviewChangesRequest, ctx: HandlerContext) {
     requireDistinctPlaceholders(changes);
-    const preview = await writePartAsCaller(this.#deps.store, ctx, async (tx, caller): Promise<TakenBack> => {
-      throw new TakenBack(await makeChanges(this.#findOperation, ctx, { tx, caller }, changes));
-    }).catch((error: unknown) => {
+    const preview = await this.#inTurn(ctx, () =>
+      writePartAsCaller(this.#deps.store, ctx, async (tx, caller): Promise<TakenBack> => {
+        throw new TakenBack(await makeChanges(this.#findOperation, ctx, { tx, caller }, changes));
+      }),
+    ).catch((error: unknown) => {
       if (error instanceof TakenBack) return error;
       throw error;
     });
@@ -45,8 +49,29 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
 
   applyChanges({ changes }: ApplyChangesRequest, ctx: HandlerContext) {
     requireDistinctPlaceholders(changes);
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
-      resources: await makeChanges(this.#findOperation, ctx, { tx, caller }, changes),
-    }));
+    return this.#inTurn(ctx, () =>
+      writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
+        resources: await makeChanges(this.#findOperation, ctx, { tx, caller }, changes),
+      })),
+    );
+  }
+
+  /**
+   * Makes one write of an organization after the other. Each may take as long as a thousand others, which have their
+   * turn between two, however many somebody sends at once.
+   */
+  async #inTurn<T>(ctx: HandlerContext, write: () => Promise<T>): Promise<T> {
+    const { organizationId } = callerOf(ctx);
+    const made = (this.#last.get(organizationId) ?? Promise.resolve()).then(write);
+    const ended = made.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#last.set(organizationId, ended);
+    try {
+      return await made;
+    } finally {
+      if (this.#last.get(organizationId) === ended) this.#last.delete(organizationId);
+    }
   }
 }
