@@ -1,3 +1,5 @@
+import type { WriteTransaction } from "../../store/store.ts";
+
 /**
  * The number of rows that a transaction may still change before it must end and let
  * other writes run. A large row counts as several.
@@ -15,6 +17,15 @@ export const ROWS_PER_TRANSACTION = 20;
 /** Returns a budget of {@link ROWS_PER_TRANSACTION}. */
 export function newRowBudget(): RowBudget {
   return { left: ROWS_PER_TRANSACTION };
+}
+
+const ofWrites = new WeakMap<WriteTransaction, RowBudget>();
+
+/** Returns the budget of a write, which all operations that are parts of it spend together. */
+export function rowBudgetOf(tx: WriteTransaction): RowBudget {
+  const budget = ofWrites.get(tx) ?? newRowBudget();
+  ofWrites.set(tx, budget);
+  return budget;
 }
 
 /** Subtracts rows that are about to be changed from a budget. */

@@ -4,7 +4,10 @@ import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { continueStops } from "../../../src/jobs/stops.ts";
 import { removeDeletedWorkflows } from "../../../src/jobs/workflow-removal.ts";
 import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
-import { revokeExecutionsOfExecutor } from "../../../src/services/workflow/execution/execution-cancel.ts";
+import {
+  cancelExecutionsOfWorkflow,
+  revokeExecutionsOfExecutor,
+} from "../../../src/services/workflow/execution/execution-cancel.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
@@ -112,6 +115,21 @@ describe("a stop of many actions", () => {
       status: { phase: Phase.STOPPED, stoppedActionCount: ACTIONS },
     });
     expect(await workflows.execution(later.id)).toMatchObject({ status: { phase: Phase.PENDING } });
+  });
+
+  test("shares the rows of one turn with others of the same write", async () => {
+    const workflowIds = [await many(), await many()];
+    const started = [];
+    for (const workflowId of workflowIds) started.push(await workflows.start(workflowId));
+    const before = (await made.history(caller)).audit.length;
+    await made.store.write(SYSTEM, "test", async (tx) => {
+      for (const workflowId of workflowIds) await cancelExecutionsOfWorkflow(tx, caller, workflowId);
+    });
+    expect((await made.history(caller)).audit.length - before).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 2);
+    expect(await stopsLeft()).toHaveLength(2);
+    await goOn();
+    for (const { id } of started)
+      expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPED } });
   });
 
   test("of one that cannot be stopped holds up no other, and is told of", async () => {

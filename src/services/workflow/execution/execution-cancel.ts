@@ -27,7 +27,7 @@ import {
   updateExecution,
 } from "../../../store/workflow/workflow-execution.ts";
 import { cancelApprovals } from "../../approval/approval-end.ts";
-import { isExhausted, newRowBudget, type RowBudget, spend } from "../../call/row-budget.ts";
+import { isExhausted, newRowBudget, type RowBudget, rowBudgetOf, spend } from "../../call/row-budget.ts";
 import { actionChanged } from "./action-change.ts";
 import { advanceExecution, endExecution } from "./execution-advance.ts";
 import { requestEnvironmentDeletion } from "./kept-environment.ts";
@@ -72,7 +72,7 @@ export async function cancelExecutionsOfWorkflow(
   scope: Scope,
   workflowId: string,
 ): Promise<void> {
-  if (await stopExecutions(tx, scope, { workflowId }, "cancel", newRowBudget())) return;
+  if (await stopExecutions(tx, scope, { workflowId }, "cancel", rowBudgetOf(tx))) return;
   await insertPendingStop(tx, scope, { mode: "cancel", target: "workflow", targetId: workflowId });
 }
 
