@@ -1,11 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
+import type { CreateGroupRequest } from "#gen/service/v1/group_service_pb.js";
 import {
   ApplyChangesRequestSchema,
   ResourceService as Contract,
 } from "#gen/service/v1/resource_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { GroupService } from "../../../src/services/access/group/group-service.ts";
 import { ResourceService } from "../../../src/services/access/resource/resource-service.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { contextOf, openTestStore, operationsOf, type TestStore } from "../../harness/test-store.ts";
@@ -54,6 +56,23 @@ test("changes of an organization are made one after the other, also behind those
   expect(begun).toHaveLength(3);
   for (const { end } of begun.slice(1)) end.resolve({ result: { resources: [] } });
   expect(await Promise.all([second, third])).toMatchObject([{ resources: [] }, { resources: [] }]);
+});
+
+test("changes of a preview are made once and taken back, but for the first of them", async () => {
+  const groups = new GroupService(made.deps);
+  let calls = 0;
+  const service = new ResourceService(made.deps, () => (request, ctx) => {
+    calls += 1;
+    return groups.createGroup(request as CreateGroupRequest, ctx);
+  });
+  const before = await made.history(caller);
+  const { changes } = requestOf(20);
+  const { resources } = await operationsOf(Contract, service, caller).previewChanges({ changes });
+  expect(resources.map(({ after }) => after?.resource.value)).toMatchObject(
+    changes.map(({ change }) => ({ name: (change.value as CreateGroupRequest).name })),
+  );
+  expect(calls).toBeLessThan(25);
+  expect(await made.history(caller)).toEqual(before);
 });
 
 test("changes end where their caller waits no longer", async () => {

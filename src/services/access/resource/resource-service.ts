@@ -7,6 +7,7 @@ import type {
   PreviewChangesRequest,
 } from "#gen/service/v1/resource_service_pb.js";
 import { requireDistinctPlaceholders } from "../../../domain/access/resource-changes.ts";
+import type { WriteTransaction } from "../../../store/store.ts";
 import { callerOf, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { type FindOperation, makeChanges } from "./make-changes.ts";
@@ -20,6 +21,25 @@ class TakenBack extends Error {
     super("the changes of a preview are taken back");
     this.resources = resources;
   }
+}
+
+/** Changes that are as soon made twice as {@link expectFailure} is worth its while. */
+const FEW_CHANGES = 3;
+
+/**
+ * Tells the store that the write is going to fail, by a part of it that does: the store prepares no write for that, and
+ * one that fails at its end would be made a second time from its beginning, with the others that share its commit.
+ *
+ * @throws the error of `part`
+ */
+async function expectFailure(tx: WriteTransaction, part: () => Promise<unknown>): Promise<void> {
+  const failed = tx.attempt(async () => {
+    await part();
+    throw new TakenBack([]);
+  });
+  await failed.catch((error: unknown) => {
+    if (!(error instanceof TakenBack)) throw error;
+  });
 }
 
 /** The service that changes several resources together. */
@@ -38,7 +58,9 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
     requireDistinctPlaceholders(changes);
     const preview = await this.#inTurn(ctx, () =>
       writePartAsCaller(this.#deps.store, ctx, async (tx, caller): Promise<TakenBack> => {
-        throw new TakenBack(await makeChanges(this.#findOperation, ctx, { tx, caller }, changes));
+        const make = (some: typeof changes) => makeChanges(this.#findOperation, ctx, { tx, caller }, some);
+        if (changes.length > FEW_CHANGES) await expectFailure(tx, () => make(changes.slice(0, 1)));
+        throw new TakenBack(await make(changes));
       }),
     ).catch((error: unknown) => {
       if (error instanceof TakenBack) return error;
