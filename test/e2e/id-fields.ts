@@ -6,12 +6,12 @@ type JsonObject = Record<string, unknown>;
 /** Paths of all fields of a message that the contract makes ids, in JSON names. */
 export function idFields(message: DescMessage): string[] {
   if (message.typeName.startsWith("google.protobuf.")) return [];
+  // A change is the request of another operation, whose entry names its ids; its placeholder is the caller's own.
+  if (message.typeName === "service.v1.ResourceChange") return [];
   return message.fields.flatMap((field) => {
     const path = pathOf(field);
     if (isIdField(field)) return [path];
     const nested = field.fieldKind === "enum" ? undefined : field.message;
-    // A change is the request of another operation, whose entry names its ids.
-    if (message.typeName === "service.v1.ResourceChange") return [];
     return nested ? idFields(nested).map((each) => `${path}.${each}`) : [];
   });
 }
