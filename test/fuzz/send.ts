@@ -11,8 +11,8 @@ export interface FuzzAnswer {
   readonly body: Buffer;
 }
 
-/** No request of the fuzz test takes long; one without a response by now will never get one. */
-const ANSWER_WITHIN_MS = 15_000;
+/** No request of the fuzz test takes long, even on a slow machine; one without a response by now will never get one. */
+const ANSWER_WITHIN_MS = 120_000;
 
 /** Node's client keeps counting unsent data when the response came first; this limit is never reached. */
 const CLIENT_MEMORY_MB = 4_000;
