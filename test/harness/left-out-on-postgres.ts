@@ -5,6 +5,10 @@ const root = join(import.meta.dirname, "../..");
 
 /** The tests that a run on PostgreSQL leaves out, each with its reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
+  "test/crash/agent-lost-turn.test.ts":
+    "runners that are killed; test/crash/agent-resume has their runs' rows",
+  "test/crash/runner-loss.test.ts":
+    "runners that end or are killed; test/crash/workflow-kill has their work's rows",
   "test/e2e/clients.test.ts": "what generators make of the contract, and programs of other teams print",
   "test/e2e/completion.test.ts": "what a shell completes, without a server",
   "test/e2e/earlier-executions.test.ts": "an older release's data folder; test/postgres has its database",
@@ -13,6 +17,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
   "test/e2e/list-scan.test.ts": "which rows that engine tests beside its main thread",
+  "test/e2e/mcp.test.ts": "another protocol for operations whose own tests run on both engines",
   "test/e2e/protocols.test.ts": "forms of one answer on the wire, made of what was read",
   "test/e2e/readme.test.ts": "commands as the page has them, whose servers use a file",
   "test/load/body-budget.test.ts": "bodies that wait in a server's memory before any row is read",
