@@ -3,10 +3,9 @@ import { countRemovable, type RemovableAmount } from "../../services/access/rete
 import { findRetainingOrganizations } from "../../store/policy/organization-policies.ts";
 import type { Store } from "../../store/store.ts";
 import type { JobFactory } from "../job.ts";
-import { pruneEventDeliveries } from "./event-delivery-pruning.ts";
 import { pruneEvents } from "./event-pruning.ts";
 import { removePastExecutions } from "./execution-removal.ts";
-import { pruneTriggerEntries } from "./trigger-pruning.ts";
+import { pruneEventDeliveries, pruneTriggerEntries } from "./ledger-pruning.ts";
 
 const EVERY_MS = 3_600_000;
 

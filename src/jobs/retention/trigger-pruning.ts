@@ -1,50 +1,13 @@
-import type { Keep } from "../../domain/policy/retention.ts";
-import { ENTRIES_PER_BATCH, pastEntries } from "../../services/access/retention/past.ts";
 import { DELIVERY_ID_RETENTION_MS } from "../../services/workflow/trigger/webhook-delivery.ts";
-import { type Scope, type Store, within } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
 import { findOldDeliveries, removeDeliveries } from "../../store/workflow/webhook-delivery.ts";
-import { removeTriggerEvents } from "../../store/workflow/workflow-trigger-event.ts";
 import type { JobFactory } from "../job.ts";
-import { writeInEach, writeThenPause } from "../job-writes.ts";
-import { BatchSize } from "./batch-size.ts";
+import { writeInEach } from "../job-writes.ts";
 
 const EVERY_MS = 600_000;
 
 /** Number of delivery ids removed at a time: other writes wait for those of their organization. */
 const ROWS_PER_BATCH = 1_000;
-
-/**
- * Removes the entries of the ledger that an organization keeps no longer. This is bookkeeping, so it leaves no audit
- * row.
- *
- * @param now milliseconds since 1970 UTC
- * @param draining ends the run between two writes
- * @returns the number of entries removed
- */
-export async function pruneTriggerEntries(
-  store: Store,
-  scope: Scope,
-  keep: Keep,
-  now: number,
-  draining?: AbortSignal,
-): Promise<number> {
-  let removed = 0;
-  const size = new BatchSize();
-  for await (const old of pastEntries(store, scope, keep, now)) {
-    for (let next = 0; next < old.length && !draining?.aborted; ) {
-      const ids = old.slice(next, next + size.of(ENTRIES_PER_BATCH)).map(({ id }) => id);
-      next += ids.length;
-      removed += await writeThenPause(
-        store,
-        "job/trigger-pruning",
-        (tx) => size.measure(() => removeTriggerEvents(tx, scope, ids)),
-        within(scope),
-      );
-    }
-    if (draining?.aborted) break;
-  }
-  return removed;
-}
 
 /**
  * Removes the ids of deliveries that are past their retention. This is bookkeeping, so it leaves no audit row.

@@ -10,7 +10,7 @@ import { EventSubscriptionService as Contract } from "#gen/service/v1/event_subs
 import type { OutgoingDelivery } from "../../../src/domain/access/event-subscription/delivery-outcome.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { createEventDeliveries, type EventDeliveries } from "../../../src/jobs/hosts/event-deliveries.ts";
-import { pruneEventDeliveries } from "../../../src/jobs/retention/event-delivery-pruning.ts";
+import { pruneEventDeliveries } from "../../../src/jobs/retention/ledger-pruning.ts";
 import { keysFrom } from "../../../src/keys.ts";
 import { EventSubscriptionService } from "../../../src/services/access/event-subscription/event-subscription-service.ts";
 import {

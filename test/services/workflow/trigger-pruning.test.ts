@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { pruneDeliveries, pruneTriggerEntries } from "../../../src/jobs/retention/trigger-pruning.ts";
+import { pruneTriggerEntries } from "../../../src/jobs/retention/ledger-pruning.ts";
+import { pruneDeliveries } from "../../../src/jobs/retention/trigger-pruning.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { findDeliveryEvents, insertDelivery } from "../../../src/store/workflow/webhook-delivery.ts";

@@ -8,7 +8,7 @@ export interface Annotated {
 }
 
 /**
- * Requires that every server knows annotations of resources, where a request has any.
+ * Requires that every server knows the annotations of resources before a request may set them.
  * @throws DomainError PHASE_UNSUITABLE while servers of the release before run
  */
 export function requireAnnotationsKnown({ annotations }: Annotated, areKnown: boolean): void {
