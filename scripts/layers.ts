@@ -40,7 +40,10 @@ const LAYERS: Readonly<Record<string, { layers: readonly string[]; packages: rea
     packages: [/^#gen\//, /^@bufbuild\/protobuf/, /^@opentelemetry\//],
   },
   // Where the audit trail is exported to, and events are sent; what goes there is handed in.
-  sinks: { layers: ["domain", "scm"], packages: [/^#gen\//, /^node:(crypto|fs.promises|path)$/] },
+  sinks: {
+    layers: ["domain", "scm"],
+    packages: [/^#gen\//, /^node:(fs.promises|path)$/, /^standardwebhooks$/],
+  },
   // A schedule starts what a request starts, by the same services.
   jobs: { layers: ["domain", "store", "services", "scm"], packages: [/^#gen\//, /^@bufbuild\/protobuf/] },
   services: {

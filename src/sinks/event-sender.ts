@@ -1,8 +1,11 @@
-import { createHmac } from "node:crypto";
+import { Webhook } from "standardwebhooks";
 import { EventDeliveryVerdict as Verdict } from "#gen/service/v1/event_subscription_pb.js";
-import type { AttemptResult, EventSender } from "../domain/access/event-subscription/delivery-outcome.ts";
+import type {
+  AttemptResult,
+  EventSender,
+  OutgoingDelivery,
+} from "../domain/access/event-subscription/delivery-outcome.ts";
 import type { AllowedHosts } from "../domain/access/event-subscription/event-subscription.ts";
-import { signedHeaders } from "../domain/access/event-subscription/standard-signature.ts";
 import { ScmFailure } from "../scm/failure.ts";
 import { sendRequest } from "../scm/host-request.ts";
 import { waitMs } from "../scm/response-failure.ts";
@@ -19,7 +22,7 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const url = new URL(address);
       // The operator may have taken the host off the list since the address was taken.
       if (url.protocol !== "https:" && !allowed.has(url.host)) return refused(url.host, passed());
-      const headers = signedHeaders({ id, body, secrets, now: now() }, hmacSha256);
+      const headers = signedHeaders({ id, body, secrets }, now());
       const settings = { allowPrivateAddresses: allowed.has(url.host), plainHttpHosts: NO_HOSTS };
       try {
         const request = { host: url.host, method: "POST", url, headers, text: body, signal } as const;
@@ -38,6 +41,23 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
   };
 }
 
+/**
+ * Returns the headers by which Standard Webhooks lets a receiver verify a delivery: a signature by each secret.
+ *
+ * @param at milliseconds since 1970 UTC
+ */
+export function signedHeaders(
+  { id, body, secrets }: Pick<OutgoingDelivery, "id" | "body" | "secrets">,
+  at: number,
+): Record<string, string> {
+  const signatures = secrets.map((secret) => new Webhook(secret).sign(id, new Date(at), body));
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at / 1_000)),
+    "webhook-signature": signatures.join(" "),
+  };
+}
+
 function refused(host: string, durationMs: number): AttemptResult {
   const detail = `${host} is not asked over https: the operator allows http to no such host`;
   return { verdict: Verdict.ADDRESS_REFUSED, statusCode: 0, detail, durationMs };
@@ -45,9 +65,6 @@ function refused(host: string, durationMs: number): AttemptResult {
 
 /** The protocol of an address was decided when it was taken. */
 const NO_HOSTS: ReadonlySet<string> = new Set();
-
-const hmacSha256 = (key: Uint8Array, bytes: Uint8Array): Uint8Array =>
-  createHmac("sha256", key).update(bytes).digest();
 
 function verdictOf({ kind }: ScmFailure): Verdict {
   if (kind === "refused") return Verdict.ADDRESS_REFUSED;

@@ -1,10 +1,12 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { expect, test } from "@jest/globals";
-import { newWebhookSecret, verifySignature } from "../../workflow/trigger/webhook-signature.ts";
-import { signedHeaders } from "./standard-signature.ts";
+import { newWebhookSecret, verifySignature } from "../domain/workflow/trigger/webhook-signature.ts";
+import { signedHeaders } from "./event-sender.ts";
 
-const hmacSha256 = (key: Uint8Array, bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest();
-const cryptography = { hmacSha256, equalBytes: timingSafeEqual };
+const cryptography = {
+  hmacSha256: (key: Uint8Array, bytes: Uint8Array) => createHmac("sha256", key).update(bytes).digest(),
+  equalBytes: timingSafeEqual,
+};
 const [former, current, other] = [1, 2, 3].map((byte) => newWebhookSecret(Buffer.alloc(32, byte))) as [
   string,
   string,
@@ -12,7 +14,7 @@ const [former, current, other] = [1, 2, 3].map((byte) => newWebhookSecret(Buffer
 ];
 const NOW = Date.UTC(2026, 10, 26);
 const body = '{"type":"project.created"}';
-const headers = signedHeaders({ id: "delivery", body, secrets: [current, former], now: NOW }, hmacSha256);
+const headers = signedHeaders({ id: "delivery", body, secrets: [current, former] }, NOW);
 
 const verdict = (secret: string, sent = body) =>
   verifySignature({ headers, body: Buffer.from(sent) }, [secret], NOW, cryptography);
@@ -34,9 +36,8 @@ test("the headers have the form of the specification's example", () => {
       id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
       body: '{"test": 2432232314}',
       secrets: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-      now: 1_614_265_330_000,
     },
-    hmacSha256,
+    1_614_265_330_000,
   );
   expect(signed).toEqual({
     "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
