@@ -19,7 +19,7 @@ import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import type { Terminal } from "../definitions/command-line.ts";
 import { StartError } from "../start-error.ts";
 import { call, readPages } from "./call.ts";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The states by their names on the command line. */
@@ -154,10 +154,10 @@ export function approvalTable(approvals: readonly Approval[]): string {
   if (approvals.length === 0) return "no approvals\n";
   const rows = approvals.map((approval) => [
     approval.id,
-    nameOf(ApprovalState[approval.state]),
+    enumWords(ApprovalState[approval.state]),
     timeOf(approval.createdAt),
     timeOf(approval.expiresAt),
-    nameOf(ApprovalKind[approval.kind]),
+    enumWords(ApprovalKind[approval.kind]),
     approval.asker?.agentExecutionId || approval.asker?.workflowExecutionId || "",
     approval.title,
   ]);
@@ -169,8 +169,8 @@ export function approvalText(approval: Approval): string {
   const { asker, options, decisions, deciders } = approval;
   const facts: readonly (readonly [string, string])[] = [
     ["approval", approval.id],
-    ["state", [nameOf(ApprovalState[approval.state]), approval.reason].filter(Boolean).join(": ")],
-    ["kind", nameOf(ApprovalKind[approval.kind])],
+    ["state", [enumWords(ApprovalState[approval.state]), approval.reason].filter(Boolean).join(": ")],
+    ["kind", enumWords(ApprovalKind[approval.kind])],
     ["title", approval.title],
     ["run", asker?.agentExecutionId ?? ""],
     ["tool call", asker?.toolCallId ?? ""],
@@ -185,7 +185,7 @@ export function approvalText(approval: Approval): string {
     ["who decides", deciders ? deciderNames(deciders) : ""],
     ["asked because of", approval.policyFieldPath],
     ...options.map(
-      ({ id, name, kind }) => ["option", `${id}: ${name} (${nameOf(ApprovalOption_Kind[kind])})`] as const,
+      ({ id, name, kind }) => ["option", `${id}: ${name} (${enumWords(ApprovalOption_Kind[kind])})`] as const,
     ),
     ...decisions.map(({ by, at, approved, reason }) => {
       const what = `${approved ? "approved" : "denied"} by ${subjectName(by)}, ${timeOf(at)}`;
@@ -213,7 +213,7 @@ export function approvalJson(approval: Approval): string {
 
 /** Returns a sentence that says what a decision has led to. */
 export function decisionText({ id, state, deciders, decisions, digest }: Approval): string {
-  if (state !== ApprovalState.PENDING) return `${nameOf(ApprovalState[state])} ${id}, digest ${digest}\n`;
+  if (state !== ApprovalState.PENDING) return `${enumWords(ApprovalState[state])} ${id}, digest ${digest}\n`;
   const approvals = decisions.filter(({ approved }) => approved).length;
   return `approved ${id}, digest ${digest}: ${approvals} of the ${deciders?.required} who must have\n`;
 }
@@ -245,20 +245,15 @@ function indented(json: string): string {
   }
 }
 
-/** Returns a value of an enum in words. */
-function nameOf(value: string | undefined): string {
-  return (value ?? "").toLowerCase().replaceAll("_", " ");
-}
-
 function subjectName(subject: Subject | undefined): string {
-  return subject ? `${nameOf(Principal[subject.principal])} ${subject.id}` : "";
+  return subject ? `${enumWords(Principal[subject.principal])} ${subject.id}` : "";
 }
 
 function deciderNames({ who, userIds, groupIds, required, excludesStarter }: ApprovalDeciders): string {
   const parts = [
     who === Who.USERS && userIds.length > 0 ? `users ${userIds.join(", ")}` : "",
     who === Who.USERS && groupIds.length > 0 ? `users of the groups ${groupIds.join(", ")}` : "",
-    who === Who.USERS ? "" : nameOf(Who[who]),
+    who === Who.USERS ? "" : enumWords(Who[who]),
     required > 1 && `${required} of them must approve`,
     excludesStarter && "not who started it",
   ];

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ExitCode, StartError } from "../start-error.ts";
@@ -29,6 +30,14 @@ export async function call<T>(
     noteEnd(access, ConnectError.from(error).metadata);
     throw failureOf(error, access.server);
   }
+}
+
+/** Makes one call with an idempotency key of its own: sent again, it does nothing twice. @throws StartError as call */
+export function keyedCall<T>(access: ServerAccess, make: (options: CallOptions) => Promise<T>): Promise<T> {
+  const key = randomUUID();
+  return call(access, (options) =>
+    make({ ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  );
 }
 
 /** Returns the options of a call as the owner of the token, whose end the answer may announce. */
@@ -96,6 +105,25 @@ export async function readPages<T>(
     token = page.pagination?.nextToken ?? "";
     if (token === "" || all.length >= limit) return all;
   }
+}
+
+/**
+ * Reads a list to its end.
+ * @param makeCall makes the call for one page
+ * @param elementsOf returns the elements of a page
+ */
+export function readAll<P extends { readonly pagination?: { readonly nextToken: string } | undefined }, T>(
+  access: ServerAccess,
+  makeCall: (
+    pagination: { readonly pageSize: number; readonly token: string },
+    options: CallOptions,
+  ) => Promise<P>,
+  elementsOf: (page: P) => readonly T[],
+): Promise<T[]> {
+  return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
+    const page = await call(access, (options) => makeCall(pagination, options));
+    return { elements: elementsOf(page), pagination: page.pagination };
+  });
 }
 
 function unauthenticatedText(error: ConnectError): string {

@@ -31,6 +31,11 @@ export function timeOf(time: Timestamp | undefined): string {
   return time ? timestampDate(time).toISOString().slice(0, 19).replace("T", " ") : "";
 }
 
+/** Returns the name of an enum's value in words, such as `not loaded`; nothing for one that is not known. */
+export function enumWords(name: string | undefined): string {
+  return (name ?? "").toLowerCase().replaceAll("_", " ");
+}
+
 /** Returns a value as JSON for people and programs. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
@@ -11,8 +10,8 @@ import { type Runner, RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
-import { call, readPages } from "./call.ts";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { call, keyedCall, readPages } from "./call.ts";
+import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** Returns runners. @throws StartError */
@@ -29,8 +28,8 @@ export function runnerTable(runners: readonly Runner[]): string {
   if (runners.length === 0) return "no runners: chartroom runner create NAME makes one\n";
   const rows = runners.map(({ runnerId, status, kind, createdAt, name }) => [
     runnerId,
-    words(RunnerPhase[status?.phase ?? 0]),
-    words(RunnerKind[kind]),
+    enumWords(RunnerPhase[status?.phase ?? 0]),
+    enumWords(RunnerKind[kind]),
     status?.version ?? "",
     timeOf(createdAt),
     name,
@@ -47,9 +46,8 @@ export interface CreatedRunner {
 /** Creates a runner. @throws StartError */
 export async function createRunner(access: ServerAccess, name: string): Promise<CreatedRunner> {
   const runners = createClient(RunnerService, createHttpTransport(access.server));
-  const key = randomUUID();
-  const { runner, exchangeToken } = await call(access, (options) =>
-    runners.createRunner({ name }, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
+  const { runner, exchangeToken } = await keyedCall(access, (options) =>
+    runners.createRunner({ name }, options),
   );
   return { runnerId: runner?.runnerId ?? "", exchangeToken };
 }
@@ -120,17 +118,13 @@ export async function importProjects(access: ServerAccess, text: string): Promis
         initializer: { specs: [{ spec: { case: "git" as const, value: { remoteUri } } }] },
       })),
     };
-    const key = randomUUID();
-    const answer = await call(access, (options) =>
-      projects.createProjects(request, {
-        ...options,
-        headers: { ...options.headers, "idempotency-key": key },
-      }),
-    ).catch((error: StartError) => {
-      const done = created.length === 0 ? "nothing before it" : `${created.length} projects before it`;
-      const place = `from line ${part[0]?.line} on nothing is known, and ${done} was created`;
-      throw new StartError(`${error.message} (${place})`, { exitCode: error.exitCode, cause: error.cause });
-    });
+    const answer = await keyedCall(access, (options) => projects.createProjects(request, options)).catch(
+      (error: StartError) => {
+        const done = created.length === 0 ? "nothing before it" : `${created.length} projects before it`;
+        const place = `from line ${part[0]?.line} on nothing is known, and ${done} was created`;
+        throw new StartError(`${error.message} (${place})`, { exitCode: error.exitCode, cause: error.cause });
+      },
+    );
     created.push(...answer.createdProjects);
     for (const { index, error } of answer.failedProjects) {
       const line = part[index];
@@ -203,7 +197,7 @@ export function environmentTable(environments: readonly Environment[]): string {
   if (environments.length === 0) return "no environments\n";
   const rows = environments.map(({ id, metadata, status }) => [
     id,
-    words(EnvironmentPhase[status?.phase ?? 0]),
+    enumWords(EnvironmentPhase[status?.phase ?? 0]),
     timeOf(metadata?.createdAt),
     metadata?.projectId ?? "",
     metadata?.name ?? "",
@@ -223,9 +217,4 @@ function sourceOf(initializer: EnvironmentInitializer | undefined): string {
     return spec.case === "contextUrl" ? spec.value.url : "";
   });
   return sources?.join(", ") ?? "";
-}
-
-/** Returns a value of an enum in words. */
-function words(value: string | undefined): string {
-  return (value ?? "").toLowerCase().replaceAll("_", " ");
 }

@@ -15,7 +15,7 @@ import {
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
-import { call, isNotFound, readPages } from "./call.ts";
+import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import { jsonText, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
@@ -52,7 +52,6 @@ export interface RunStart {
 export async function startRun(access: ServerAccess, start: RunStart): Promise<string> {
   const agents = agentsOf(access);
   const agentId = start.agent === undefined ? "" : await agentIdOf(access, start.agent);
-  const key = randomUUID();
   const request = {
     agentId,
     name: start.name,
@@ -60,9 +59,7 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
     ...(start.holdAfterLostTurn && { holdAfterLostTurn: true }),
     ...(start.prompt !== undefined && { userInput: message(start.prompt) }),
   };
-  const { agentExecutionId } = await call(access, (options) =>
-    agents.startAgent(request, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
-  );
+  const { agentExecutionId } = await keyedCall(access, (options) => agents.startAgent(request, options));
   return agentExecutionId;
 }
 
@@ -87,11 +84,8 @@ export interface ResumedRun {
  */
 export async function resumeRun(access: ServerAccess, { run, prompt }: RunResumption): Promise<ResumedRun> {
   const agents = agentsOf(access);
-  const key = randomUUID();
   const request = { resumeFrom: run, ...(prompt !== undefined && { userInput: message(prompt) }) };
-  const { agentExecutionId: id } = await call(access, (options) =>
-    agents.startAgent(request, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
-  );
+  const { agentExecutionId: id } = await keyedCall(access, (options) => agents.startAgent(request, options));
   return { id, earlierSequence: await earlierSequenceOf(access, id) };
 }
 
@@ -110,17 +104,13 @@ export async function forkRun(
   { run: agentExecutionId, prompt, sequence }: RunFork,
 ): Promise<ResumedRun> {
   const agents = agentsOf(access);
-  const key = randomUUID();
   const request = {
     agentExecutionId,
     ...(sequence !== undefined && { sequence: BigInt(sequence) }),
     ...(prompt !== undefined && { userInput: message(prompt) }),
   };
-  const { agentExecutionId: id } = await call(access, (options) =>
-    agents.forkAgentExecution(request, {
-      ...options,
-      headers: { ...options.headers, "idempotency-key": key },
-    }),
+  const { agentExecutionId: id } = await keyedCall(access, (options) =>
+    agents.forkAgentExecution(request, options),
   );
   return { id, earlierSequence: await earlierSequenceOf(access, id) };
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { toJson } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import {
@@ -13,8 +12,8 @@ import {
 } from "#gen/service/v1/event_subscription_pb.js";
 import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { call, readPages } from "./call.ts";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { call, keyedCall, readPages } from "./call.ts";
+import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 const subscriptionsOf = ({ server }: ServerAccess) =>
@@ -35,7 +34,7 @@ export function webhookTable(webhooks: readonly EventSubscription[]): string {
   if (webhooks.length === 0) return "no webhooks: chartroom webhook create NAME makes one\n";
   const rows = webhooks.map(({ id, state, failingSince, target, name, eventKinds }) => [
     id,
-    words(EventSubscriptionState[state]),
+    enumWords(EventSubscriptionState[state]),
     failingSince ? timeOf(failingSince) : "",
     target,
     name,
@@ -70,8 +69,8 @@ export async function createWebhook(
 ): Promise<WebhookSecret> {
   const format = isChat ? EventFormat.CHAT_TEXT : EventFormat.STANDARD;
   const request = { name, url, eventKinds: [...eventKinds], format };
-  const { eventSubscription, secret } = await call(access, (options) =>
-    subscriptionsOf(access).createEventSubscription(request, once(options)),
+  const { eventSubscription, secret } = await keyedCall(access, (options) =>
+    subscriptionsOf(access).createEventSubscription(request, options),
   );
   return { eventSubscriptionId: eventSubscription?.id ?? "", secret };
 }
@@ -81,8 +80,8 @@ export async function rotateWebhookSecret(
   access: ServerAccess,
   eventSubscriptionId: string,
 ): Promise<WebhookSecret> {
-  const { secret } = await call(access, (options) =>
-    subscriptionsOf(access).rotateEventSubscriptionSecret({ eventSubscriptionId }, once(options)),
+  const { secret } = await keyedCall(access, (options) =>
+    subscriptionsOf(access).rotateEventSubscriptionSecret({ eventSubscriptionId }, options),
   );
   return { eventSubscriptionId, secret };
 }
@@ -137,11 +136,11 @@ export function deliveryTable(deliveries: readonly EventDelivery[]): string {
     return [
       id,
       timeOf(happenedAt),
-      words(EventDeliveryState[state]),
+      enumWords(EventDeliveryState[state]),
       String(attempts.length),
       eventKind,
       resourceId,
-      last ? `${words(EventDeliveryVerdict[last.verdict])}: ${printable(last.detail)}` : "",
+      last ? `${enumWords(EventDeliveryVerdict[last.verdict])}: ${printable(last.detail)}` : "",
     ];
   });
   return table(
@@ -158,16 +157,4 @@ export function deliveriesJson(deliveries: readonly EventDelivery[]): string {
 /** Sends an event once more. @throws StartError */
 export async function redeliver(access: ServerAccess, eventDeliveryId: string): Promise<void> {
   await call(access, (options) => subscriptionsOf(access).redeliverEvent({ eventDeliveryId }, options));
-}
-
-/** Returns the options of a call that is done once, however often it is sent. */
-function once<T extends { readonly headers?: HeadersInit }>(options: T) {
-  const headers = new Headers(options.headers);
-  headers.set("idempotency-key", randomUUID());
-  return { ...options, headers };
-}
-
-/** Returns a value of an enum in words. */
-function words(value: string | undefined): string {
-  return (value ?? "").toLowerCase().replaceAll("_", " ");
 }

@@ -11,7 +11,7 @@ import {
   WorkflowExecutionSchema,
   WorkflowSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
 import type { Shown } from "./workflow.ts";
 
 /** Returns workflows as a table for people. */
@@ -74,15 +74,15 @@ export function shownJson(shown: Shown): string {
 /** Returns how an execution stands, such as `running` or `partially failed`. */
 export function stateOfExecution({ status }: WorkflowExecution): string {
   const conclusion = status?.conclusion ?? Conclusion.UNSPECIFIED;
-  if (conclusion !== Conclusion.UNSPECIFIED) return words(Conclusion[conclusion]);
-  return words(ExecutionPhase[status?.phase ?? 0]);
+  if (conclusion !== Conclusion.UNSPECIFIED) return enumWords(Conclusion[conclusion]);
+  return enumWords(ExecutionPhase[status?.phase ?? 0]);
 }
 
 /** Returns how an action stands. */
 export function stateOfAction({ status }: WorkflowExecutionAction): string {
   const failed = (status?.failures.length ?? 0) > 0;
   const isOver = status?.phase === ActionPhase.DONE || status?.phase === ActionPhase.STOPPED;
-  return failed && isOver ? "failed" : words(ActionPhase[status?.phase ?? 0]);
+  return failed && isOver ? "failed" : enumWords(ActionPhase[status?.phase ?? 0]);
 }
 
 /** Returns actions as a table for people. */
@@ -126,9 +126,4 @@ function factLines(facts: readonly (readonly [string, string | undefined])[]): s
 function stateOf(spec: Workflow["spec"]): string {
   if (spec?.deleting) return "deleting";
   return spec?.disabled ? "disabled" : "enabled";
-}
-
-/** Returns a value of an enum in words. */
-function words(value: string | undefined): string {
-  return (value ?? "").toLowerCase().replaceAll("_", " ");
 }

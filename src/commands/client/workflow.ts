@@ -1,11 +1,10 @@
-import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import type { Workflow, WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { type StartWorkflowRequestSchema, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
-import { call, isNotFound, readPages } from "./call.ts";
+import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** Executions that `workflow show` lists of a workflow. */
@@ -163,14 +162,6 @@ function contextOf(
   if (repoUrls.length === 0) return {};
   const repositorySelector = { case: "repositoryUrls" as const, value: { repoUrls: [...repoUrls] } };
   return { contextOverride: { context: { case: "repositories", value: { repositorySelector } } } };
-}
-
-/** Makes one call that a repetition does not do twice. */
-function keyedCall<T>(access: ServerAccess, make: Parameters<typeof call<T>>[1]): Promise<T> {
-  const key = randomUUID();
-  return call(access, (options) =>
-    make({ ...options, headers: { ...options.headers, "idempotency-key": key } }),
-  );
 }
 
 function workflowsOf({ server }: ServerAccess): Client<typeof WorkflowService> {

@@ -47,6 +47,11 @@ export interface RunningService {
 /** Runs a service until the process is told to end, and then ends the process. */
 export type RunUntilStopped = (start: () => Promise<RunningService>) => Promise<void>;
 
+/** Returns the function that prints a note to standard error. */
+export function noteOf({ printError }: Pick<Terminal, "printError">): (text: string) => void {
+  return (text) => printError(`chartroom: ${text}\n`);
+}
+
 /** Returns the flag of a setting with its argument. */
 export function flagOf({ flag, argument }: Setting<unknown>): string {
   return argument ? `${flag} <${argument}>` : flag;

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import type { Plan } from "../files/plan.ts";
 import { ExitCode, StartError } from "../start-error.ts";
-import { type Terminal, withSettings } from "./command-line.ts";
+import { noteOf, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadPlan = () => import("../files/plan.ts");
@@ -86,7 +86,8 @@ export function declareFiles(program: Command, terminal: Terminal): void {
               .map((file) => `${file}\n`)
               .join(""),
           );
-        for (const each of found.leftOut) note(terminal, `left out: ${each}`);
+        const note = noteOf(terminal);
+        for (const each of found.leftOut) note(`left out: ${each}`);
       }),
     CLIENT_SETTINGS,
   );
@@ -110,12 +111,9 @@ async function askFor(terminal: Terminal, removals: string): Promise<void> {
 
 /** Says what a plan has left as it is. */
 function noteRest(terminal: Terminal, { resources }: Plan, { prune }: { readonly prune: boolean }): void {
+  const note = noteOf(terminal);
   const left = resources.filter(({ action }) => action === "remove").length;
-  if (!prune && left > 0) note(terminal, `${left} that the files do not describe: --prune removes them`);
+  if (!prune && left > 0) note(`${left} that the files do not describe: --prune removes them`);
   const unowned = resources.filter(({ isUnowned }) => isUnowned).length;
-  if (unowned > 0) note(terminal, `${unowned} that no folder owns: apply --adopt takes them`);
-}
-
-function note({ printError }: Terminal, text: string): void {
-  printError(`chartroom: ${text}\n`);
+  if (unowned > 0) note(`${unowned} that no folder owns: apply --adopt takes them`);
 }

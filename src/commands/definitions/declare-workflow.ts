@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import type { WorkflowStart } from "../client/workflow.ts";
 import { ExitCode } from "../start-error.ts";
-import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
+import { noteOf, numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadWorkflowCommands = () => import("../client/workflow.ts");
@@ -165,8 +165,4 @@ async function follow(
   const watched = { executionId, json, print, note: noteOf(terminal), retryForMs: retryFor * 1_000 };
   const isWell = await watchExecution(access, watched);
   terminal.setExitCode(isWell ? 0 : ExitCode.runFailed);
-}
-
-function noteOf({ printError }: Terminal): (text: string) => void {
-  return (text) => printError(`chartroom: ${text}\n`);
 }

@@ -1,5 +1,5 @@
-import type { DescMessage, DescService, MessageShape } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
@@ -7,14 +7,14 @@ import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration
 import { SecurityService } from "#gen/service/v1/security_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { call, readPages } from "../client/call.ts";
+import { call, readAll } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { isObject, type Json, type JsonObject, type Path, valueAt } from "./folder.ts";
 import { type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 
 /** The annotation that says which folder a resource belongs to. */
-export const OWNER = "chartroom/owner";
+export const OWNER_ANNOTATION = "chartroom/owner";
 
 /** A resource that the server has. */
 export interface CurrentResource {
@@ -38,8 +38,9 @@ export async function readCurrent(access: ServerAccess, organizationId: string):
       const { id = organizationId } = message as unknown as { readonly id?: string };
       const json = settableJson(kind, message);
       const owner = ownerIn(kind, json);
+      // A disabled class is one that a file may enable.
       const isRemoved = kind.name !== "EnvironmentClass" && kind.isGone?.(message);
-      const document = asWritten(kind, withoutOwner(kind, json), message);
+      const document = withoutServerDefaults(kind, withoutOwner(kind, json), message);
       const name = kind.nameField ? String(valueAt(json, kind.nameField) ?? "") : "";
       if (!isRemoved) all.push({ kind, id, name, owner, message, json: document });
     }
@@ -48,7 +49,7 @@ export async function readCurrent(access: ServerAccess, organizationId: string):
 }
 
 function ownerIn({ annotationsField }: Kind, json: JsonObject): string | undefined {
-  const owner = annotationsField && valueAt(json, [...annotationsField, OWNER]);
+  const owner = annotationsField && valueAt(json, [...annotationsField, OWNER_ANNOTATION]);
   return typeof owner === "string" ? owner : undefined;
 }
 
@@ -57,7 +58,7 @@ function ownerIn({ annotationsField }: Kind, json: JsonObject): string | undefin
  * the list of what cannot be blocked.
  * @param message the resource as the server has it; undefined for one that is to be created
  */
-export function asWritten(
+export function withoutServerDefaults(
   { name }: Kind,
   json: JsonObject,
   message: MessageShape<DescMessage> | undefined,
@@ -77,7 +78,7 @@ export function withoutOwner({ annotationsField }: Kind, json: JsonObject): Json
   const copy = structuredClone(json);
   if (!annotationsField) return copy;
   const annotations = valueAt(copy, annotationsField);
-  if (isObject(annotations)) delete annotations[OWNER];
+  if (isObject(annotations)) delete annotations[OWNER_ANNOTATION];
   removeEmpty(copy, annotationsField);
   return copy;
 }
@@ -102,48 +103,56 @@ function listOf(
   access: ServerAccess,
   organizationId: string,
   kind: string,
-): Promise<MessageShape<DescMessage>[]> {
-  const of = <D extends DescService>(service: D): Client<D> =>
-    createClient(service, createHttpTransport(access.server));
-  const all = Number.POSITIVE_INFINITY;
+): Promise<readonly MessageShape<DescMessage>[]> {
+  const transport = createHttpTransport(access.server);
   switch (kind) {
-    case "Project":
+    case "Project": {
+      const client = createClient(ProjectService, transport);
       // In the order of creation: pages by popularity may leave one out.
-      return readPages(all, async (pagination) => {
-        const page = await call(access, (options) =>
-          of(ProjectService).listProjects({ pagination, sort: { field: "id" } }, options),
-        );
-        return { elements: page.projects, pagination: page.pagination };
-      });
-    case "Workflow":
-      return readPages(all, async (pagination) => {
-        const page = await call(access, (options) =>
-          of(WorkflowService).listWorkflows({ pagination }, options),
-        );
-        return { elements: page.workflows, pagination: page.pagination };
-      });
-    case "Group":
-      return readPages(all, async (pagination) => {
-        const page = await call(access, (options) => of(GroupService).listGroups({ pagination }, options));
-        return { elements: page.groups, pagination: page.pagination };
-      });
-    case "EnvironmentClass":
-      return readPages(all, async (pagination) => {
-        const page = await call(access, (options) =>
-          of(RunnerConfigurationService).listEnvironmentClasses({ pagination }, options),
-        );
-        return { elements: page.environmentClasses, pagination: page.pagination };
-      });
-    case "SecurityPolicy":
-      return readPages(all, async (pagination) => {
-        const page = await call(access, (options) =>
-          of(SecurityService).listSecurityPolicies({ pagination }, options),
-        );
-        return { elements: page.securityPolicies, pagination: page.pagination };
-      });
-    default:
-      return call(access, (options) =>
-        of(OrganizationService).getOrganizationPolicies({ organizationId }, options),
-      ).then(({ policies }) => (policies ? [policies] : []));
+      const sort = { field: "id" };
+      return readAll(
+        access,
+        (pagination, options) => client.listProjects({ pagination, sort }, options),
+        ({ projects }) => projects,
+      );
+    }
+    case "Workflow": {
+      const client = createClient(WorkflowService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listWorkflows({ pagination }, options),
+        ({ workflows }) => workflows,
+      );
+    }
+    case "Group": {
+      const client = createClient(GroupService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listGroups({ pagination }, options),
+        ({ groups }) => groups,
+      );
+    }
+    case "EnvironmentClass": {
+      const client = createClient(RunnerConfigurationService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listEnvironmentClasses({ pagination }, options),
+        ({ environmentClasses }) => environmentClasses,
+      );
+    }
+    case "SecurityPolicy": {
+      const client = createClient(SecurityService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listSecurityPolicies({ pagination }, options),
+        ({ securityPolicies }) => securityPolicies,
+      );
+    }
+    default: {
+      const client = createClient(OrganizationService, transport);
+      return call(access, (options) => client.getOrganizationPolicies({ organizationId }, options)).then(
+        ({ policies }) => (policies ? [policies] : []),
+      );
+    }
   }
 }

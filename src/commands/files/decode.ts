@@ -28,12 +28,12 @@ export function decode<D extends DescMessage>(
   json: JsonObject,
   report: Report,
 ): MessageShape<D> | undefined {
-  let isWell = true;
+  let isValid = true;
   checkMessage(schema, json, [], (path, message) => {
-    isWell = false;
+    isValid = false;
     report(path, message);
   });
-  if (!isWell) return undefined;
+  if (!isValid) return undefined;
   try {
     return fromJson(schema, json as ProtobufJson);
   } catch {

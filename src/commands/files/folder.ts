@@ -84,7 +84,12 @@ export function pathText(path: Path): string {
 
 /** Returns whether a key of a document names a field, in JSON or as the contract writes it. */
 export function isNameOf(key: string, field: string): boolean {
-  return key === field || key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) === field;
+  return key === field || camelCase(key) === field;
+}
+
+/** Returns the name in JSON of a field of the contract. */
+export function camelCase(name: string): string {
+  return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Returns the value of a field of a document; undefined where it is not written. */

@@ -20,18 +20,16 @@ export interface Kind<D extends DescMessage = DescMessage> {
   /** Name of the message, which documents give as their kind. */
   readonly name: string;
   readonly schema: D;
-  /** The field of Resource. */
-  readonly resource: string;
   /** Fields that a file can set; the server sets the others. */
   readonly fields: readonly string[];
   /** The field with the name, by which files know a resource; undefined for what an organization has one of. */
   readonly nameField?: Path;
   /** The field with the annotations; undefined where a resource belongs to no folder. */
   readonly annotationsField?: Path;
-  /** Fields that a resource keeps for its life. */
-  readonly lasting?: readonly string[];
-  /** Where a field of a request is in a document, by the beginnings of both. */
-  readonly places: Readonly<Record<string, string>>;
+  /** Fields that cannot be changed once the resource is created. */
+  readonly immutableFields?: readonly string[];
+  /** Paths of fields in a document by the top-level fields of requests that set them, where the two differ. */
+  readonly documentFields: Readonly<Record<string, string>>;
   /** Values of fields that a document leaves out. */
   readonly defaults?: JsonObject;
   create?(message: MessageShape<D>, context: ChangeContext): Change[];
@@ -71,7 +69,7 @@ export function settableJson(
 }
 
 /** Returns the field of a document that a field of a request is about. */
-export function placeOf({ places }: Kind, field: string): string {
+export function documentFieldOf({ documentFields }: Kind, field: string): string {
   const first = /^[^.[]*/.exec(field)?.[0] ?? "";
-  return (places[first] ?? first) + field.slice(first.length);
+  return (documentFields[first] ?? first) + field.slice(first.length);
 }

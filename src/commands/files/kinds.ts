@@ -12,7 +12,6 @@ import { PROJECT } from "./project-kind.ts";
 const WORKFLOW = define<typeof WorkflowSchema>({
   name: "Workflow",
   schema: WorkflowSchema,
-  resource: "workflow",
   fields: [
     "metadata.name",
     "metadata.description",
@@ -28,7 +27,7 @@ const WORKFLOW = define<typeof WorkflowSchema>({
   ],
   nameField: ["metadata", "name"],
   annotationsField: ["metadata", "annotations", "values"],
-  places: {
+  documentFields: {
     ...{ name: "metadata.name", description: "metadata.description", executor: "metadata.executor" },
     ...{ annotations: "metadata.annotations", triggers: "spec.triggers", action: "spec.action" },
     ...{ report: "spec.report", disabled: "spec.disabled", agentId: "spec.agentId" },
@@ -91,11 +90,10 @@ const groupValues = ({ name, description }: Group, { annotations }: ChangeContex
 const GROUP = define<typeof GroupSchema>({
   name: "Group",
   schema: GroupSchema,
-  resource: "group",
   fields: ["name", "description", "annotations"],
   nameField: ["name"],
   annotationsField: ["annotations", "values"],
-  places: {},
+  documentFields: {},
   create: (group, context) => [
     {
       case: "createGroup",
@@ -111,12 +109,11 @@ const GROUP = define<typeof GroupSchema>({
 const ENVIRONMENT_CLASS = define<typeof EnvironmentClassSchema>({
   name: "EnvironmentClass",
   schema: EnvironmentClassSchema,
-  resource: "environmentClass",
   fields: ["displayName", "description", "configuration", "runnerId", "enabled", "annotations"],
   nameField: ["displayName"],
   annotationsField: ["annotations", "values"],
-  lasting: ["runnerId", "configuration"],
-  places: {},
+  immutableFields: ["runnerId", "configuration"],
+  documentFields: {},
   defaults: { enabled: true },
   create({ runnerId, displayName, description, configuration, enabled }, { id, annotations }) {
     const values = { ...annotations };
@@ -150,11 +147,10 @@ const ENVIRONMENT_CLASS = define<typeof EnvironmentClassSchema>({
 const SECURITY_POLICY = define<typeof SecurityPolicySchema>({
   name: "SecurityPolicy",
   schema: SecurityPolicySchema,
-  resource: "securityPolicy",
   fields: ["metadata.name", "spec", "annotations"],
   nameField: ["metadata", "name"],
   annotationsField: ["annotations", "values"],
-  places: {},
+  documentFields: {},
   create: ({ metadata, spec }, { organizationId, annotations }) => [
     {
       case: "createSecurityPolicy",
@@ -179,11 +175,10 @@ const SECURITY_POLICY = define<typeof SecurityPolicySchema>({
 const ORGANIZATION_POLICIES = define<typeof OrganizationPoliciesSchema>({
   name: "OrganizationPolicies",
   schema: OrganizationPoliciesSchema,
-  resource: "organizationPolicies",
   fields: OrganizationPoliciesSchema.fields
     .map(({ jsonName }) => jsonName)
     .filter((name) => name !== "organizationId"),
-  places: {},
+  documentFields: {},
   // What a document leaves out stays, so that its own JSON is that of the request.
   update(_, { organizationId, content }) {
     const json = { ...content, organizationId } as ProtobufJson;

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
@@ -6,14 +5,14 @@ import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import type { ChangedResource, Resource } from "#gen/service/v1/resource_pb.js";
 import { type ResourceChangeSchema, ResourceService } from "#gen/service/v1/resource_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { call } from "../client/call.ts";
+import { call, keyedCall } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { type CurrentResource, readCurrent } from "./current.ts";
 import { type FileDocument, type JsonObject, type Problem, problemsError, readFolder } from "./folder.ts";
 import { type Change, type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
-import { placedError } from "./placed-error.ts";
+import { locatedError } from "./located-error.ts";
 import { type Named, Names } from "./references.ts";
 import { folderOf, type Matched, match, type Wanted, wantedOf } from "./wanted.ts";
 
@@ -54,7 +53,7 @@ export interface PlanOptions {
 }
 
 /**
- * Compares a folder with what a server has, and has the server carry the differences out and take them back.
+ * Compares a folder with what a server has, and has the server carry the differences out and roll them back.
  * @throws StartError with the file, the line and the field of each problem
  */
 export async function makePlan(
@@ -96,17 +95,16 @@ export async function applyPlan(
   { owner, resources }: Plan,
   { prune }: Pick<PlanOptions, "prune">,
 ): Promise<Plan> {
-  const done = resources.filter(({ action }) => prune || action !== "remove");
-  const sent = sentOf(done, prune);
+  const done = withoutUnpruned(resources, prune);
+  const sent = sentOf(done);
   if (sent.length === 0) return { owner, resources: done };
-  const key = randomUUID();
   const client = createClient(ResourceService, createHttpTransport(access.server));
   const changes = sent.map(({ change }) => change);
-  const answer = await call(access, (options) =>
-    client.applyChanges({ changes }, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
-  ).catch((error: unknown) => {
-    throw placedError(error, sent);
-  });
+  const answer = await keyedCall(access, (options) => client.applyChanges({ changes }, options)).catch(
+    (error: unknown) => {
+      throw locatedError(error, sent);
+    },
+  );
   const ids = new Map(sent.map(({ planned }, at) => [planned, answer.resources[at]?.resourceId ?? ""]));
   return { owner, resources: done.map((each) => ({ ...each, id: ids.get(each) ?? each.id })) };
 }
@@ -155,10 +153,14 @@ export interface SentChange {
   readonly change: MessageInitShape<typeof ResourceChangeSchema>;
 }
 
-function sentOf(resources: readonly PlannedResource[], prune: boolean): SentChange[] {
-  const sent = resources
-    .filter(({ action }) => prune || action !== "remove")
-    .flatMap((planned) => planned.changes.map((change) => ({ planned, change })));
+/** Returns resources without those to be removed, unless they are pruned. */
+function withoutUnpruned(resources: readonly PlannedResource[], prune: boolean): readonly PlannedResource[] {
+  return resources.filter(({ action }) => prune || action !== "remove");
+}
+
+/** Returns the changes of resources. @throws StartError for more than one call takes */
+function sentOf(resources: readonly PlannedResource[]): SentChange[] {
+  const sent = resources.flatMap((planned) => planned.changes.map((change) => ({ planned, change })));
   if (sent.length <= MAX_CHANGES) return sent;
   throw new StartError(
     `${sent.length} changes are too many at a time, of which there can be ${MAX_CHANGES}: add the files bit by bit`,
@@ -172,13 +174,13 @@ async function preview(
   prune: boolean,
   names: Names,
 ): Promise<PlannedResource[]> {
-  const sent = sentOf(resources, prune);
+  const sent = sentOf(withoutUnpruned(resources, prune));
   if (sent.length === 0) return [...resources];
   const client = createClient(ResourceService, createHttpTransport(access.server));
   const changes = sent.map(({ change }) => change);
   const answer = await call(access, (options) => client.previewChanges({ changes }, options)).catch(
     (error: unknown) => {
-      throw placedError(error, sent);
+      throw locatedError(error, sent);
     },
   );
   const shown = new Map<PlannedResource, ChangedResource[]>();

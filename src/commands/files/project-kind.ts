@@ -7,7 +7,6 @@ import { type Change, define } from "./kind.ts";
 export const PROJECT = define<typeof ProjectSchema>({
   name: "Project",
   schema: ProjectSchema,
-  resource: "project",
   fields: [
     "metadata.name",
     "metadata.annotations",
@@ -21,7 +20,7 @@ export const PROJECT = define<typeof ProjectSchema>({
   ],
   nameField: ["metadata", "name"],
   annotationsField: ["metadata", "annotations"],
-  places: {
+  documentFields: {
     name: "metadata.name",
     annotations: "metadata.annotations",
     projectEnvironmentClasses: "environmentClasses",

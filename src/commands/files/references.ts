@@ -4,7 +4,7 @@ import { OrganizationService } from "#gen/service/v1/organization_service_pb.js"
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { call, isPermissionDenied, readPages } from "../client/call.ts";
+import { isPermissionDenied, readAll } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { eachText, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
 
@@ -64,10 +64,10 @@ export class Names {
     for (const { text, path } of ids) {
       const found = this.#known.find(({ id }) => id === text);
       if (!found) continue;
-      const isAlone = !this.#known.some(
+      const isUnique = !this.#known.some(
         (each) => each.kind === found.kind && each.name === found.name && each.id !== found.id,
       );
-      if (isAlone && found.name !== "") put(copy, path, `${found.kind}/${found.name}`);
+      if (isUnique && found.name !== "") put(copy, path, `${found.kind}/${found.name}`);
     }
     return copy;
   }
@@ -96,40 +96,39 @@ export class Names {
 
 function namedOf(access: ServerAccess, organizationId: string, kind: string): Promise<Named[]> {
   const transport = createHttpTransport(access.server);
-  const all = Number.POSITIVE_INFINITY;
   switch (kind) {
-    case "Runner":
-      return readPages(all, async (pagination) => {
-        const client = createClient(RunnerService, transport);
-        const page = await call(access, (options) => client.listRunners({ pagination }, options));
-        const elements = page.runners.map(({ runnerId: id, name }) => ({ kind, name, id }));
-        return { elements, pagination: page.pagination };
-      });
-    case "Agent":
-      return readPages(all, async (pagination) => {
-        const client = createClient(AgentService, transport);
-        const page = await call(access, (options) => client.listAgents({ pagination }, options));
-        return {
-          elements: page.agents.map(({ id, name }) => ({ kind, name, id })),
-          pagination: page.pagination,
-        };
-      });
-    case "ServiceAccount":
-      return readPages(all, async (pagination) => {
-        const client = createClient(ServiceAccountService, transport);
-        const page = await call(access, (options) => client.listServiceAccounts({ pagination }, options));
-        const elements = page.serviceAccounts.map(({ id, name }) => ({ kind, name, id }));
-        return { elements, pagination: page.pagination };
-      });
-    case "User":
-      return readPages(all, async (pagination) => {
-        const client = createClient(OrganizationService, transport);
-        const page = await call(access, (options) =>
-          client.listMembers({ organizationId, pagination }, options),
-        );
-        const elements = page.members.map(({ userId: id, email: name }) => ({ kind, name, id }));
-        return { elements, pagination: page.pagination };
-      });
+    case "Runner": {
+      const client = createClient(RunnerService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listRunners({ pagination }, options),
+        ({ runners }) => runners.map(({ runnerId: id, name }) => ({ kind, name, id })),
+      );
+    }
+    case "Agent": {
+      const client = createClient(AgentService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listAgents({ pagination }, options),
+        ({ agents }) => agents.map(({ id, name }) => ({ kind, name, id })),
+      );
+    }
+    case "ServiceAccount": {
+      const client = createClient(ServiceAccountService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listServiceAccounts({ pagination }, options),
+        ({ serviceAccounts }) => serviceAccounts.map(({ id, name }) => ({ kind, name, id })),
+      );
+    }
+    case "User": {
+      const client = createClient(OrganizationService, transport);
+      return readAll(
+        access,
+        (pagination, options) => client.listMembers({ organizationId, pagination }, options),
+        ({ members }) => members.map(({ userId: id, email: name }) => ({ kind, name, id })),
+      );
+    }
     default:
       return Promise.resolve([]);
   }

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
-import { annotationsIn, asWritten, type CurrentResource, OWNER, withoutOwner } from "./current.ts";
+import {
+  annotationsIn,
+  type CurrentResource,
+  OWNER_ANNOTATION,
+  withoutOwner,
+  withoutServerDefaults,
+} from "./current.ts";
 import { decode, type Report } from "./decode.ts";
 import {
   type FileDocument,
@@ -136,21 +142,21 @@ export async function wantedOf(
   for (const path of unsettable(kind, message)) report(path, "is set by the server: leave it out");
   const json = settableJson(kind, message);
   const annotations = annotationsIn(kind, json);
-  if (OWNER in annotations && kind.annotationsField)
-    report([...kind.annotationsField, OWNER], "is said by the document Folder: leave it out");
-  for (const field of kind.lasting ?? []) {
+  if (OWNER_ANNOTATION in annotations && kind.annotationsField)
+    report([...kind.annotationsField, OWNER_ANNOTATION], "is said by the document Folder: leave it out");
+  for (const field of kind.immutableFields ?? []) {
     if (current && !isDeepStrictEqual(json[field], current.json[field]))
       report([field], `cannot be changed: give the ${kind.name} another name`);
   }
   const isOwned = !kind.annotationsField || !current || current.owner === owner;
-  const written = asWritten(kind, withoutOwner(kind, json), current?.message);
+  const written = withoutServerDefaults(kind, withoutOwner(kind, json), current?.message);
   // Of policies only what is written counts, which the server alone can compare.
   const isSame = kind.nameField !== undefined && isDeepStrictEqual(written, current?.json);
   if (!isOwned && !isSame && !adopt)
     report(kind.nameField ?? [], `is the name of one that no folder owns (${id}): --adopt takes it`);
   if (problems.length > before) return undefined;
   if (current && isSame && (isOwned || !adopt)) return { ...matched, changes: [], isUnowned: !isOwned };
-  const context = { organizationId, id, annotations: { ...annotations, [OWNER]: owner }, content };
+  const context = { organizationId, id, annotations: { ...annotations, [OWNER_ANNOTATION]: owner }, content };
   const changes = current ? kind.update(message, context, current.message) : kind.create?.(message, context);
   return { ...matched, changes: changes ?? [], isUnowned: false };
 }
