@@ -15,10 +15,7 @@ import type {
   UpdateEnvironmentRequest_Spec,
 } from "#gen/service/v1/environment_service_pb.js";
 import { valueUnusable } from "../error.ts";
-import { requireEnvironmentNotPendingDeletion } from "./environment.ts";
-
-/** Maximum length of an environment's name (contract, EnvironmentMetadata.name), in characters. */
-const MAX_NAME_CHARACTERS = 80;
+import { MAX_ENVIRONMENT_NAME_CHARACTERS, requireEnvironmentNotPendingDeletion } from "./environment.ts";
 
 /**
  * Returns the environment after an update, where absent fields stay; undefined when nothing changes. Only a change of
@@ -32,8 +29,11 @@ export function updatedEnvironment(
   requireEnvironmentNotPendingDeletion(present);
   const environment = clone(EnvironmentSchema, present);
   if (metadata?.name !== undefined) {
-    if ([...metadata.name].length > MAX_NAME_CHARACTERS) {
-      throw valueUnusable("metadata.name", `a name has ${MAX_NAME_CHARACTERS} characters at most`);
+    if ([...metadata.name].length > MAX_ENVIRONMENT_NAME_CHARACTERS) {
+      throw valueUnusable(
+        "metadata.name",
+        `a name has ${MAX_ENVIRONMENT_NAME_CHARACTERS} characters at most`,
+      );
     }
     environment.metadata ??= create(EnvironmentMetadataSchema);
     environment.metadata.name = metadata.name;

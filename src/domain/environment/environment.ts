@@ -28,6 +28,9 @@ export interface EnvironmentTemplate {
   readonly runnerId: string;
 }
 
+/** Maximum length of an environment's name (contract, EnvironmentMetadata.name), in characters. */
+export const MAX_ENVIRONMENT_NAME_CHARACTERS = 80;
+
 /** Version of a spec or status that never changed. */
 const FIRST_VERSION = 1n;
 

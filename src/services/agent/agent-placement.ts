@@ -10,6 +10,7 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import {
+  MAX_ENVIRONMENT_NAME_CHARACTERS,
   requireEnvironmentNotPendingDeletion,
   requireNotOwnedByAction,
   startedEnvironment,
@@ -32,9 +33,6 @@ import { changeEnvironment } from "../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies, requireStartAllowed } from "../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../environment/environment-references.ts";
 import { findSettersForSpec } from "../identity/source-trust.ts";
-
-/** The maximum length of an environment's name (contract, EnvironmentMetadata.name). */
-const MAX_NAME_CHARACTERS = 80;
 
 /** A request for the environment of a new agent execution. */
 export interface PlacementRequest {
@@ -125,7 +123,7 @@ async function createEnvironment(
   if (environmentClass) requireClassOfRunner(environmentClass, runnerId);
   const environment = await newEnvironmentUnderPolicies(tx, caller, {
     spec: source.spec,
-    name: [...name].slice(0, MAX_NAME_CHARACTERS).join(""),
+    name: [...name].slice(0, MAX_ENVIRONMENT_NAME_CHARACTERS).join(""),
     annotations: {},
     sessionId,
     projectId: project?.id ?? "",

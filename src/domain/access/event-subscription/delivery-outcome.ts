@@ -16,7 +16,7 @@ export const RETRY_DELAYS_MS: readonly number[] = [
   4 * HOUR_MS,
 ];
 
-/** Share of a delay by which chance makes it shorter or longer, so that targets which fell together are not asked together. */
+/** Share of a delay by which it is shortened or extended at random, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
 
 /** Time without any success after which a subscription is paused. */

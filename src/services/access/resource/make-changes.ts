@@ -15,7 +15,7 @@ import { requireChangedFit } from "../../../domain/access/resource-changes.ts";
 import { DomainError } from "../../../domain/error.ts";
 import { requireGranted } from "../../../domain/identity/ownership.ts";
 import { requireNotRevoked } from "../../call/authenticated-caller.ts";
-import { type SharedWrite, sharedWriteKey } from "../../call/call.ts";
+import { operationOf, type SharedWrite, sharedWriteKey } from "../../call/call.ts";
 import { CHANGE_KINDS } from "./change-kinds.ts";
 
 /** Carries out the request of an operation. */
@@ -76,13 +76,14 @@ async function makeChange(
   if (change.case === undefined) throw new Error("a change without a request passed its constraints");
   const { tx, caller } = shared;
   const { method, idField, read } = CHANGE_KINDS[change.case];
-  if (!granted.has(method)) await requireStillGranted(shared, method);
+  const part = partOf(ctx, method, shared);
+  if (!granted.has(method)) await requireStillGranted(shared, operationOf(part));
   granted.add(method);
   // A copy: a write may run again, and then other ids take the place of the placeholders.
   const request = copyWithIds(method.input, change.value, ids);
   const knownId = idField && String((request as unknown as Record<string, unknown>)[idField]);
   const before = knownId ? await read(tx.db, caller, knownId) : undefined;
-  const response = await findOperation(method)(request, partOf(ctx, method, shared));
+  const response = await findOperation(method)(request, part);
   const resourceId = knownId || createdId(response);
   if (!knownId && placeholderId !== "") ids.set(placeholderId, resourceId);
   const after = await read(tx.db, caller, resourceId);
@@ -90,8 +91,7 @@ async function makeChange(
 }
 
 /** Requires that the caller may call an operation, now as when it was authenticated. @throws DomainError PERMISSION_DENIED */
-async function requireStillGranted({ tx, caller }: SharedWrite, method: DescMethodUnary): Promise<void> {
-  const operation = `${method.parent.typeName}/${method.name}`;
+async function requireStillGranted({ tx, caller }: SharedWrite, operation: string): Promise<void> {
   requireGranted(operation, caller);
   await requireNotRevoked(tx, caller, operation);
 }

@@ -12,33 +12,33 @@ import { callerOf, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { type FindOperation, makeChanges } from "./make-changes.ts";
 
-/** Ends a write that is to change nothing, with what it would have changed. */
-class TakenBack extends Error {
-  override readonly name = "TakenBack";
+/** Rolls the write of a preview back, and carries what the write would have changed. */
+class PreviewRollback extends Error {
+  override readonly name = "PreviewRollback";
   readonly resources: MessageInitShape<typeof ChangedResourceSchema>[];
 
   constructor(resources: MessageInitShape<typeof ChangedResourceSchema>[]) {
-    super("the changes of a preview are taken back");
+    super("the changes of a preview are rolled back");
     this.resources = resources;
   }
 }
 
-/** Changes that are as soon made twice as {@link expectFailure} is worth its while. */
+/** So few changes may be made twice: {@link requestSavepoints} would make one of them twice anyway. */
 const FEW_CHANGES = 3;
 
 /**
- * Tells the store that the write is going to fail, by a part of it that does: the store prepares no write for that, and
- * one that fails at its end would be made a second time from its beginning, with the others that share its commit.
+ * Has the store set savepoints for a write that is going to fail, by a part that fails at its beginning. Otherwise it
+ * sets none before the failure at the end, and makes the write a second time, with the others that share its commit.
  *
  * @throws the error of `part`
  */
-async function expectFailure(tx: WriteTransaction, part: () => Promise<unknown>): Promise<void> {
+async function requestSavepoints(tx: WriteTransaction, part: () => Promise<unknown>): Promise<void> {
   const failed = tx.attempt(async () => {
     await part();
-    throw new TakenBack([]);
+    throw new PreviewRollback([]);
   });
   await failed.catch((error: unknown) => {
-    if (!(error instanceof TakenBack)) throw error;
+    if (!(error instanceof PreviewRollback)) throw error;
   });
 }
 
@@ -46,8 +46,8 @@ async function expectFailure(tx: WriteTransaction, part: () => Promise<unknown>)
 export class ResourceService implements ServiceImpl<typeof Contract> {
   readonly #deps: Pick<ServiceDependencies, "store">;
   readonly #findOperation: FindOperation;
-  /** The last write of each organization that is under way or waits. */
-  readonly #last = new Map<string, Promise<void>>();
+  /** The last write of each organization that is under way or waits, by the id of the organization. */
+  readonly #lastWrites = new Map<string, Promise<void>>();
 
   constructor(deps: Pick<ServiceDependencies, "store">, findOperation: FindOperation) {
     this.#deps = deps;
@@ -57,13 +57,13 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
   async previewChanges({ changes }: PreviewChangesRequest, ctx: HandlerContext) {
     requireDistinctPlaceholders(changes);
     const preview = await this.#inTurn(ctx, () =>
-      writePartAsCaller(this.#deps.store, ctx, async (tx, caller): Promise<TakenBack> => {
+      writePartAsCaller(this.#deps.store, ctx, async (tx, caller): Promise<PreviewRollback> => {
         const make = (some: typeof changes) => makeChanges(this.#findOperation, ctx, { tx, caller }, some);
-        if (changes.length > FEW_CHANGES) await expectFailure(tx, () => make(changes.slice(0, 1)));
-        throw new TakenBack(await make(changes));
+        if (changes.length > FEW_CHANGES) await requestSavepoints(tx, () => make(changes.slice(0, 1)));
+        throw new PreviewRollback(await make(changes));
       }),
     ).catch((error: unknown) => {
-      if (error instanceof TakenBack) return error;
+      if (error instanceof PreviewRollback) return error;
       throw error;
     });
     return { resources: preview.resources };
@@ -84,16 +84,16 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
    */
   async #inTurn<T>(ctx: HandlerContext, write: () => Promise<T>): Promise<T> {
     const { organizationId } = callerOf(ctx);
-    const made = (this.#last.get(organizationId) ?? Promise.resolve()).then(write);
+    const made = (this.#lastWrites.get(organizationId) ?? Promise.resolve()).then(write);
     const ended = made.then(
       () => undefined,
       () => undefined,
     );
-    this.#last.set(organizationId, ended);
+    this.#lastWrites.set(organizationId, ended);
     try {
       return await made;
     } finally {
-      if (this.#last.get(organizationId) === ended) this.#last.delete(organizationId);
+      if (this.#lastWrites.get(organizationId) === ended) this.#lastWrites.delete(organizationId);
     }
   }
 }
