@@ -5,7 +5,7 @@ import { MAX_RESULT_BYTES, type ToolResult } from "../../rpc/tools/tool-result.t
 import { type Tool, toolsFor } from "../../rpc/tools/tools.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 
-/** What a model is told of the server as a whole. */
+/** The description of the server as a whole, for models. */
 const INSTRUCTIONS = [
   "Chartroom runs workflows and coding agents on a team's own machines; tools are its operations, and do what your token may do.",
   "A workflow is started with start_workflow; its execution has actions, one for each repository or project, whose output stream_action_logs reads. watch_events waits for changes, watch_agent_execution for what an agent says.",

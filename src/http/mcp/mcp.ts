@@ -3,9 +3,6 @@ import { join } from "node:path";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import type { Admission } from "../../rpc/access/admission.ts";
-import { authError } from "../../rpc/access/authentication.ts";
-import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import { createJsonCalls } from "../../rpc/in-memory.ts";
@@ -18,7 +15,7 @@ import { Tools } from "../../rpc/tools/tools.ts";
 import { requireMayUseMcp } from "../../services/policy/organization-policies.ts";
 import type { BodyBudget } from "../body/body-budget.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
-import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
+import { admitBearer, type BearerOptions } from "../dispatch/admit-bearer.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
 import { writeStream, writeWhole } from "../output/node-response.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
@@ -37,11 +34,9 @@ const SERVER_ERROR = -32_000;
 /** Headers of HTTP/1 that its connection writes, and HTTP/2 refuses. */
 const CONNECTION_HEADERS = ["connection", "keep-alive", "transfer-encoding"];
 
-export interface McpOptions {
+export interface McpOptions extends BearerOptions {
   readonly store: Parameters<typeof requireMayUseMcp>[0];
   readonly routes: ReadonlyMap<string, Route>;
-  readonly admission: Admission;
-  readonly limits: CallLimits;
   readonly budget: BodyBudget;
   readonly parseElsewhere: ParseElsewhere;
   readonly sessionOrigin: () => SessionOrigin;
@@ -49,8 +44,6 @@ export interface McpOptions {
   readonly baseUrl: () => string;
   /** Origins whose pages may call the server. */
   readonly corsOrigins: ReadonlySet<string>;
-  /** Returns milliseconds since 1970 UTC. */
-  readonly now: () => number;
   /** The release of the server. */
   readonly version: string;
   readonly report: ReportFault;
@@ -121,21 +114,14 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
  * @throws ConnectError, or DomainError, for one who may not go on
  */
 async function admit(options: McpOptions, req: HttpRequest, res: HttpResponse, record: CallRecord) {
-  const { admission, limits, now, store } = options;
   const { origin } = req.headers;
   if (origin !== undefined && !isAllowed(options, origin)) {
     const message = "pages of this origin may not call the server: --cors-origins names those that may";
     throw writeConnectError(ErrorReason.PERMISSION_DENIED, message, { permission: "origin" });
   }
-  const refused = authError(await admission.identify(req.headers.authorization, record));
-  if (refused) throw refused;
-  warnOfTokenEnd(res, record, now());
-  const limited = limitCaller(limits, res, record);
-  if (limited) throw limited;
-  admission.requireOpen();
-  if (!record.caller) throw new Error("a known caller is missing from the record");
-  await requireMayUseMcp(store, record.caller);
-  return record.caller;
+  const caller = await admitBearer(options, req, res, record);
+  await requireMayUseMcp(options.store, caller);
+  return caller;
 }
 
 function isAllowed({ baseUrl, sessionOrigin, corsOrigins }: McpOptions, origin: string): boolean {

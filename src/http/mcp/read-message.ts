@@ -1,7 +1,9 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
+import { freeChunk } from "../../rpc/request/free-chunk.ts";
 import { countJson } from "../../rpc/request/json-count.ts";
 import type { BodyHold } from "../body/body-budget.ts";
+import { ByteSource } from "../body/byte-source.ts";
 import { incomingBody } from "../body/incoming-body.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { contentLengthOf } from "../dispatch/run-route.ts";
@@ -32,43 +34,22 @@ export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<obj
     });
   }
   if ((contentLengthOf(req) ?? 0) > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of untilRefused(incomingBody(req, undefined), hold)) {
-    bytes += chunk.length;
-    if (bytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
-    hold.set(bytes);
-    chunks.push(chunk);
-  }
-  hold.arrived();
-  const body = Buffer.concat(chunks);
+  const body = await readBody(req, hold);
   countJson(body, MESSAGE_BOUNDS);
   const message = parsed(body);
   if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
   throw malformed("the request is not one message of JSON-RPC: it is an object, and no batch");
 }
 
-/**
- * Yields a body that gives way to others as soon as these need its room: one that stops coming would keep its bytes
- * in memory, and nobody would count them.
- * @throws ConnectError BODY_BUDGET_EXCEEDED
- */
-async function* untilRefused(
-  body: AsyncGenerator<Uint8Array, void>,
-  hold: BodyHold,
-): AsyncGenerator<Uint8Array, void> {
-  const refused = Promise.withResolvers<never>();
-  refused.promise.catch(() => {});
-  hold.arriving(refused.reject);
+async function readBody(req: HttpRequest, hold: BodyHold): Promise<Uint8Array> {
+  const source = new ByteSource(incomingBody(req, undefined), (chunk) => freeChunk(req, chunk), hold);
   try {
-    for (;;) {
-      const step = await Promise.race([refused.promise, body.next()]);
-      if (step.done) return;
-      yield step.value;
-    }
+    source.begin();
+    const body = await source.rest(MAX_MESSAGE_BYTES);
+    hold.arrived();
+    return body;
   } finally {
-    // Not awaited: it ends when the next bytes come, or none any more.
-    body.return().catch(() => {});
+    source.close();
   }
 }
 

@@ -1,15 +1,12 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import type { Admission } from "../../rpc/access/admission.ts";
-import { authError } from "../../rpc/access/authentication.ts";
-import type { CallLimits } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import type { ScimDependencies } from "../../services/access/scim/provisioner.ts";
 import { handleScim, type ScimAnswer } from "../../services/access/scim/scim-request.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
-import { limitCaller, warnOfTokenEnd } from "../dispatch/caller-headers.ts";
+import { admitBearer, type BearerOptions } from "../dispatch/admit-bearer.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
 
@@ -22,11 +19,7 @@ const MAX_BODY_BYTES = 1_048_576;
 
 const ERROR_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error";
 
-export interface ScimOptions extends ScimDependencies {
-  readonly admission: Admission;
-  readonly limits: CallLimits;
-  /** Returns milliseconds since 1970 UTC. */
-  readonly now: () => number;
+export interface ScimOptions extends ScimDependencies, BearerOptions {
   /** URL under which clients reach the server, without a trailing slash. */
   readonly baseUrl: () => string;
   readonly report: ReportFault;
@@ -60,20 +53,13 @@ async function answer(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<ScimAnswer> {
-  const authentication = await options.admission.identify(req.headers.authorization, record);
-  const refused = authError(authentication);
-  if (refused) throw refused;
-  warnOfTokenEnd(res, record, options.now());
-  const limited = limitCaller(options.limits, res, record);
-  if (limited) throw limited;
-  options.admission.requireOpen();
-  if (!record.caller) throw new Error("a known caller is missing from the record");
+  const caller = await admitBearer(options, req, res, record);
   const [path = "", search = ""] = (req.url ?? "").split("?", 2);
   const [resource = "", id = "", ...rest] = decode(path.slice(ROOT.length + 1)).split("/");
   if (!path.startsWith(`${ROOT}/`) || rest.length > 0) throw unknownPath();
   return handleScim({
     options,
-    caller: record.caller,
+    caller,
     method: req.method ?? "",
     resource,
     id,
