@@ -1,6 +1,7 @@
 import type { Keys } from "../../keys.ts";
 import { findSecretsUnderKey, reencryptSecretValue, type SealedValue } from "../../store/policy/secret.ts";
-import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import { reencryptRows } from "./reencryption.ts";
 
 /** Encrypts the value of a secret with the newest key. */
 export function sealSecretValue(keys: Pick<Keys, "seal">, id: string, value: string): SealedValue {
@@ -24,9 +25,6 @@ function associatedData(id: string) {
   return { table: "secret", row: id, column: "sealed" };
 }
 
-/** Number of secrets re-encrypted per commit, which is also the most that a kill undoes. */
-const SECRETS_PER_BATCH = 100;
-
 /** The error for a secret that cannot be decrypted: its row was changed outside of the server. */
 export class DamagedSecret extends Error {
   override readonly name = "DamagedSecret";
@@ -44,25 +42,11 @@ export class DamagedSecret extends Error {
  * @throws DamagedSecret; the secrets before it are re-encrypted
  */
 export async function reencryptSecrets(store: Store, keys: Keys): Promise<number> {
-  let reencrypted = 0;
-  for (const formerId of keys.ids.slice(1)) {
-    const find = (db: Reader) => findSecretsUnderKey(db, formerId, SECRETS_PER_BATCH);
-    const reencryptBatch = async (tx: WriteTransaction) => {
-      const found = await find(tx.db);
-      for (const { id, value } of found) {
-        await reencryptSecretValue(tx, id, sealSecretValue(keys, id, openOrThrow(keys, id, value)));
-      }
-      return found.length;
-    };
-    for (;;) {
-      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
-        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
-      });
-      reencrypted += batch;
-      if (batch < SECRETS_PER_BATCH) break;
-    }
-  }
-  return reencrypted;
+  return reencryptRows(store, keys, {
+    find: findSecretsUnderKey,
+    reencrypt: (tx, { id, value }) =>
+      reencryptSecretValue(tx, id, sealSecretValue(keys, id, openOrThrow(keys, id, value))),
+  });
 }
 
 /**

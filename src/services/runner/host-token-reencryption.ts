@@ -5,11 +5,9 @@ import {
   findHostTokensUnderKey,
   reencryptHostTokenSecrets,
 } from "../../store/runner/host-token-reencryption.ts";
-import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import { reencryptRows } from "../policy/reencryption.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.ts";
-
-/** Number of host tokens re-encrypted per commit, which is also the most that a kill undoes. */
-const TOKENS_PER_BATCH = 100;
 
 /** The error for a host token that cannot be decrypted: its row was changed outside of the server. */
 export class DamagedHostToken extends Error {
@@ -29,26 +27,11 @@ export class DamagedHostToken extends Error {
  * @throws DamagedHostToken; the tokens before it are re-encrypted
  */
 export async function reencryptHostTokens(store: Store, keys: Keys): Promise<number> {
-  let reencrypted = 0;
-  for (const formerId of keys.ids.slice(1)) {
-    const find = (db: Reader) => findHostTokensUnderKey(db, formerId, TOKENS_PER_BATCH);
-    const reencryptBatch = async (tx: WriteTransaction) => {
-      const found = await find(tx.db);
-      for (const { id, sealed } of found) {
-        const secrets = openOrThrow(keys, id, sealed);
-        await reencryptHostTokenSecrets(tx, id, sealHostTokenSecrets(keys, id, secrets));
-      }
-      return found.length;
-    };
-    for (;;) {
-      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
-        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
-      });
-      reencrypted += batch;
-      if (batch < TOKENS_PER_BATCH) break;
-    }
-  }
-  return reencrypted;
+  return reencryptRows(store, keys, {
+    find: findHostTokensUnderKey,
+    reencrypt: (tx, { id, sealed }) =>
+      reencryptHostTokenSecrets(tx, id, sealHostTokenSecrets(keys, id, openOrThrow(keys, id, sealed))),
+  });
 }
 
 function openOrThrow(keys: Keys, id: string, sealed: SealedSecrets): HostTokenSecrets {

@@ -5,7 +5,8 @@ import {
   reencryptSubscription,
   type SealedTarget,
 } from "../../../store/access/event-subscription/event-subscription.ts";
-import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../../../store/store.ts";
+import type { Store } from "../../../store/store.ts";
+import { reencryptRows } from "../../policy/reencryption.ts";
 
 /** The decrypted values of a subscription. */
 export interface TargetSecrets {
@@ -30,7 +31,7 @@ export function sealTarget(
   id: string,
   { url, secret, former }: TargetSecrets,
 ): SealedTarget {
-  const seal = (value: string, column: Column) => keys.seal(value, placeOf(id, column));
+  const seal = (value: string, column: Column) => keys.seal(value, associatedData(id, column));
   const { keyId, sealed } = seal(secret, "sealed_secret");
   return {
     key_id: keyId,
@@ -48,7 +49,7 @@ export function sealTarget(
  */
 export function openTarget(keys: Pick<Keys, "open">, id: string, sealed: SealedTarget): TargetSecrets {
   const { key_id, sealed_url, sealed_secret, sealed_former, former_until } = sealed;
-  const open = (value: Uint8Array, column: Column) => keys.open(key_id, value, placeOf(id, column));
+  const open = (value: Uint8Array, column: Column) => keys.open(key_id, value, associatedData(id, column));
   return {
     url: open(sealed_url, "sealed_url"),
     secret: open(sealed_secret, "sealed_secret"),
@@ -61,12 +62,9 @@ export function openTarget(keys: Pick<Keys, "open">, id: string, sealed: SealedT
 
 type Column = "sealed_url" | "sealed_secret" | "sealed_former";
 
-function placeOf(row: string, column: Column) {
+function associatedData(row: string, column: Column) {
   return { table: "event_subscription", row, column };
 }
-
-/** Number of subscriptions re-encrypted per commit, which is also the most that a kill undoes. */
-const SUBSCRIPTIONS_PER_BATCH = 100;
 
 /** The error for a subscription that cannot be decrypted: its row was changed outside of the server. */
 export class DamagedSubscription extends Error {
@@ -87,27 +85,14 @@ export class DamagedSubscription extends Error {
  * @throws DamagedSubscription; the subscriptions before it are re-encrypted
  */
 export async function reencryptSubscriptions(store: Store, keys: Keys): Promise<number> {
-  let reencrypted = 0;
-  for (const formerId of keys.ids.slice(1)) {
-    const find = (db: Reader) => findSubscriptionsUnderKey(db, formerId, SUBSCRIPTIONS_PER_BATCH);
-    const reencryptBatch = async (tx: WriteTransaction) => {
-      const found = await find(tx.db);
-      for (const { id, sealed } of found) {
-        const { former, ...lasting } = openOrThrow(keys, id, sealed);
-        const kept = former && former.until > tx.now ? former : undefined;
-        await reencryptSubscription(tx, id, sealTarget(keys, id, { ...lasting, former: kept }));
-      }
-      return found.length;
-    };
-    for (;;) {
-      const batch = await store.write(OPERATOR, "chartroom keys rotate", reencryptBatch, {
-        locks: async (db) => (await find(db)).map(({ organizationId }) => organizationId),
-      });
-      reencrypted += batch;
-      if (batch < SUBSCRIPTIONS_PER_BATCH) break;
-    }
-  }
-  return reencrypted;
+  return reencryptRows(store, keys, {
+    find: findSubscriptionsUnderKey,
+    async reencrypt(tx, { id, sealed }) {
+      const { former, ...lasting } = openOrThrow(keys, id, sealed);
+      const valid = former && former.until > tx.now ? former : undefined;
+      await reencryptSubscription(tx, id, sealTarget(keys, id, { ...lasting, former: valid }));
+    },
+  });
 }
 
 function openOrThrow(keys: Pick<Keys, "open">, id: string, sealed: SealedTarget): TargetSecrets {
