@@ -243,10 +243,11 @@ export function valueTaken(resource: string, field: string, message: string): Do
   return new DomainError(ErrorReason.VALUE_TAKEN, message, { resource, field });
 }
 
-/** Returns the error for one more secret than an owner may have, or for more bytes of their values. */
-export function tooManySecrets(measure: "count" | "bytes", limit: number, message: string): DomainError {
-  const metadata = { resource: "secret", measure, limit: String(limit) };
-  return new DomainError(ErrorReason.LIMIT_REACHED, message, metadata);
+type Measure = "count" | "bytes";
+
+/** Returns the error for more resources of a kind than there may be, or for more bytes of their values. */
+export function limitReached(resource: string, limit: number, message: string, measure: Measure = "count") {
+  return new DomainError(ErrorReason.LIMIT_REACHED, message, { resource, measure, limit: String(limit) });
 }
 
 /** Returns the error for a value that the contract has and that is not built yet; `field` is its JSON path. */

@@ -1,7 +1,7 @@
 import type { Environment, EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { requireNoDeceptiveText } from "../deceptive-text.ts";
-import { DomainError, valueUnusable } from "../error.ts";
+import { DomainError, limitReached, valueUnusable } from "../error.ts";
 import { isWithheld } from "../policy/work-secrets.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { branchNameProblem } from "../source/git-branch-name.ts";
@@ -124,9 +124,6 @@ export function ownCredentialMissing(host: string): DomainError {
 
 /** Returns the error for one more approval than the pushes of an environment may wait for. */
 export function tooManyApprovals(limit: number): DomainError {
-  return new DomainError(
-    ErrorReason.LIMIT_REACHED,
-    `pushes of the environment wait for ${limit} approvals, which is the most: have some of them decided first`,
-    { resource: "approval", measure: "count", limit: String(limit) },
-  );
+  const message = `pushes of the environment wait for ${limit} approvals, which is the most: have some of them decided first`;
+  return limitReached("approval", limit, message);
 }

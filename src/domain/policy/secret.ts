@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { type Secret, SecretSchema, type SecretScope, SecretScopeSchema } from "#gen/service/v1/secret_pb.js";
 import type { CreateSecretRequest } from "#gen/service/v1/secret_service_pb.js";
-import { notBuilt, permissionDenied, tooManySecrets, valueTaken, valueUnusable } from "../error.ts";
+import { limitReached, notBuilt, permissionDenied, valueTaken, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 import { requireOwnershipFor } from "../identity/ownership.ts";
 import { requireCredentialProxy, requireHeaderValue } from "./proxied-secret/credential-proxy.ts";
@@ -226,17 +226,18 @@ export function requireRoomFor({ secret, valueBytes }: Sibling, all: readonly Si
   if (path !== undefined && others.some((each) => filePathOf(each.secret) === path))
     throw valueTaken("secret", "filePath", "the scope has a secret with this filePath: delete it first");
   if (others.length >= MAX_SECRETS_PER_OWNER)
-    throw tooManySecrets(
-      "count",
+    throw limitReached(
+      "secret",
       MAX_SECRETS_PER_OWNER,
       `the scope has ${MAX_SECRETS_PER_OWNER} secrets, which is the most: delete one first`,
     );
   const bytes = others.reduce((sum, each) => sum + each.valueBytes, valueBytes);
   if (bytes > MAX_VALUE_BYTES_PER_OWNER)
-    throw tooManySecrets(
-      "bytes",
+    throw limitReached(
+      "secret",
       MAX_VALUE_BYTES_PER_OWNER,
       `the values of the scope would have ${bytes} bytes together and may have ${MAX_VALUE_BYTES_PER_OWNER}: delete a secret first`,
+      "bytes",
     );
 }
 

@@ -1,6 +1,5 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
   EventFormat,
   type EventSubscription,
@@ -12,7 +11,7 @@ import type {
   UpdateEventSubscriptionRequest,
 } from "#gen/service/v1/event_subscription_service_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { DomainError, phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { limitReached, phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { requireKnownKinds } from "./event-kinds.ts";
 
 /** Number of subscriptions of an organization (contract, CreateEventSubscription). */
@@ -65,7 +64,7 @@ export function updatedSubscription(
   if (eventKinds.length > 0) after.eventKinds = eventKinds;
   after.format = format ?? before.format;
   if (paused === false) after.state = State.ACTIVE;
-  // Whoever pauses what the server has paused learns nothing new by another word.
+  // A subscription that the server has paused keeps that state, which says why it sends nothing.
   if (paused === true && before.state === State.ACTIVE) after.state = State.PAUSED;
   after.updatedAt = timestampFromMs(now);
   return after;
@@ -94,11 +93,8 @@ export function pausedByServer(before: EventSubscription, now: number): EventSub
 /** Requires that an organization has room for one subscription more. @throws DomainError LIMIT_REACHED */
 export function requireRoomForSubscription(count: number): void {
   if (count < MAX_SUBSCRIPTIONS) return;
-  throw new DomainError(
-    ErrorReason.LIMIT_REACHED,
-    `the organization has ${MAX_SUBSCRIPTIONS} event subscriptions, which is the most`,
-    { resource: "event subscription", measure: "count", limit: String(MAX_SUBSCRIPTIONS) },
-  );
+  const message = `the organization has ${MAX_SUBSCRIPTIONS} event subscriptions, which is the most`;
+  throw limitReached("event subscription", MAX_SUBSCRIPTIONS, message);
 }
 
 /** Requires that events of a subscription can be sent. @throws DomainError PHASE_UNSUITABLE */
@@ -132,6 +128,6 @@ export function requireTarget(url: string, allowed: AllowedHosts): string {
   if (parsed.username !== "" || parsed.password !== "" || parsed.hash !== "" || url.includes("#"))
     throw valueUnusable("url", "url must have neither a user nor a fragment");
   if (parsed.protocol === "http:" && !allowed.has(parsed.host))
-    throw valueUnusable("url", "url must be https: the operator allows http to no such host");
+    throw valueUnusable("url", "url must be https: the operator does not allow http to its host");
   return parsed.origin;
 }

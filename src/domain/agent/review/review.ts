@@ -12,7 +12,7 @@ import {
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { requireNoDeceptiveText } from "../../deceptive-text.ts";
 import { diffBaseOf } from "../../environment/environment-changes.ts";
-import { DomainError, phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { DomainError, limitReached, phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { isOnPresentDiff, type PresentDiffs, quoteOf } from "./comment-place.ts";
 import { keptLine, sideOf } from "./diff-lines.ts";
 
@@ -149,9 +149,6 @@ export function requireDraftRevision({ revision: present }: Pick<Draft, "revisio
 /** @throws DomainError LIMIT_REACHED when somebody has as many drafts for a run as there may be */
 export function requireDraftSpace(count: number): void {
   if (count < MAX_DRAFTS) return;
-  throw new DomainError(
-    ErrorReason.LIMIT_REACHED,
-    `you have ${MAX_DRAFTS} drafts of reviews for the agent run: send or delete one`,
-    { resource: "agent review draft", measure: "count", limit: String(MAX_DRAFTS) },
-  );
+  const message = `you have ${MAX_DRAFTS} drafts of reviews for the agent run: send or delete one`;
+  throw limitReached("agent review draft", MAX_DRAFTS, message);
 }

@@ -5,7 +5,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
 import type { GetGroupRequest } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
-import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
+import { DomainError, limitReached, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
 import { type Annotated, setAnnotations } from "../annotation/annotations.ts";
 
 /** Most groups of an organization (contract, CreateGroup). */
@@ -133,12 +133,4 @@ export function requireNameFree(named: Pick<Group, "id"> | undefined, id: string
 export function requireGroupNamed({ group, groupId }: Pick<GetGroupRequest, "group" | "groupId">): void {
   if (group.case === undefined && groupId === "")
     throw valueUnusable("id", "name the group, by its id or its name");
-}
-
-function limitReached(resource: string, limit: number, message: string): DomainError {
-  return new DomainError(ErrorReason.LIMIT_REACHED, message, {
-    resource,
-    measure: "count",
-    limit: String(limit),
-  });
 }

@@ -1,10 +1,9 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import { type ResourceRole, type RoleAssignment, RoleAssignmentSchema } from "#gen/service/v1/group_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
-import { DomainError, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
+import { limitReached, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
 
 /** Most groups that one resource is shared with (contract, CreateRoleAssignment). */
 export const MAX_GROUPS_OF_RESOURCE = 25;
@@ -33,11 +32,8 @@ export function requireShareable(type: ResourceType, field: string): asserts typ
 /** Requires room for one more group that a resource is shared with. @throws DomainError LIMIT_REACHED */
 export function requireRoomForAssignment(count: number): void {
   if (count < MAX_GROUPS_OF_RESOURCE) return;
-  throw new DomainError(
-    ErrorReason.LIMIT_REACHED,
-    `a resource is shared with ${MAX_GROUPS_OF_RESOURCE} groups at most`,
-    { resource: "role assignment", measure: "count", limit: String(MAX_GROUPS_OF_RESOURCE) },
-  );
+  const message = `a resource is shared with ${MAX_GROUPS_OF_RESOURCE} groups at most`;
+  throw limitReached("role assignment", MAX_GROUPS_OF_RESOURCE, message);
 }
 
 /** Requires that a group's assignment on a resource has the role that is asked for. @throws DomainError VALUE_TAKEN */
