@@ -18,7 +18,7 @@ export interface ToolDocument {
   readonly schemas: Readonly<Record<string, ToolSchema | undefined>>;
 }
 
-/** What a tool does, which decides the parameters that it has beside the operation's. */
+/** What a tool does, which decides the parameters that it has in addition to the operation's. */
 export type ToolKind = "read" | "change" | "stream";
 
 /** Most seconds that a tool waits for messages of a stream: clients give a call up after a minute. */

@@ -92,7 +92,7 @@ export async function collectStream(
     clearTimeout(timer);
     signal.removeEventListener("abort", end);
     // Not awaited: an operation that waits for an event answers only when one comes, or when it is aborted.
-    void chunks.return?.()?.catch(() => undefined);
+    chunks.return().catch(() => {});
   }
 }
 

@@ -28,8 +28,8 @@ export interface Tool {
 /** An operation that is a tool, and fields that the tool does not show: they are taken all the same. */
 type Offer = readonly [operation: string, hidden?: readonly string[]];
 
-/** What messages to agents have beside their texts, which is for people and for programs that know the contract. */
-const BESIDE_TEXTS = [
+/** Fields of messages to agents other than their texts: they are for people, and for programs that know the contract. */
+const NON_TEXT_FIELDS = [
   "UserInputBlock.createdAt",
   "UserInputBlock.id",
   "UserInputBlock.image",
@@ -50,7 +50,7 @@ const DEFAULT: readonly Offer[] = [
   [
     "AgentService/StartAgent",
     [
-      ...BESIDE_TEXTS,
+      ...NON_TEXT_FIELDS,
       "AgentCodeContext.pullRequest",
       "StartAgentRequest.annotations",
       "StartAgentRequest.extAgentSettings",
@@ -64,7 +64,7 @@ const DEFAULT: readonly Offer[] = [
   [
     "AgentService/SendToAgentExecution",
     [
-      ...BESIDE_TEXTS,
+      ...NON_TEXT_FIELDS,
       "SendToAgentExecutionRequest.agentMessage",
       "SendToAgentExecutionRequest.controlInput",
       "SendToAgentExecutionRequest.expectedQueueRevision",
@@ -80,19 +80,24 @@ const DEFAULT: readonly Offer[] = [
   ["EventService/WatchEvents", ["WatchEventsRequest.afterSequence"]],
 ];
 
-/** Tools that a caller may name beside the default ones: each costs a model its description. */
+/** Tools that a caller may name in addition to the default ones: each costs a model its description. */
 const MAX_NAMED = 32;
 
 /** The tools that a server offers. */
 export class Tools {
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #document: ToolDocument;
-  readonly #made = new Map<string, Tool>();
+  /** The default tools by name. */
+  readonly #defaults: ReadonlyMap<string, Tool>;
+  /** The tools that requests have named, by operation. */
+  readonly #named = new Map<string, Tool>();
 
   /** @param routes those of the contract, by path */
   constructor(routes: ReadonlyMap<string, Route>, document: ToolDocument) {
     this.#routes = routes;
     this.#document = document;
+    const defaults = DEFAULT.map(([operation, hidden]) => this.#make(`service.v1.${operation}`, hidden));
+    this.#defaults = new Map(defaults.map((tool) => [tool.name, tool]));
   }
 
   /**
@@ -104,13 +109,10 @@ export class Tools {
    */
   choose(named: readonly string[] = []): ReadonlyMap<string, Tool> {
     if (named.length > MAX_NAMED) throw unusable(`names more than ${MAX_NAMED} operations`);
-    const chosen = new Map<string, Tool>();
-    for (const [operation, hidden] of DEFAULT) {
-      const tool = this.#tool(`service.v1.${operation}`, hidden);
-      chosen.set(tool.name, tool);
-    }
+    if (named.length === 0) return this.#defaults;
+    const chosen = new Map(this.#defaults);
     for (const name of named) {
-      const tool = this.#tool(this.#operationNamed(name));
+      const tool = this.#namedTool(this.#operationNamed(name));
       // A default tool that is named shows all of its request.
       chosen.set(tool.name, tool);
     }
@@ -132,14 +134,13 @@ export class Tools {
     return method !== undefined && (method.methodKind === "unary" || hasPlaces(method));
   }
 
-  #tool(operation: string, hidden: readonly string[] = []): Tool {
-    const key = `${operation} ${hidden.join(" ")}`;
-    const made = this.#made.get(key) ?? this.#make(operation, hidden);
-    this.#made.set(key, made);
-    return made;
+  #namedTool(operation: string): Tool {
+    const tool = this.#named.get(operation) ?? this.#make(operation);
+    this.#named.set(operation, tool);
+    return tool;
   }
 
-  #make(operation: string, hidden: readonly string[]): Tool {
+  #make(operation: string, hidden: readonly string[] = []): Tool {
     const route = this.#routes.get(`/${operation}`);
     const described = this.#document.operations[operation];
     if (!route || !described) throw new Error(`gen/tools.json or the contract lacks ${operation}`);
