@@ -59,7 +59,7 @@ export function signedHeaders(
 }
 
 function refused(host: string, durationMs: number): AttemptResult {
-  const detail = `${host} is not asked over https: the operator allows http to no such host`;
+  const detail = `the url of ${host} is not https: the operator does not allow http to it`;
   return { verdict: Verdict.ADDRESS_REFUSED, statusCode: 0, detail, durationMs };
 }
 

@@ -27,11 +27,11 @@ const EVENTS_PER_TURN = 20;
 /** Time after which the event that is being sent is the last of a turn: a slow target has one event a turn. */
 const TURN_MS = 1_000;
 
-/** Time for which a subscription rests after a turn that failed: the attempt was not noted, and the event is sent again. */
+/** Time for which a subscription rests after a turn that failed: the result was not stored, and the event is sent again. */
 const REST_MS = 10_000;
 
-/** Time after which the place of each subscription in the record is stored, whatever events it takes. */
-const NOTE_EVERY_MS = 60_000;
+/** Time after which the position of each subscription in the record is stored, whether it takes events or not. */
+const UPDATE_EVERY_MS = 60_000;
 
 /** The dependencies of {@link createEventDeliveries}. */
 export interface DeliveriesContext {
@@ -59,49 +59,49 @@ export interface EventDeliveries {
 /** Creates the sending of events: to several subscriptions at once, to each one event at a time. */
 export function createEventDeliveries(context: DeliveriesContext): EventDeliveries {
   const { store, now, draining, log } = context;
-  const going = new Map<string, { readonly organizationId: string; readonly turn: Promise<void> }>();
+  const running = new Map<string, { readonly organizationId: string; readonly turn: Promise<void> }>();
   /** Those whose turn has failed, and the ends of their rests. */
   const resting = new Map<string, number>();
   /** In the order of their turns. */
   let waiting: DueSubscription[] = [];
-  let notedAt = 0;
-  const begin = (due: DueSubscription, mustNote: boolean) => {
-    const turn = takeTurn(context, due, mustNote)
+  let updatedAt = 0;
+  const begin = (due: DueSubscription, mustUpdate: boolean) => {
+    const turn = takeTurn(context, due, mustUpdate)
       .catch((err: unknown) => {
         if (draining.aborted) return;
         resting.set(due.id, now() + REST_MS);
         log.error({ job: OPERATION, subscription: due.id, err }, "a job failed");
       })
       .finally(() => {
-        going.delete(due.id);
-        beginNext(mustNote);
+        running.delete(due.id);
+        beginNext(mustUpdate);
       });
-    going.set(due.id, { organizationId: due.organizationId, turn });
+    running.set(due.id, { organizationId: due.organizationId, turn });
   };
-  const beginNext = (mustNote: boolean) => {
-    while (going.size < MAX_CONCURRENT && !draining.aborted) {
-      const at = placeOfNext(waiting, [...going.values()]);
+  const beginNext = (mustUpdate: boolean) => {
+    while (running.size < MAX_CONCURRENT && !draining.aborted) {
+      const at = indexOfNext(waiting, [...running.values()]);
       const next = waiting[at];
       if (!next) return;
       waiting.splice(at, 1);
-      begin(next, mustNote);
+      begin(next, mustUpdate);
     }
   };
   return {
     async run() {
-      const mustNote = now() - notedAt >= NOTE_EVERY_MS;
+      const mustUpdate = now() - updatedAt >= UPDATE_EVERY_MS;
       const found = await findDueSubscriptions(store.reader, now(), DUE_PER_RUN);
-      if (mustNote) notedAt = now();
+      if (mustUpdate) updatedAt = now();
       for (const [id, until] of resting) if (until <= now()) resting.delete(id);
       waiting = inOrder(
         waiting,
         // Those that have their turn look for what is due themselves.
-        found.filter(({ id }) => !going.has(id) && !resting.has(id)),
+        found.filter(({ id }) => !running.has(id) && !resting.has(id)),
       );
-      beginNext(mustNote);
+      beginNext(mustUpdate);
     },
     async settled() {
-      while (going.size > 0) await Promise.all([...going.values()].map(({ turn }) => turn));
+      while (running.size > 0) await Promise.all([...running.values()].map(({ turn }) => turn));
     },
   };
 }
@@ -114,20 +114,24 @@ function inOrder(before: readonly DueSubscription[], due: readonly DueSubscripti
   return [...waited, ...due.filter(({ id }) => !waitedIds.has(id))];
 }
 
-/** Returns the place of the first subscription of the organization with the fewest turns; -1 when none may have its turn. */
-function placeOfNext(waiting: readonly DueSubscription[], going: readonly Scope[]): number {
+/** Returns the index of the first subscription of the organization with the fewest turns; -1 when none may have its turn. */
+function indexOfNext(waiting: readonly DueSubscription[], running: readonly Scope[]): number {
   const turns = new Map<string, number>();
-  for (const { organizationId: id } of going) turns.set(id, (turns.get(id) ?? 0) + 1);
+  for (const { organizationId: id } of running) turns.set(id, (turns.get(id) ?? 0) + 1);
   const turnsOf = ({ organizationId }: Scope) => turns.get(organizationId) ?? 0;
   const fewest = Math.min(...new Set(waiting.map(turnsOf)));
   if (fewest >= MAX_CONCURRENT_OF_ORGANIZATION) return -1;
   return waiting.findIndex((each) => turnsOf(each) === fewest);
 }
 
-async function takeTurn(context: DeliveriesContext, due: DueSubscription, mustNote: boolean): Promise<void> {
+async function takeTurn(
+  context: DeliveriesContext,
+  due: DueSubscription,
+  mustUpdate: boolean,
+): Promise<void> {
   const { store, keys, eventSender, baseUrl, now, random, draining } = context;
   const scope = { organizationId: due.organizationId };
-  await queueEvents(store, scope, due.id, OPERATION, mustNote);
+  await queueEvents(store, scope, due.id, OPERATION, mustUpdate);
   const began = now();
   const hasTime = () => now() - began < TURN_MS && !draining.aborted;
   for (let sent = 0; sent < EVENTS_PER_TURN && hasTime(); sent++) {

@@ -27,7 +27,7 @@ export const KEPT_ATTEMPTS = 20;
 
 const GONE = 410;
 
-/** The result of an attempt, as the target is told by it. */
+/** The result of an attempt. */
 export interface AttemptResult {
   readonly verdict: Verdict;
   /** 0 without an answer. */

@@ -55,10 +55,10 @@ const MOMENTS = {
 /** A moment of a resource that has a kind of its own. */
 export type Moment = keyof typeof MOMENTS;
 
-/** The kind by which a subscription is told that events were removed before they were sent. */
+/** The kind of the event that says that events were removed before they were sent. */
 export const HISTORY_PRUNED = "organization.history_pruned";
 
-/** The fields of an event by which its kind is told. */
+/** The fields of an event on which its kind depends. */
 export interface EventOfKind {
   readonly resourceType: ResourceType;
   readonly operation: ResourceOperation;

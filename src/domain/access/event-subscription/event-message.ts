@@ -12,7 +12,7 @@ const PAGES: Readonly<Partial<Record<ResourceType, string>>> = {
   [ResourceType.WORKFLOW_EXECUTION]: "executions",
 };
 
-/** Sentences of the kinds that people wait for; every other is told by its words. */
+/** Sentences of the kinds that people wait for; that of every other is made of the words of its kind. */
 const SENTENCES: Readonly<Record<string, string>> = {
   "agent_execution.failed": "An agent run has failed",
   "agent_execution.waits_for_input": "An agent run waits for input",

@@ -13,7 +13,7 @@ import {
   kindFor,
   resourcesOf,
 } from "../../../domain/access/event-subscription/event-kinds.ts";
-import { findUnsent, insertDeliveries } from "../../../store/access/event-subscription/event-delivery.ts";
+import { hasUnsent, insertDeliveries } from "../../../store/access/event-subscription/event-delivery.ts";
 import {
   findSubscription,
   type StoredSubscription,
@@ -33,8 +33,8 @@ const NUMBERS_PER_READ = 10_000;
 /** Number of entries that wait at most: further events wait in the record, which has them anyway. */
 const MAX_WAITING = 100;
 
-/** Numbers of events of other kinds after which the place in the record is stored. */
-const NUMBERS_PER_NOTE = 200;
+/** Numbers of events of other kinds after which the position in the record is stored. */
+const NUMBERS_PER_UPDATE = 200;
 
 /** An event that a subscription takes, and its kind for it. */
 interface Taken {
@@ -43,25 +43,24 @@ interface Taken {
 }
 
 /**
- * Enters the next events of a subscription into its ledger, each once and in their order. The entries and the place up to
- * which events were looked at are stored in one commit.
+ * Enters the next events of a subscription into its ledger, each once and in their order. The entries and the position up
+ * to which events were looked at are stored in one commit.
  *
- * @param mustNote whether the place is stored although no event was taken
+ * @param mustUpdate whether the position is stored although no event was taken
  */
 export async function queueEvents(
   store: Pick<Store, "reader" | "write">,
   scope: Scope,
   id: string,
   operation: string,
-  mustNote: boolean,
+  mustUpdate: boolean,
 ): Promise<void> {
   const stored = await findSubscription(store.reader, scope, id);
   if (!stored || stored.subscription.state !== EventSubscriptionState.ACTIVE) return;
-  const waiting = await findUnsent(store.reader, scope, id, EventDeliveryState.PENDING, MAX_WAITING);
-  if (waiting.length >= MAX_WAITING) return;
+  if (await hasUnsent(store.reader, scope, id, EventDeliveryState.PENDING, MAX_WAITING)) return;
   const { taken, reached } = await nextEvents(store, scope, stored);
   const passed = reached - stored.sequence;
-  if (passed <= 0 || (taken.length === 0 && !mustNote && passed < NUMBERS_PER_NOTE)) return;
+  if (passed <= 0 || (taken.length === 0 && !mustUpdate && passed < NUMBERS_PER_UPDATE)) return;
   await store.write(
     SYSTEM,
     operation,

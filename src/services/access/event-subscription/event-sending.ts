@@ -41,7 +41,7 @@ export interface SendingContext {
 }
 
 /**
- * Returns what is to be sent next to a subscription: what people asked for, else the first event that waits, when its time
+ * Returns what is to be sent next to a subscription: a redelivery, or else the first event that waits, when its time
  * has come. Later events wait behind it.
  *
  * @returns undefined when there is nothing to send now
@@ -54,15 +54,14 @@ export async function nextDelivery(
 ): Promise<OutgoingDelivery | undefined> {
   const stored = await findSubscription(db, scope, id);
   if (!stored || stored.subscription.state !== EventSubscriptionState.ACTIVE) return undefined;
-  const [asked] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
-  const [first] = asked ? [asked] : await findUnsent(db, scope, id, State.PENDING, 1);
-  if (!first || dueAt(first) > now) return undefined;
+  const next = await findNextUnsent(db, scope, id);
+  if (!next || dueAt(next) > now) return undefined;
   const target = openTarget(keys, id, stored.sealed);
-  const place = { organizationId: scope.organizationId, baseUrl };
+  const { organizationId } = scope;
   return {
-    id: first.id,
+    id: next.id,
     url: target.url,
-    body: eventBody(stored.subscription.format, first, place),
+    body: eventBody(stored.subscription.format, next, { organizationId, baseUrl }),
     secrets: secretsAt(target, now),
   };
 }
@@ -110,12 +109,18 @@ function attempted(before: EventDelivery, result: AttemptResult, now: number, ra
   return { ...delivery, attempts, state: State.PENDING, nextAttemptAt: timestampFromMs(next) };
 }
 
-/** Returns the time of the next attempt of anything that waits; 0 when only what happens anew can be due. */
+/** Returns the time of the next attempt; 0 for a redelivery, and when nothing waits: new events are sent at once. */
 async function nextDueAt(db: Reader, scope: Scope, id: string): Promise<number> {
-  const [asked] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
-  if (asked) return 0;
+  const next = await findNextUnsent(db, scope, id);
+  return next?.state === State.PENDING ? dueAt(next) : 0;
+}
+
+/** Returns what is sent next: a redelivery, or else the first event that waits. */
+async function findNextUnsent(db: Reader, scope: Scope, id: string): Promise<EventDelivery | undefined> {
+  const [redelivery] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
+  if (redelivery) return redelivery;
   const [first] = await findUnsent(db, scope, id, State.PENDING, 1);
-  return first ? dueAt(first) : 0;
+  return first;
 }
 
 function dueAt({ nextAttemptAt: at }: EventDelivery): number {

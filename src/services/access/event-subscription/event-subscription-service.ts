@@ -102,12 +102,12 @@ export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
       const stored = await getSubscription(tx.db, caller, req.eventSubscriptionId);
       const { subscription: before } = stored;
       const after = updatedSubscription(before, req, tx.now, eventHosts);
-      const isNewUrl = req.url !== undefined;
-      const sealed =
-        req.url !== undefined && isNewUrl
-          ? sealTarget(keys, before.id, { ...openTarget(keys, before.id, stored.sealed), url: req.url })
-          : undefined;
-      await updateSubscription(tx, caller, before, { after, ...(sealed && { sealed }), isNewUrl });
+      const { url } = req;
+      const retargeted = url !== undefined && {
+        sealed: sealTarget(keys, before.id, { ...openTarget(keys, before.id, stored.sealed), url }),
+        isNewUrl: true,
+      };
+      await updateSubscription(tx, caller, before, { after, ...retargeted });
       const { subscription } = await getSubscription(tx.db, caller, before.id);
       return { eventSubscription: subscription };
     });

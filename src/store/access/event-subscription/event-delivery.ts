@@ -15,6 +15,8 @@ import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 /** The states of what is to be sent; the partial index event_delivery_unsent has these. */
 export const UNSENT_STATES = [State.PENDING, State.REDELIVERING] as const;
 
+type UnsentState = (typeof UNSENT_STATES)[number];
+
 export async function findDelivery(
   db: Reader,
   { organizationId }: Scope,
@@ -58,28 +60,47 @@ export async function findDeliveryPage(
 /** Returns up to `limit` entries of a subscription that are to be sent, in the order of their events. */
 export async function findUnsent(
   db: Reader,
-  { organizationId }: Scope,
+  scope: Scope,
   subscriptionId: string,
-  state: (typeof UNSENT_STATES)[number],
+  state: UnsentState,
   limit: number,
 ): Promise<EventDelivery[]> {
-  const rows = await builderOf(db)
-    .selectFrom("event_delivery")
-    .select("body")
-    .where("subscription_id", "=", subscriptionId)
-    .where("organization_id", "=", organizationId)
-    .where((eb) =>
-      eb(
-        "state",
-        "in",
-        UNSENT_STATES.map((each) => eb.lit(each)),
-      ),
-    )
-    .where("state", "=", state)
-    .orderBy("id")
-    .limit(limit)
-    .execute();
+  const rows = await unsent(db, scope, subscriptionId, state).select("body").limit(limit).execute();
   return rows.map(({ body }) => fromBody(EventDeliverySchema, body));
+}
+
+/** Returns whether a subscription has at least `count` entries that are to be sent. */
+export async function hasUnsent(
+  db: Reader,
+  scope: Scope,
+  subscriptionId: string,
+  state: UnsentState,
+  count: number,
+): Promise<boolean> {
+  const last = unsent(db, scope, subscriptionId, state)
+    .select("id")
+    .offset(count - 1)
+    .limit(1);
+  return (await last.executeTakeFirst()) !== undefined;
+}
+
+function unsent(db: Reader, { organizationId }: Scope, subscriptionId: string, state: UnsentState) {
+  return (
+    builderOf(db)
+      .selectFrom("event_delivery")
+      .where("subscription_id", "=", subscriptionId)
+      .where("organization_id", "=", organizationId)
+      // Both states are named so that the database uses the partial index of them.
+      .where((eb) =>
+        eb(
+          "state",
+          "in",
+          UNSENT_STATES.map((each) => eb.lit(each)),
+        ),
+      )
+      .where("state", "=", state)
+      .orderBy("id")
+  );
 }
 
 /** Adds entries to a ledger. What is sent is bookkeeping, so nothing is recorded. */

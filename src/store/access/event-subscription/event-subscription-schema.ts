@@ -7,7 +7,7 @@ export interface EventSubscriptionTable {
   state: number;
   /** Number in the organization's record up to which events were taken into the ledger or left out. */
   sequence: number;
-  /** The time before which there is nothing to send but what happens anew; 0 for at once. */
+  /** The time before which nothing is sent, not even new events; 0 for at once. */
   due_at: number;
   /** Time of the first failure since the last success; null when there is none. */
   failing_since: number | null;

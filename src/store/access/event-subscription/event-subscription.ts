@@ -101,7 +101,6 @@ export async function insertEventSubscription(
   sealed: SealedTarget,
   sequence: number,
 ): Promise<void> {
-  const body = toBody(EventSubscriptionSchema, subscription);
   await builderOf(tx.db)
     .insertInto("event_subscription")
     .values({
@@ -112,7 +111,7 @@ export async function insertEventSubscription(
       due_at: 0,
       failing_since: null,
       ...sealed,
-      body,
+      body: toBody(EventSubscriptionSchema, stored(subscription)),
     })
     .execute();
   tx.record({

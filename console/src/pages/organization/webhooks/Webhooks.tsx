@@ -47,10 +47,10 @@ export function Webhooks({ isAdministrator }: PartProps) {
 
 function WebhookList() {
   const list = useInfiniteQuery(EventSubscriptionService.method.listEventSubscriptions, FIRST_PAGE, BY_PAGE);
-  const settled = { onSettled: () => void list.refetch() };
+  const read = () => void list.refetch();
+  const settled = { onSettled: read };
   const update = useMutation(EventSubscriptionService.method.updateEventSubscription, settled);
   const remove = useMutation(EventSubscriptionService.method.deleteEventSubscription, settled);
-  const read = () => void list.refetch();
   return (
     <Section
       title="Webhooks"
