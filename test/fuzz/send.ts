@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
+import { CLIENT_MEMORY_MB } from "../harness/exchange.ts";
 import type { FuzzRequest } from "./request.ts";
 
 /** The response to one request. */
@@ -13,9 +14,6 @@ export interface FuzzAnswer {
 
 /** No request of the fuzz test takes long, even on a slow machine; one without a response by now will never get one. */
 const ANSWER_WITHIN_MS = 120_000;
-
-/** Node's client keeps counting unsent data when the response came first; this limit is never reached. */
-const CLIENT_MEMORY_MB = 4_000;
 
 export interface Sender {
   /** Rejects when the response is incomplete. */
