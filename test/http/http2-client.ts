@@ -44,7 +44,8 @@ export async function answerOf(stream: ClientHttp2Stream): Promise<Http2Answer> 
     trailers = Object.fromEntries(Object.entries(received));
   });
   // Not `once`, which rejects on a reset; here the reset is part of the result.
-  const closed = new Promise<void>((resolve) => stream.on("close", resolve));
+  // A stream that is reset without an error while a write of ours is blocked is aborted but never emits "close".
+  const closed = new Promise<void>((resolve) => stream.on("close", resolve).on("aborted", resolve));
   const body = await text(stream).catch(() => "");
   await closed;
   return { status: Number(headers[":status"] ?? 0), headers, trailers, body, resetCode: stream.rstCode };
