@@ -44,11 +44,12 @@ test("a server that is told to stop turns red, finishes what it took up, and goe
   const body = bodyOf("Slow on HTTP/1.1");
   const upload = await halfUpload(server, body);
   const session = await connectHttp2(server.port);
-  const stream = open(session, PATH, headers(server, body));
+  const stream = open(session, PATH, { ...headers(server, body), expect: "100-continue" });
+  await once(stream, "continue");
   stream.write(body.slice(0, 10));
-  // An answer on the same connection says that the frames before it were read.
-  const ready = session.request({ ":path": "/readyz" });
-  expect((await answerOf(ready)).status).toBe(200);
+  const [streamed, uploaded] = [answerOf(stream), once(upload, "response")];
+  // Not at "exit": its last lines may not have been read by then.
+  const exit = once(server.process, "close");
 
   server.process.kill("SIGTERM");
   await untilRed(server);
@@ -59,13 +60,10 @@ test("a server that is told to stop turns red, finishes what it took up, and goe
   server.process.kill("SIGINT");
   expect(await readiness(server)).toBe(503);
 
-  const streamed = answerOf(stream);
   stream.end(body.slice(10));
   expect((await streamed).status).toBe(200);
-  // Not at "exit": its last lines may not have been read by then.
-  const exit = once(server.process, "close");
   upload.end(body.slice(body.length / 2));
-  const [res] = (await once(upload, "response")) as [IncomingMessage];
+  const [res] = (await uploaded) as [IncomingMessage];
   const answered = performance.now();
   expect(res.statusCode).toBe(200);
   const { project } = (await json(res)) as { project: { id: string } };
