@@ -3,10 +3,21 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { testPack } from "./pack-scenarios.ts";
 import { testScenarios } from "./scenarios.ts";
-import { BUILD_MS, build, describeWith, environmentWith, otherTeam, pythonPrograms } from "./toolchain.ts";
+import {
+  BUILD_MS,
+  build,
+  describeWith,
+  environmentWith,
+  installWheel,
+  makePack,
+  otherTeam,
+  pythonPrograms,
+} from "./toolchain.ts";
 
 const page = fencedBlocks("docs/clients.md");
+const packagePage = fencedBlocks("docs/clients/python.md");
 
 describeWith(["python3"], "the Python client", () => {
   let server: TestServer;
@@ -42,6 +53,33 @@ describeWith(["python3"], "the Python client", () => {
     testScenarios(() => server, program, {
       cut: /^(ConnectionResetError|ConnectionError|IncompleteRead)$/,
       checksRules: false,
+    });
+  });
+
+  describe("of the wheel", () => {
+    let packed: Record<string, string | undefined>;
+
+    beforeAll(async () => {
+      const programs = await pythonPrograms(join(folder, "requirements.txt"));
+      const wheel = await makePack("python", env, join(folder, "wheels"));
+      packed = environmentWith(await installWheel(programs, wheel, join(folder, "packed")));
+    }, BUILD_MS);
+
+    test("makes the first call of its page", async () => {
+      const firstCall = blockOf(packagePage, "First call", "python").replaceAll("8080", `${server.port}`);
+      writeFileSync(join(folder, "packed_first_call.py"), firstCall);
+      const token = { TOKEN: server.token };
+      const said = await build(folder, { ...packed, ...token }, "python3", "packed_first_call.py");
+      expect(said).toBe("hello-python\nTrue\nnot_found NOT_FOUND {'resource': 'project'}\n");
+    });
+
+    describe.each(["http", "grpc"] as const)("over %s", (transport) => {
+      const program = () => ({
+        cwd: folder,
+        env: packed,
+        command: ["python3", "packed.py", transport] as const,
+      });
+      testPack(() => server, program);
     });
   });
 });

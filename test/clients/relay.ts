@@ -11,6 +11,11 @@ export interface Relay {
   receivedBytes(): number;
   /** Cuts every connection at once; new ones are accepted. */
   cut(): void;
+  /**
+   * Holds back what the server sends on the connection on which a client sends this text, until the connection is cut.
+   * Resolves when the text has come.
+   */
+  holdBack(text: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -18,6 +23,7 @@ export interface Relay {
 export async function startRelay(serverPort: number, port = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   let [sent, received] = [0, 0];
+  let held: { readonly text: string; readonly begin: () => void } | undefined;
   const relay = createServer((caller) => {
     const server = connect(serverPort, "127.0.0.1");
     for (const [socket, other] of [
@@ -32,7 +38,13 @@ export async function startRelay(serverPort: number, port = 0): Promise<Relay> {
         other.destroy();
       });
     }
-    caller.on("data", (chunk) => (sent += chunk.length));
+    caller.on("data", (chunk) => {
+      sent += chunk.length;
+      if (held === undefined || !chunk.includes(held.text)) return;
+      server.unpipe(caller);
+      held.begin();
+      held = undefined;
+    });
     server.on("data", (chunk) => (received += chunk.length));
     caller.pipe(server);
     server.pipe(caller);
@@ -47,6 +59,7 @@ export async function startRelay(serverPort: number, port = 0): Promise<Relay> {
     sentBytes: () => sent,
     receivedBytes: () => received,
     cut,
+    holdBack: (text) => new Promise((resolve) => (held = { text, begin: resolve })),
     async stop() {
       cut();
       await new Promise((resolve) => relay.close(resolve));

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { expect, test } from "@jest/globals";
 import { addOrganization } from "../harness/organization.ts";
 import type { TestServer } from "../harness/server.ts";
-import { startRelay } from "./relay.ts";
+import { type Relay, startRelay } from "./relay.ts";
 
 /**
  * A program that runs one scenario: it takes an address and a scenario's name, and prints a result
@@ -91,17 +91,24 @@ export function testScenarios(
 
 /**
  * Runs a scenario through a relay, in its own organization, and cuts its connections when it prints
- * `watching`.
+ * `watching`; then it gets a line.
+ *
+ * @param prepare is called with the relay and the token before the program begins
  */
-async function runScenario(server: TestServer, { cwd, env, command }: ScenarioProgram, scenario: string) {
+export async function runScenario(
+  server: TestServer,
+  { cwd, env, command }: ScenarioProgram,
+  scenario: string,
+  prepare: (relay: Relay, token: string) => void = () => {},
+) {
   const { token } = await addOrganization(server, "A team with a client");
   const relay = await startRelay(server.port);
   try {
+    prepare(relay, token);
     const [program, ...args] = command;
     const child = spawn(program, [...args, relay.url, scenario], {
       cwd,
       env: { ...env, TOKEN: token },
-      stdio: ["ignore", "pipe", "pipe"],
       timeout: SCENARIO_MS,
       killSignal: "SIGKILL",
     });
@@ -109,7 +116,10 @@ async function runScenario(server: TestServer, { cwd, env, command }: ScenarioPr
     const stderr = text(child.stderr);
     let last = "";
     for await (const line of createInterface({ input: child.stdout })) {
-      if (line === "watching") relay.cut();
+      if (line === "watching") {
+        relay.cut();
+        child.stdin.end("cut\n");
+      }
       last = line;
     }
     const [code] = await closed;

@@ -112,6 +112,35 @@ export async function pythonPrograms(requirements: string): Promise<string> {
   return join(folder, "bin");
 }
 
+/**
+ * Installs a wheel into an environment of its own, where its dependencies are those of another one, and returns the folder
+ * of its programs. Fails when one of them is missing or has a version that the wheel does not take.
+ *
+ * @param programs the folder of programs of the other environment
+ */
+export async function installWheel(programs: string, wheel: string, folder: string): Promise<string> {
+  const env = environmentWith(programs);
+  const packages = async (python: string) =>
+    (await build(ROOT, env, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")).trim();
+  await build(ROOT, env, "python3", "-m", "venv", "--without-pip", folder);
+  const python = join(folder, "bin/python3");
+  writeFileSync(join(await packages(python), "dependencies.pth"), `${await packages("python3")}\n`);
+  const install = ["--disable-pip-version-check", "--python", python, "install", "--quiet", "--no-index"];
+  await build(ROOT, env, "python3", "-m", "pip", ...install, wheel);
+  return join(folder, "bin");
+}
+
+/** Makes the pack of a language in a folder and returns its path, which the script prints. */
+export async function makePack(
+  language: string,
+  env: Readonly<Record<string, string | undefined>>,
+  folder: string,
+  ...options: readonly string[]
+): Promise<string> {
+  const script = ["--disable-warning=ExperimentalWarning", `scripts/packs/${language}.ts`];
+  return (await build(ROOT, env, "node", ...script, "--to", folder, ...options)).trim();
+}
+
 /** Returns the folder of programs of a package of npm, named with its version; no install script runs. */
 export async function npmPrograms(named: string): Promise<string> {
   const folder = await keptFolder("npm", named, async (made) => {

@@ -1,0 +1,104 @@
+"""Calls with retries, pages, and streams that resume, over any transport."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from .errors import ApiError
+from .operation import Operation, Transport
+from .places import PLACES
+from .retries import is_temporary, pause_after
+
+# A stream that was open for so long had reached the server, also where it sent nothing for hours.
+_REACHED_SECONDS = 5.0
+_PAGE_SIZE = 100
+
+GivenRequest = Message | Mapping[str, Any] | None
+
+
+class Caller:
+    """Makes the calls of one client."""
+
+    def __init__(self, transport: Transport, timeout: float, retry_for: float) -> None:
+        self._transport = transport
+        self._timeout = timeout
+        self._retry_for = retry_for
+
+    def unary(
+        self,
+        operation: Operation,
+        given: GivenRequest,
+        timeout: float | None,
+        idempotency_key: str | None,
+    ) -> Any:
+        """Returns the response of an operation, which is called again where that may help."""
+        request = operation.request_of(given)
+        headers = {}
+        if operation.has_effect:
+            # Every attempt carries the same key: what an attempt without an answer did is not done twice.
+            headers["idempotency-key"] = idempotency_key or str(uuid.uuid4())
+        began = time.monotonic()
+        end = began + (self._timeout if timeout is None else timeout)
+        failures = 0
+        while True:
+            try:
+                return self._transport.unary(operation, request, headers, end - time.monotonic())
+            except ApiError as error:
+                failures += 1
+                pause = pause_after(error, failures)
+                if not is_temporary(error) or time.monotonic() + pause > min(end, began + self._retry_for):
+                    raise
+            time.sleep(pause)
+
+    def pages(self, operation: Operation, given: GivenRequest, timeout: float | None) -> Iterator[Any]:
+        """Yields the pages of a list from the one that the request names, of 100 entries unless it says otherwise."""
+        request = operation.request_of(given)
+        if request.pagination.page_size == 0:
+            request.pagination.page_size = _PAGE_SIZE
+        while True:
+            page = self.unary(operation, request, timeout, None)
+            yield page
+            if not page.pagination.next_token:
+                return
+            request.pagination.token = page.pagination.next_token
+
+    def items(
+        self, operation: Operation, given: GivenRequest, timeout: float | None, field: str
+    ) -> Iterator[Any]:
+        """Yields the entries of all pages of a list."""
+        for page in self.pages(operation, given, timeout):
+            yield from getattr(page, field)
+
+    def stream(self, operation: Operation, given: GivenRequest) -> Iterator[Any]:
+        """Yields the messages of a stream, which is opened again after the last one when it is cut."""
+        place = PLACES[operation.path](operation.request_of(given))
+        failures = 0
+        failing_since = 0.0
+        while True:
+            opened = time.monotonic()
+            try:
+                for message in self._transport.stream(operation, place.next_request(), {}):
+                    failures = 0
+                    new = place.take(message)
+                    if new is not None:
+                        yield new
+                if place.is_complete():
+                    return
+                interruption = ApiError("unavailable", "the stream has ended early")
+            except ApiError as error:
+                if not is_temporary(error):
+                    raise
+                interruption = error
+            now = time.monotonic()
+            if failures == 0 or now - opened > _REACHED_SECONDS:
+                failures, failing_since = 0, now
+            failures += 1
+            pause = pause_after(interruption, failures)
+            if now + pause > failing_since + self._retry_for:
+                raise interruption
+            time.sleep(pause)

@@ -1,0 +1,146 @@
+"""Calls as JSON over HTTP/1.1, with the standard library."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from .errors import ApiError, read_error
+from .operation import Operation
+
+# The server sends something every 15 seconds, so that after these there is no connection any more.
+_SILENCE_SECONDS = 40.0
+# An answer that comes at the deadline says more than the end of the client's own patience.
+_GRACE_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
+
+
+class HttpTransport:
+    """Keeps connections open between calls. Usable from several threads."""
+
+    def __init__(self, address: str, headers: Mapping[str, str], tls: ssl.SSLContext | None) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the address of a server is a URL such as https://chartroom.example.org")
+        self._host, self._port = parts.hostname, parts.port
+        self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+        self._prefix = parts.path.rstrip("/").removesuffix("/api") + "/api/"
+        self._headers = {**headers, "Content-Type": "application/json"}
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def unary(
+        self, operation: Operation, request: Message, headers: Mapping[str, str], timeout: float
+    ) -> Message:
+        if timeout <= 0:
+            raise ApiError("deadline_exceeded", "the deadline of the call has passed")
+        connection = self._take()
+        try:
+            deadline = {"Connect-Timeout-Ms": str(max(1, int(timeout * 1000)))}
+            response = self._send(connection, operation, request, {**headers, **deadline}, timeout + _GRACE_SECONDS)
+            body = response.read()
+        except TimeoutError as error:
+            connection.close()
+            raise ApiError("deadline_exceeded", "no answer came before the deadline of the call") from error
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise _cut(error) from error
+        self._give_back(connection, response)
+        if response.status != 200:
+            raise _failure(response, body)
+        return json_format.Parse(body, operation.response(), ignore_unknown_fields=True)
+
+    def stream(self, operation: Operation, request: Message, headers: Mapping[str, str]) -> Iterator[Message]:
+        connection = self._open()
+        try:
+            accept = {"Accept": "application/x-ndjson"}
+            response = self._send(connection, operation, request, {**headers, **accept}, _SILENCE_SECONDS)
+            if response.status != 200:
+                raise _failure(response, response.read())
+            while line := response.readline():
+                if not line.strip():
+                    continue
+                if not line.endswith(b"\n"):
+                    raise http.client.IncompleteRead(line)
+                content = json.loads(line)
+                if "error" in content:
+                    raise _error_of(content["error"], response.headers.get("X-Request-Id", ""))
+                yield json_format.ParseDict(content, operation.response(), ignore_unknown_fields=True)
+            # At a cut `readline` returns what it has, so the end of the chunks tells that it was complete.
+            if response.chunk_left is not None and not response.isclosed():
+                raise http.client.IncompleteRead(b"")
+        except (OSError, http.client.HTTPException) as error:
+            raise _cut(error) from error
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        operation: Operation,
+        request: Message,
+        headers: Mapping[str, str],
+        patience: float,
+    ) -> http.client.HTTPResponse:
+        if connection.sock is None:
+            connection.timeout = min(patience, _CONNECT_SECONDS)
+            try:
+                connection.connect()
+            except TimeoutError as error:
+                raise ConnectionError("no connection within the time for it") from error
+        connection.sock.settimeout(patience)
+        body = json_format.MessageToJson(request, indent=None).encode()
+        connection.request("POST", self._prefix + operation.path, body, {**self._headers, **headers})
+        return connection.getresponse()
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port)
+        return http.client.HTTPSConnection(self._host, self._port, context=self._tls)
+
+    def _take(self) -> http.client.HTTPConnection:
+        with self._lock:
+            return self._idle.pop() if self._idle else self._open()
+
+    def _give_back(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        if response.will_close:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
+
+
+def _cut(error: Exception) -> ApiError:
+    return ApiError("unavailable", f"the server cannot be reached: {error or type(error).__name__}")
+
+
+def _failure(response: http.client.HTTPResponse, body: bytes) -> ApiError:
+    request_id = response.headers.get("X-Request-Id", "")
+    try:
+        return _error_of(json.loads(body), request_id)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # A proxy's page: those of a server that is away may be retried.
+        code = "unavailable" if response.status in (429, 502, 503, 504) else "unknown"
+        return ApiError(code, f"HTTP {response.status} {response.reason}", request_id=request_id)
+
+
+def _error_of(content: dict, request_id: str) -> ApiError:
+    details = [
+        (each["type"], base64.b64decode(each["value"] + "=" * (-len(each["value"]) % 4)))
+        for each in content.get("details", [])
+    ]
+    return read_error(content["code"], content.get("message", ""), details, request_id)
