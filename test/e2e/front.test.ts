@@ -97,6 +97,13 @@ describe("a page of another origin", () => {
     }
   });
 
+  test("that is named may read the version, which needs no token", async () => {
+    const res = await fetch(`${server.url}/version`, { headers: { origin: CONSOLE } });
+    expect([res.status, res.headers.get("access-control-allow-origin")]).toEqual([200, CONSOLE]);
+    const stranger = await fetch(`${server.url}/version`, { headers: { origin: STRANGER } });
+    expect(allowances(stranger)).toEqual({});
+  });
+
   test.each([STRANGER, "null", `${CONSOLE}.evil.example`, CONSOLE.toUpperCase(), "https://example.org"])(
     "that is not named learns nothing: %s",
     async (origin) => {

@@ -84,8 +84,9 @@ export function createMiddleware(
   options: MiddlewareOptions,
 ): (req: HttpRequest, res: HttpResponse, peer: string) => void {
   return (req, res, peer) => {
-    if (handleProbe(req, res, options.probes)) return;
+    // First, so that pages of other origins read /version too.
     if (handleCors(req, res, options.corsOrigins)) return;
+    if (handleProbe(req, res, options.probes)) return;
     const started = performance.now();
     options.measures.begin();
     const output = openOutput(options.budget, req, res);
