@@ -1,6 +1,6 @@
 import base from "./jest.config.mjs";
 
-/** `npm run test:clients`: clients in other languages, which need their tool chains. */
+/** `npm run test:clients`: the packages, and clients in other languages, which need their tool chains. */
 export default {
   ...base,
   roots: ["<rootDir>/test/clients"],

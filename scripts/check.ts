@@ -59,6 +59,7 @@ const outcomes = await Promise.all([
   freshness(),
   run("types", "tsc", ["-p", "."]),
   run("types of the console", "tsc", ["-p", "console"]),
+  run("types of the packages", "tsc", ["-p", "packages"]),
   run("biome", "biome", ["check", "."]),
   Promise.resolve({ name: "layers and areas", problem: brokenRules(root).join("\n") }),
   Promise.resolve({ name: "scopes of store/", problem: brokenScopes(root).join("\n") }),

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect, test } from "@jest/globals";
 import { addOrganization } from "../harness/organization.ts";
-import type { TestServer } from "../harness/server.ts";
+import type { ReachableServer } from "../harness/server.ts";
 import { type Relay, startRelay } from "./relay.ts";
 
 /**
@@ -37,7 +37,7 @@ const plainCode = (code: string) => code.replaceAll("_", "").toLowerCase();
 
 /** Defines the tests of a client; the server and the program are fetched when a test runs. */
 export function testScenarios(
-  server: () => TestServer,
+  server: () => ReachableServer,
   program: () => ScenarioProgram,
   { cut, checksRules }: Expectations,
 ): void {
@@ -96,7 +96,7 @@ export function testScenarios(
  * @param prepare is called with the relay and the token before the program begins
  */
 export async function runScenario(
-  server: TestServer,
+  server: ReachableServer,
   { cwd, env, command }: ScenarioProgram,
   scenario: string,
   prepare: (relay: Relay, token: string) => void = () => {},

@@ -15,6 +15,7 @@ const INSTALL = {
   python3: "Python 3.11 or newer with its module venv",
   java: "a JDK 17 or newer",
   mvn: "Maven 3.8 or newer",
+  chromium: "Debian's package chromium",
 } as const;
 
 /**
