@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, "..");
 const PAGES = [
   "README.md",
   "CONTRIBUTING.md",
-  ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`),
+  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`),
 ].filter((page) => page.endsWith(".md"));
 
 /** Files and folders of the repository that a page names by their path from the root. */

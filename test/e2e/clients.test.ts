@@ -24,6 +24,8 @@ import { recordingPlugins } from "../harness/recording-plugins.ts";
 import { type ReachableServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 
 const page = fencedBlocks("docs/clients.md");
+const typescript = fencedBlocks("docs/clients/typescript.md");
+const GENERATED = "Generated from the contract";
 const official = file_buf_validate_validate.proto.options;
 const contract = ["runner/v1", "service/v1"].flatMap((folder) =>
   readdirSync(join(ROOT, "proto", folder)).map((name) => `${folder}/${name}`),
@@ -73,14 +75,14 @@ const EXAMPLE_OUTPUT = [
 ];
 
 describe("the TypeScript client", () => {
-  const template = blockOf(page, "TypeScript", "yaml");
+  const template = blockOf(typescript, GENERATED, "yaml");
   const atServer = (text: string) => text.replaceAll("http://127.0.0.1:8080", server.url);
   let folder: string;
   beforeAll(async () => {
     folder = otherTeam(template);
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-    writeFileSync(join(folder, "page.ts"), atServer(blockOf(page, "TypeScript", "ts")));
+    writeFileSync(join(folder, "page.ts"), atServer(blockOf(typescript, GENERATED, "ts")));
     cpSync(join(ROOT, "examples/typescript/first-call.ts"), join(folder, "example.ts"));
     await outputOf(runProgram("buf", ["generate"], { cwd: folder, env: environment }));
   });
@@ -125,7 +127,7 @@ async function inputsOf(template: string) {
 }
 
 describe.each([
-  { section: "TypeScript", programs: ["protoc-gen-es"], rules: {} },
+  { from: typescript, section: GENERATED, programs: ["protoc-gen-es"], rules: {} },
   {
     section: "Go",
     programs: ["protoc-gen-connect-go", "protoc-gen-go", "protoc-gen-go-grpc"],
@@ -141,9 +143,9 @@ describe.each([
     },
   },
   { section: "Swift", programs: ["protoc-gen-connect-swift", "protoc-gen-swift"], rules: undefined },
-])("the template for $section", ({ section, programs, rules }) => {
+])("the template for $section", ({ from = page, section, programs, rules }) => {
   test("hands each generator the whole contract and no declaration of the rules to generate", async () => {
-    const inputs = await inputsOf(blockOf(page, section, "yaml"));
+    const inputs = await inputsOf(blockOf(from, section, "yaml"));
     // A generator is asked once for each package.
     expect(inputs.map(({ program }) => program).toSorted()).toEqual([...programs, ...programs].toSorted());
     const asked = inputs.flatMap(({ filesToGenerate }) => filesToGenerate);
@@ -189,10 +191,9 @@ test("the template for Python generates the declarations of the rules too, which
 });
 
 describe("the versions on the page", () => {
-  const text = readFileSync(join(ROOT, "docs/clients.md"), "utf8");
   /** What the table of a section says, package by package. */
-  const versionsOf = (section: string) => {
-    const [, body = ""] = new RegExp(`\\n## ${section}\\n(.*?)\\n## `, "s").exec(text) ?? [];
+  const versionsOf = (section: string, path = "docs/clients.md") => {
+    const [, body = ""] = new RegExp(`\\n## ${section}\\n(.*?)(\\n## |$)`, "s").exec(read(path)) ?? [];
     return Object.fromEntries(
       [...body.matchAll(/^\| (\S+) \| (v?\d\S*) \|/gm)].map(([, name, version]) => [name, version]),
     );
@@ -201,7 +202,7 @@ describe("the versions on the page", () => {
 
   test("are those of package.json in TypeScript", () => {
     const { dependencies, devDependencies } = JSON.parse(read("package.json"));
-    const versions = versionsOf("TypeScript");
+    const versions = versionsOf(GENERATED, "docs/clients/typescript.md");
     expect(Object.keys(versions)).toHaveLength(6);
     expect({ ...dependencies, ...devDependencies }).toMatchObject(versions);
   });
@@ -283,6 +284,12 @@ describe("without generated code", () => {
       expect.stringMatching(/./),
       "",
     ]);
+  });
+
+  inTerminal("the version is asked for as the page shows", async () => {
+    const section = "Versions and compatibility";
+    const shown = JSON.parse(blockOf(page, section, "json"));
+    expect(await paste(blockOf(page, section, "sh"))).toEqual([shown]);
   });
 
   inTerminal("gRPC is spoken by a generic client that asks the server for the contract", async () => {
