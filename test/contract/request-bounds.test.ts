@@ -51,8 +51,12 @@ function largestOnce(schema: DescMessage): ReturnType<typeof largest> {
   return last.request;
 }
 
-/** Requests of which most are texts that are ASCII by their pattern: mail domains. The bound counts any characters. */
-const OF_ASCII = new Set(["UpdateOrganizationRequest"]);
+/** Requests of which most are texts that are ASCII by their rules: mail domains, URIs. The bound counts any characters. */
+const OF_ASCII = new Set([
+  "UpdateOrganizationRequest",
+  "ParseContextURLRequest",
+  "CheckRepositoryAccessRequest",
+]);
 
 /** Requests of 200 requests, each of which may be megabytes: the largest would not fit into the memory of a test. */
 const OF_REQUESTS = new Set(["PreviewChangesRequest", "ApplyChangesRequest"]);

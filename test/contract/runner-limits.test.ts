@@ -1,5 +1,6 @@
 import type { DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
+import { AnswerRequestRequestSchema as Answer } from "#gen/runner/v1/environment_question_pb.js";
 import {
   GetHostCredentialRequestSchema as Credential,
   FinishWorkRequestSchema as Finish,
@@ -9,7 +10,11 @@ import {
   RenewLeaseRequestSchema as Renew,
   ReportProgressRequestSchema as Report,
 } from "#gen/runner/v1/work_service_pb.js";
-import { UpdateRunnerRequestSchema as Change } from "#gen/service/v1/runner_service_pb.js";
+import {
+  CheckRepositoryAccessRequestSchema as Access,
+  UpdateRunnerRequestSchema as Change,
+  ParseContextURLRequestSchema as Parse,
+} from "#gen/service/v1/runner_service_pb.js";
 import { brief, bytes, complaint, ID, lists, maps, texts, withValue } from "./limit.ts";
 
 const LEASED = { leaseId: ID, fence: "1" };
@@ -22,12 +27,18 @@ const VALID = new Map<DescMessage, JsonObject>([
   [Register, { environmentClass: { displayName: "class", description: "a class" } }],
   [Heartbeat, {}],
   [Change, { runnerId: ID, spec: {} }],
+  [Parse, { contextUrl: "https://a" }],
+  [Access, { runnerId: ID, repositoryUrl: "https://a" }],
+  [Answer, { questionId: ID, instanceId: "i", remoteRead: {} }],
   [Lease, { maxLeases: 1 }],
   [Renew, LEASED],
   [Report, { ...LEASED, environment: {}, steps: [STEP], logs: [{}] }],
   [Finish, { ...LEASED, outcome: "OUTCOME_DONE", failure: {}, warnings: [{}], push: PUSH }],
   [Credential, { ...LEASED, host: "h" }],
 ]);
+
+/** Returns addresses of so many characters. */
+const uris = (...lengths: number[]) => lengths.map((length) => "https://a/".padEnd(length, "x"));
 
 type Limit = readonly [
   request: DescMessage,
@@ -44,6 +55,17 @@ const LIMITS: readonly Limit[] = [
   [Change, "runnerId", [ID], ["", "x"]],
   [Change, "name", texts(3, 4, 126, 127), [...texts(2, 128), "a\u0000bc"]],
   [Change, "spec.desiredPhase", [0, 3, 6], [-1, 7]],
+  [Parse, "runnerId", ["", ID], ["x", `${ID}0`]],
+  [Parse, "contextUrl", uris(2_046, 2_047, 2_048), [...uris(2_049), "", "x", "https://a:b@c"]],
+  [Access, "runnerId", [ID], ["", "x", `${ID}0`]],
+  [Access, "repositoryUrl", uris(2_046, 2_047, 2_048), [...uris(2_049), "", "x", "https://a:b@c"]],
+  [Answer, "remoteRead.remote", texts(0, 2_055, 2_056), texts(2_057)],
+  [Answer, "remoteRead.branch", texts(0, 1_023, 1_024), texts(1_025)],
+  [Answer, "remoteRead.tag", texts(0, 1_023, 1_024), texts(1_025)],
+  [Answer, "remoteRead.commit", texts(0, 63, 64), texts(65)],
+  [Answer, "remoteRead.failure.reason", texts(0, 63, 64), texts(65)],
+  [Answer, "remoteRead.failure.message", texts(0, 4_095, 4_096), texts(4_097)],
+  [Answer, "remoteRead.pullRequest.title", texts(0, 499, 500), texts(501)],
   [Heartbeat, "version", texts(0, 63, 64), texts(65)],
   [Heartbeat, "degradedReason", texts(0, 1023, 1024), texts(1025)],
   [Lease, "maxLeases", [1, 2, 31, 32], [-1, 0, 33]],

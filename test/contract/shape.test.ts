@@ -64,6 +64,8 @@ const ADDED = [
   "RunnerService/GetRunner",
   "RunnerService/ListRunners",
   "RunnerService/UpdateRunner",
+  "RunnerService/ParseContextURL",
+  "RunnerService/CheckRepositoryAccess",
   "UserService/CreatePersonalAccessToken",
   "UserService/DeletePersonalAccessToken",
   "UserService/ListPersonalAccessTokens",
@@ -301,10 +303,11 @@ describe("the operations of the contract", () => {
     },
   );
 
-  test("those without side effects are the ones that get, list, preview, read or stream, and no others", () => {
+  test("those without side effects are the ones that get, list, preview, read, parse, check or stream, and no others", () => {
     const readers = methods.filter(({ idempotency }) => idempotency === Idempotency.NO_SIDE_EFFECTS);
     const named = methods.filter(
-      ({ name, output }) => /^(Get|List|Preview|Read|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
+      ({ name, output }) =>
+        /^(Get|List|Preview|Read|Parse|Check|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
     // A credential that a runner gets is told in the audit trail, inputs that it gets have been delivered, and the stream
     // of its questions ends the one before.

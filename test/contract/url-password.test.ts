@@ -9,6 +9,10 @@ import {
   CreateProjectRequestSchema as CreateProject,
   UpdateProjectRequestSchema as UpdateProject,
 } from "#gen/service/v1/project_service_pb.js";
+import {
+  CheckRepositoryAccessRequestSchema as CheckRepositoryAccess,
+  ParseContextURLRequestSchema as ParseContextURL,
+} from "#gen/service/v1/runner_service_pb.js";
 import { StartWorkflowRequestSchema as StartWorkflow } from "#gen/service/v1/workflow_service_pb.js";
 import { complaint, ID, withValue } from "./limit.ts";
 
@@ -38,6 +42,8 @@ const PLACES: readonly Place[] = [
     { workflowId: ID, contextOverride: { repositories: { repositoryUrls: { repoUrls: [] } } } },
   ],
   [StartAgent, "codeContext.contextUrl.url", {}],
+  [ParseContextURL, "contextUrl", {}],
+  [CheckRepositoryAccess, "repositoryUrl", { runnerId: ID }],
 ];
 
 const WITHOUT = [
@@ -68,7 +74,7 @@ const WITH = [
 describe.each(PLACES.map(([request, path, valid]) => [request.name, path, request, valid] as const))(
   "%s.%s",
   (_, path, request, valid) => {
-    const isUri = path.endsWith("contextUrl.url");
+    const isUri = /(?:\.url|Url)$/.test(path);
     const tell = (value: string) => complaint(request, withValue(valid, path, value));
 
     // The short form is a remote of git's and no URI, and two of the others are none either.

@@ -478,6 +478,17 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     runnerId: "runner",
   }),
   "RunnerService/CreateRunnerToken": built((world) => ({ runnerId: world.runner }), { runnerId: "runner" }),
+  "RunnerService/ParseContextURL": built(
+    () => ({ contextUrl: "https://git.example.org/team/app/pull/7/files" }),
+    { runnerId: "runner" },
+  ),
+  // No runner listens in a world.
+  "RunnerService/CheckRepositoryAccess": {
+    ...built((world) => ({ runnerId: world.runner, repositoryUrl: "https://git.example.org/team/app.git" }), {
+      runnerId: "runner",
+    }),
+    refusal: [400, "failed_precondition"],
+  },
 
   "SecretService/CreateSecret": built(
     (world) => ({

@@ -66,6 +66,24 @@ describe("the page about runners", () => {
     expect(Buffer.from(logs.body.data, "base64").toString()).toBe("all made\n");
   });
 
+  testWith("bash", "curl")("asks about a repository with calls that can be pasted", async () => {
+    const calls = blocks
+      .filter(({ section, language }) => section === "Ask a runner about a repository" && language === "sh")
+      .map(({ text }) => text);
+    const { runner } = JSON.parse((await paste([blockOf(blocks, "Start one", "sh")]))[0] ?? "");
+    const printed = await paste([`export RUNNER_ID=${runner.runnerId}\n`, ...calls]);
+    const [parsed, checked] = printed.filter((text) => text !== "").map((text) => JSON.parse(text));
+    expect(parsed).toMatchObject({
+      git: { host: "github.com", owner: "octocat", repo: "Hello-World" },
+      pullRequest: { id: "7" },
+    });
+    // Its program was never started.
+    expect(checked).toMatchObject({
+      code: "failed_precondition",
+      details: [{ debug: { reason: "ERROR_REASON_RUNNER_UNREACHABLE" } }],
+    });
+  });
+
   test("names every setting of the program", () => {
     const text = readFileSync(join(ROOT, PAGE), "utf8");
     for (const { flag } of Object.values(RUNNER_SETTINGS)) expect(text).toContain(`\`${flag}\``);

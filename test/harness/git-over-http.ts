@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ScmState } from "./scm-state.ts";
 
-const GIT_PATH = /^\/(.+)\.git(\/(?:info\/refs|git-upload-pack|git-receive-pack))$/;
+const GIT_PATH = /^\/(.+?)(?:\.git)?(\/(?:info\/refs|git-upload-pack|git-receive-pack))$/;
 
 /** Returns whether a request belongs to git's smart HTTP protocol. */
 export function isGitRequest(target: string): boolean {

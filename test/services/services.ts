@@ -26,7 +26,7 @@ export function servicesOf({ deps }: TestStore, caller: Caller) {
     new EnvironmentService({ ...deps, draining, runs, pushes }),
     caller,
   );
-  const runners = operationsOf(RunnerContract, new RunnerService(deps), caller);
+  const runners = operationsOf(RunnerContract, new RunnerService({ ...deps, draining }), caller);
   const configuration = operationsOf(
     RunnerConfigurationContract,
     new RunnerConfigurationService(deps),

@@ -58,6 +58,16 @@ describe("another organization", () => {
     ["GetRunner", "runner", (id) => stranger.runners.getRunner(id)],
     ["CreateRunnerToken", "runner", (id) => stranger.runners.createRunnerToken(id)],
     ["UpdateRunner", "runner", (id) => stranger.runners.updateRunner({ ...id, name: "Mine" })],
+    [
+      "ParseContextURL",
+      "runner",
+      (id) => stranger.runners.parseContextURL({ ...id, contextUrl: "https://git.example.org/o/r" }),
+    ],
+    [
+      "CheckRepositoryAccess",
+      "runner",
+      (id) => stranger.runners.checkRepositoryAccess({ ...id, repositoryUrl: "https://git.example.org/o/r" }),
+    ],
     ["DeleteRunner", "runner", (id) => stranger.runners.deleteRunner({ ...id, force: true })],
     [
       "CreateEnvironmentClass",

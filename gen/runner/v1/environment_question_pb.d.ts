@@ -8,6 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { EnvironmentPush_Outcome, EnvironmentPush_Progress } from "../../service/v1/environment_push_pb.js";
 import type { Subject } from "../../service/v1/identity_pb.js";
 import type { Failure } from "./work_service_pb.js";
+import type { PullRequest } from "../../service/v1/agent_pb.js";
 import type { EnvironmentFile, EnvironmentFileDiff } from "../../service/v1/environment_changes_pb.js";
 
 /**
@@ -58,7 +59,7 @@ export declare type WatchRequestsResponse = Message<"runner.v1.WatchRequestsResp
 export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsResponse>;
 
 /**
- * A question about an environment on the runner.
+ * A question about an environment on the runner, or about a remote.
  *
  * @generated from message runner.v1.EnvironmentQuestion
  */
@@ -72,7 +73,7 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
   id: string;
 
   /**
-   * Id of the environment.
+   * Id of the environment. Empty for a question about none.
    *
    * @generated from field: string environment_id = 2;
    */
@@ -145,6 +146,14 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
      */
     value: EnvironmentQuestion_PushBranch;
     case: "pushBranch";
+  } | {
+    /**
+     * Look at a remote.
+     *
+     * @generated from field: runner.v1.EnvironmentQuestion.ReadRemote read_remote = 21;
+     */
+    value: EnvironmentQuestion_ReadRemote;
+    case: "readRemote";
   } | { case: undefined; value?: undefined };
 };
 
@@ -153,6 +162,74 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
  * Use `create(EnvironmentQuestionSchema)` to create a new message.
  */
 export declare const EnvironmentQuestionSchema: GenMessage<EnvironmentQuestion>;
+
+/**
+ * Asks a remote for a revision, as before a clone, with the credential that
+ * GetQuestionCredential hands out and no other. Nothing is fetched.
+ *
+ * @generated from message runner.v1.EnvironmentQuestion.ReadRemote
+ */
+export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.EnvironmentQuestion.ReadRemote"> & {
+  /**
+   * The address, without a user name where it is https or http.
+   *
+   * @generated from field: string remote = 1;
+   */
+  remote: string;
+
+  /**
+   * Whose credential it is.
+   *
+   * @generated from field: service.v1.Subject credential_of = 2;
+   */
+  credentialOf?: Subject | undefined;
+
+  /**
+   * What to look for. Unset: the remote's HEAD.
+   *
+   * @generated from oneof runner.v1.EnvironmentQuestion.ReadRemote.revision
+   */
+  revision: {
+    /**
+     * The longest branch or tag that a path begins with, or else a commit as its
+     * first part.
+     *
+     * @generated from field: string path = 3;
+     */
+    value: string;
+    case: "path";
+  } | {
+    /**
+     * A tag.
+     *
+     * @generated from field: string tag = 4;
+     */
+    value: string;
+    case: "tag";
+  } | {
+    /**
+     * A ref by its whole name, such as `refs/pull/7/head`.
+     *
+     * @generated from field: string ref = 5;
+     */
+    value: string;
+    case: "ref";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Number of the pull or merge request to ask the host about, where there is a
+   * credential for it; 0 for none.
+   *
+   * @generated from field: int32 pull_request = 6;
+   */
+  pullRequest: number;
+};
+
+/**
+ * Describes the message runner.v1.EnvironmentQuestion.ReadRemote.
+ * Use `create(EnvironmentQuestion_ReadRemoteSchema)` to create a new message.
+ */
+export declare const EnvironmentQuestion_ReadRemoteSchema: GenMessage<EnvironmentQuestion_ReadRemote>;
 
 /**
  * Pushes what is checked out in a repository of the environment to a branch of the
@@ -466,6 +543,14 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
      */
     value: AnswerRequestRequest_BranchPushed;
     case: "branchPushed";
+  } | {
+    /**
+     * What a remote has.
+     *
+     * @generated from field: runner.v1.AnswerRequestRequest.RemoteRead remote_read = 21;
+     */
+    value: AnswerRequestRequest_RemoteRead;
+    case: "remoteRead";
   } | { case: undefined; value?: undefined };
 };
 
@@ -566,6 +651,63 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
  * Use `create(AnswerRequestRequest_BranchPushedSchema)` to create a new message.
  */
 export declare const AnswerRequestRequest_BranchPushedSchema: GenMessage<AnswerRequestRequest_BranchPushed>;
+
+/**
+ * What a remote has of the revision that was asked for.
+ *
+ * @generated from message runner.v1.AnswerRequestRequest.RemoteRead
+ */
+export declare type AnswerRequestRequest_RemoteRead = Message<"runner.v1.AnswerRequestRequest.RemoteRead"> & {
+  /**
+   * Why it is not known. Set: nothing else is told.
+   *
+   * @generated from field: runner.v1.Failure failure = 1;
+   */
+  failure?: Failure | undefined;
+
+  /**
+   * The address at which the remote answered, without a secret. At most 2,056
+   * characters.
+   *
+   * @generated from field: string remote = 2;
+   */
+  remote: string;
+
+  /**
+   * The branch; empty for none. At most 1,024 characters.
+   *
+   * @generated from field: string branch = 3;
+   */
+  branch: string;
+
+  /**
+   * The tag; empty for none. At most 1,024 characters.
+   *
+   * @generated from field: string tag = 4;
+   */
+  tag: string;
+
+  /**
+   * The commit, in hexadecimal digits; empty for none. At most 64 characters.
+   *
+   * @generated from field: string commit = 5;
+   */
+  commit: string;
+
+  /**
+   * What the host says of the pull request. Unset where it was not asked, or did
+   * not say.
+   *
+   * @generated from field: service.v1.PullRequest pull_request = 6;
+   */
+  pullRequest?: PullRequest | undefined;
+};
+
+/**
+ * Describes the message runner.v1.AnswerRequestRequest.RemoteRead.
+ * Use `create(AnswerRequestRequest_RemoteReadSchema)` to create a new message.
+ */
+export declare const AnswerRequestRequest_RemoteReadSchema: GenMessage<AnswerRequestRequest_RemoteRead>;
 
 /**
  * Files that differ from a commit.

@@ -152,7 +152,7 @@ export declare const ReportEnvironmentConnectionsResponseSchema: GenMessage<Repo
  */
 export declare type GetQuestionCredentialRequest = Message<"runner.v1.GetQuestionCredentialRequest"> & {
   /**
-   * Id of the question, which asks for a push.
+   * Id of the question, which asks for a push or to read a remote.
    *
    * @generated from field: string question_id = 1;
    */
@@ -274,13 +274,14 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof AnswerRequestResponseSchema;
   },
   /**
-   * Returns the credential of whoever asks for a push, for a host that the
-   * environment was made from, while the question is open and not answered. It is
-   * handed to git alone, and never to a command of the environment. Each call is
+   * Returns the credential of the subject that asks for a push or to read a remote,
+   * while the question is open and not answered: for a host that the environment was made
+   * from, or the host of the remote. It is handed to git and to the API of the host
+   * alone, and never to a command of the environment. Each call is
    * kept in the audit trail. Callable by the runner that was asked. Errors:
    * not_found for a question that is over, of another runner or about something
    * else, and when there is no such credential; invalid_argument for another host;
-   * failed_precondition when whoever asks may not act any more.
+   * failed_precondition when that subject may not act any more.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.GetQuestionCredential
    */

@@ -464,6 +464,26 @@ export enum ErrorReason {
   TOO_MANY_QUESTIONS = 71,
 
   /**
+   * The runner cannot be asked now. Code failed_precondition. Metadata: `cause`,
+   * which is `runner_paused` for one that is wanted inactive, `runner_silent` for
+   * one that does not listen to questions, `no_answer` for one that did not answer
+   * in time, and `question_unknown` for one of an earlier release.
+   *
+   * @generated from enum value: ERROR_REASON_RUNNER_UNREACHABLE = 72;
+   */
+  RUNNER_UNREACHABLE = 72,
+
+  /**
+   * A runner could not read the repository. Code failed_precondition. Metadata:
+   * `cause`, a word of the runner's such as `git_unauthorized`,
+   * `credential_withheld`, `repository_not_found`, `revision_not_found`,
+   * `remote_unreachable` or `remote_refused`.
+   *
+   * @generated from enum value: ERROR_REASON_REPOSITORY_UNREADABLE = 73;
+   */
+  REPOSITORY_UNREADABLE = 73,
+
+  /**
    * The token is one of the server's and nothing is wrong with it but that its
    * time is over: its owner renews it or makes another. Code unauthenticated.
    * Metadata: `expired_at`, since when, an RFC 3339 timestamp.

@@ -7,6 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { RunnerKind } from "./runner_configuration_pb.js";
 import type { Runner, RunnerPhase, RunnerSpec } from "./runner_pb.js";
 import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
+import type { PullRequest } from "./agent_pb.js";
 
 /**
  * Describes the file service/v1/runner_service.proto.
@@ -354,6 +355,233 @@ export declare type CreateRunnerTokenResponse = Message<"service.v1.CreateRunner
 export declare const CreateRunnerTokenResponseSchema: GenMessage<CreateRunnerTokenResponse>;
 
 /**
+ * Which address to read.
+ *
+ * @generated from message service.v1.ParseContextURLRequest
+ */
+export declare type ParseContextURLRequest = Message<"service.v1.ParseContextURLRequest"> & {
+  /**
+   * Id of the runner that asks the remote. Unset: the remote is not asked.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * The address of a repository or of a page of it: a URL of https, http or ssh, at
+   * most 2,048 characters, without a password: credentials are host authentication
+   * tokens.
+   *
+   * @generated from field: string context_url = 2;
+   */
+  contextUrl: string;
+};
+
+/**
+ * Describes the message service.v1.ParseContextURLRequest.
+ * Use `create(ParseContextURLRequestSchema)` to create a new message.
+ */
+export declare const ParseContextURLRequestSchema: GenMessage<ParseContextURLRequest>;
+
+/**
+ * What the address leads to.
+ *
+ * @generated from message service.v1.ParseContextURLResponse
+ */
+export declare type ParseContextURLResponse = Message<"service.v1.ParseContextURLResponse"> & {
+  /**
+   * The address as it was asked for. Of https and http, without a user name: it may
+   * be a secret.
+   *
+   * @generated from field: string original_context_url = 1;
+   */
+  originalContextUrl: string;
+
+  /**
+   * The repository and the revision.
+   *
+   * @generated from field: service.v1.ParseContextURLResponse.GitContext git = 2;
+   */
+  git?: ParseContextURLResponse_GitContext | undefined;
+
+  /**
+   * Ids of the projects that name the repository as a remote, ascending, at most
+   * 100: those that name it with or without `.git`, by https, http or ssh.
+   *
+   * @generated from field: repeated string project_ids = 3;
+   */
+  projectIds: string[];
+
+  /**
+   * The issue. Unset when the page is none of an issue.
+   *
+   * @generated from field: service.v1.ParseContextURLResponse.Issue issue = 5;
+   */
+  issue?: ParseContextURLResponse_Issue | undefined;
+
+  /**
+   * The pull or merge request. Unset when the page is of none. The runner asks the
+   * host about it where the caller has a credential for it: what the host did not
+   * say is empty, and so is what it says without a runner.
+   *
+   * @generated from field: service.v1.PullRequest pull_request = 6;
+   */
+  pullRequest?: PullRequest | undefined;
+};
+
+/**
+ * Describes the message service.v1.ParseContextURLResponse.
+ * Use `create(ParseContextURLResponseSchema)` to create a new message.
+ */
+export declare const ParseContextURLResponseSchema: GenMessage<ParseContextURLResponse>;
+
+/**
+ * A repository, and a revision of it.
+ *
+ * @generated from message service.v1.ParseContextURLResponse.GitContext
+ */
+export declare type ParseContextURLResponse_GitContext = Message<"service.v1.ParseContextURLResponse.GitContext"> & {
+  /**
+   * What to clone: the address at which the remote answered the runner, or else
+   * the one that the page names. Of https and http, without a user name.
+   *
+   * @generated from field: string clone_url = 1;
+   */
+  cloneUrl: string;
+
+  /**
+   * The branch that the page is of; for the page of a repository or an issue, the
+   * default branch. Empty without a runner, since the name of a branch may go on
+   * where that of a folder begins, and when there is none.
+   *
+   * @generated from field: string branch = 2;
+   */
+  branch: string;
+
+  /**
+   * The commit: that of the page, in lower case, which is not looked up, or the
+   * one that the runner found at the branch, tag or pull request, or at the
+   * remote's HEAD. Empty when it is not known, and for a repository without
+   * commits.
+   *
+   * @generated from field: string commit = 3;
+   */
+  commit: string;
+
+  /**
+   * The host, with a port where it is not the one of the scheme.
+   *
+   * @generated from field: string host = 4;
+   */
+  host: string;
+
+  /**
+   * The owner, such as a user or `group/subgroup`, as the address writes it. Empty
+   * when there is none.
+   *
+   * @generated from field: string owner = 5;
+   */
+  owner: string;
+
+  /**
+   * The name of the repository without `.git`, as the address writes it.
+   *
+   * @generated from field: string repo = 6;
+   */
+  repo: string;
+
+  /**
+   * The tag that the page is of. Without a runner known only where the address
+   * itself tells a tag from a branch.
+   *
+   * @generated from field: string tag = 8;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message service.v1.ParseContextURLResponse.GitContext.
+ * Use `create(ParseContextURLResponse_GitContextSchema)` to create a new message.
+ */
+export declare const ParseContextURLResponse_GitContextSchema: GenMessage<ParseContextURLResponse_GitContext>;
+
+/**
+ * An issue.
+ *
+ * @generated from message service.v1.ParseContextURLResponse.Issue
+ */
+export declare type ParseContextURLResponse_Issue = Message<"service.v1.ParseContextURLResponse.Issue"> & {
+  /**
+   * Its number within the repository.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message service.v1.ParseContextURLResponse.Issue.
+ * Use `create(ParseContextURLResponse_IssueSchema)` to create a new message.
+ */
+export declare const ParseContextURLResponse_IssueSchema: GenMessage<ParseContextURLResponse_Issue>;
+
+/**
+ * Which repository to check, and where.
+ *
+ * @generated from message service.v1.CheckRepositoryAccessRequest
+ */
+export declare type CheckRepositoryAccessRequest = Message<"service.v1.CheckRepositoryAccessRequest"> & {
+  /**
+   * Id of the runner that asks the remote.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * The address of the repository, or of a page of it as in ParseContextURL: at most
+   * 2,048 characters, without a password.
+   *
+   * @generated from field: string repository_url = 2;
+   */
+  repositoryUrl: string;
+};
+
+/**
+ * Describes the message service.v1.CheckRepositoryAccessRequest.
+ * Use `create(CheckRepositoryAccessRequestSchema)` to create a new message.
+ */
+export declare const CheckRepositoryAccessRequestSchema: GenMessage<CheckRepositoryAccessRequest>;
+
+/**
+ * Whether the repository can be read.
+ *
+ * @generated from message service.v1.CheckRepositoryAccessResponse
+ */
+export declare type CheckRepositoryAccessResponse = Message<"service.v1.CheckRepositoryAccessResponse"> & {
+  /**
+   * Whether the runner can read the repository for the caller.
+   *
+   * @generated from field: bool has_access = 1;
+   */
+  hasAccess: boolean;
+
+  /**
+   * Why it cannot, for people: at most 4,096 characters, never with a secret. Empty
+   * when it can.
+   *
+   * @generated from field: string error_message = 2;
+   */
+  errorMessage: string;
+};
+
+/**
+ * Describes the message service.v1.CheckRepositoryAccessResponse.
+ * Use `create(CheckRepositoryAccessResponseSchema)` to create a new message.
+ */
+export declare const CheckRepositoryAccessResponseSchema: GenMessage<CheckRepositoryAccessResponse>;
+
+/**
  * Manages the runners of the caller's organization. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account
  * or to a read-only token that asks for a change, invalid_argument when the
@@ -450,6 +678,44 @@ export declare const RunnerService: GenService<{
     methodKind: "unary";
     input: typeof CreateRunnerTokenRequestSchema;
     output: typeof CreateRunnerTokenResponseSchema;
+  },
+  /**
+   * Says which repository and revision the address of a page leads to. Known are
+   * the pages of GitHub, GitLab, Gitea and Forgejo for branches, tags, files,
+   * commits, pull and merge requests and issues; every other address counts as that
+   * of a repository. What only the remote knows is asked of the runner that the
+   * request names, which uses the caller's credential for the host at that runner,
+   * or none where there is none; over ssh the runner's own key. It has 30 seconds.
+   * Without a runner the address alone is read. Callable by every member and
+   * service account of the organization. Errors: not_found for the runner;
+   * invalid_argument for an address of no repository that runners clone;
+   * failed_precondition (RUNNER_UNREACHABLE) for a runner that is paused, does not
+   * listen or does not answer in time; failed_precondition (REPOSITORY_UNREADABLE)
+   * when the runner cannot read the repository, or it has no such revision;
+   * failed_precondition (POLICY_DENIED) for a local runner where none may be used;
+   * resource_exhausted for too many questions at once.
+   *
+   * @generated from rpc service.v1.RunnerService.ParseContextURL
+   */
+  parseContextURL: {
+    methodKind: "unary";
+    input: typeof ParseContextURLRequestSchema;
+    output: typeof ParseContextURLResponseSchema;
+  },
+  /**
+   * Says whether a runner can read a repository for the caller: with the caller's
+   * credential for the host at that runner, or without one where there is none;
+   * over ssh with the runner's own key. The runner asks the remote as it does
+   * before it clones, and has 30 seconds. Callable by every member and service
+   * account of the organization. Errors: as ParseContextURL, but that a repository
+   * which cannot be read is an answer.
+   *
+   * @generated from rpc service.v1.RunnerService.CheckRepositoryAccess
+   */
+  checkRepositoryAccess: {
+    methodKind: "unary";
+    input: typeof CheckRepositoryAccessRequestSchema;
+    output: typeof CheckRepositoryAccessResponseSchema;
   },
 }>;
 

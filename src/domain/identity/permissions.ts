@@ -200,6 +200,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   "RunnerService/UpdateRunner": { permission: "update_runner", grants: ADMINISTRATORS },
   "RunnerService/DeleteRunner": { permission: "delete_runner", grants: ADMINISTRATORS },
   "RunnerService/CreateRunnerToken": { permission: "create_runner_token", grants: ADMINISTRATORS },
+  "RunnerService/ParseContextURL": { permission: "parse_context_url", grants: MEMBERS },
+  "RunnerService/CheckRepositoryAccess": { permission: "check_repository_access", grants: MEMBERS },
 
   ...SECRET_PERMISSIONS,
 

@@ -149,6 +149,6 @@ export const WORKFLOW_PERMISSIONS: Readonly<Record<string, Permission>> = {
   "EnvironmentWorkService/GetQuestionCredential": {
     permission: "work",
     grants: EVERY_RUNNER,
-    own: "credentials of the one who asks the runner for a push, while it does",
+    own: "credentials of the one who asks the runner for a push or to read a remote, while it does",
   },
 };

@@ -1,4 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { type Runner, RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { DomainError, notFound, valueUnusable } from "../error.ts";
 import { INACTIVE_AFTER_MS } from "./runner-heartbeat.ts";
 
@@ -93,6 +94,38 @@ export function questionFailed({ reason, message }: { reason: string; message: s
   return new DomainError(
     ErrorReason.ENVIRONMENT_UNREACHABLE,
     `the environment cannot be looked at: ${message || "its runner gave no reason"}. ${STILL_THERE}`,
+    { cause: reason || "failed" },
+  );
+}
+
+/** The causes for which a runner cannot be asked, in words for people. */
+const UNREACHABLE = {
+  runner_paused: "it is paused: UpdateRunner makes it active again",
+  runner_silent: "it does not listen to questions now: it is stopped, out of reach, or of an earlier release",
+  no_answer: "it did not answer in time",
+  question_unknown: "it is of an earlier release, which cannot answer that",
+} as const;
+
+/** Returns the error for a runner that cannot be asked. */
+export function runnerUnreachable(cause: keyof typeof UNREACHABLE): DomainError {
+  const message = `the runner cannot be asked: ${UNREACHABLE[cause]}`;
+  return new DomainError(ErrorReason.RUNNER_UNREACHABLE, message, { cause });
+}
+
+/** Requires that a runner takes questions that are about none of its environments. @throws DomainError RUNNER_UNREACHABLE */
+export function requireAskable(
+  known: RunnerQuestions & { readonly seenAt: number | null; readonly runner: Pick<Runner, "spec"> },
+  now: number,
+): void {
+  if (known.runner.spec?.desiredPhase === RunnerPhase.INACTIVE) throw runnerUnreachable("runner_paused");
+  if (!listensToQuestions(known, now)) throw runnerUnreachable("runner_silent");
+}
+
+/** Returns the error for a repository that a runner cannot read. @param reason the runner's word for it */
+export function repositoryUnreadable({ reason, message }: { reason: string; message: string }): DomainError {
+  return new DomainError(
+    ErrorReason.REPOSITORY_UNREADABLE,
+    `the repository cannot be read: ${message || "the runner gave no reason"}`,
     { cause: reason || "failed" },
   );
 }

@@ -39,6 +39,7 @@ const request =
     ref: `refs/${namespace}/${number}/head`,
     branch: `${namespace}/${number}`,
   });
+const tag = (name: string): Target => ({ kind: "tag", name });
 const head = (): Target => ({ kind: "head" });
 
 /** The pages of GitHub, GitLab, Gitea and Forgejo that name a revision; the first match counts. */
@@ -49,11 +50,13 @@ const PAGES: readonly Page[] = [
     pattern: new RegExp(`^${GROUP}/(?:-/)?merge_requests/(\\d+)(?:/.*)?$`),
     target: request("merge-requests"),
   },
+  { pattern: new RegExp(`^${GROUP}/-/(?:tags|releases)/(.+)$`), target: tag },
   { pattern: new RegExp(`^${GROUP}/-/issues/(\\d+)$`), target: head },
   { pattern: new RegExp(`^${REPOSITORY}/(?:tree|blob)/(.+)$`), target: path },
   { pattern: new RegExp(`^${REPOSITORY}/src/(?:branch|tag)/(.+)$`), target: path },
   { pattern: new RegExp(`^${REPOSITORY}/(?:src/)?commit/([0-9a-f]+)$`), target: commit },
   { pattern: new RegExp(`^${REPOSITORY}/pulls?/(\\d+)(?:/.*)?$`), target: request("pull") },
+  { pattern: new RegExp(`^${REPOSITORY}/releases/tag/(.+)$`), target: tag },
   { pattern: new RegExp(`^${REPOSITORY}/issues/(\\d+)$`), target: head },
 ];
 

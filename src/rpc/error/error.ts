@@ -64,6 +64,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
   [ErrorReason.TOKEN_EXPIRED]: Code.Unauthenticated,
   [ErrorReason.ENVIRONMENT_UNREACHABLE]: Code.FailedPrecondition,
   [ErrorReason.TOO_MANY_QUESTIONS]: Code.ResourceExhausted,
+  [ErrorReason.RUNNER_UNREACHABLE]: Code.FailedPrecondition,
+  [ErrorReason.REPOSITORY_UNREADABLE]: Code.FailedPrecondition,
   [ErrorReason.TOO_MANY_CALLS]: Code.ResourceExhausted,
 };
 

@@ -45,29 +45,70 @@ export async function listRemoteRefs(
   access: RemoteAccess,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly reached: RemoteAccess; readonly remote: RemoteRefs }> {
+  const patterns = [`${BRANCHES}*`, `${TAGS}*`];
+  const { reached, text } = await askRemote(tools, access, patterns, signal);
+  return { reached, remote: { ...parseHead(text), refs: parseRefs(text, "\t", BRANCHES) } };
+}
+
+/** What a remote has of the refs that it was asked for. */
+export interface NamedRefs extends Omit<RemoteRefs, "refs"> {
+  /** The commit of each ref by its full name; of a tag's object the commit that it leads to. */
+  readonly commits: Refs;
+}
+
+/**
+ * Asks a remote for single refs.
+ *
+ * @param names full names, such as `refs/heads/main`, as in {@link Refs}
+ * @throws as {@link listRemoteRefs}
+ */
+export async function findRemoteRefs(
+  tools: GitTools,
+  access: RemoteAccess,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<{ readonly reached: RemoteAccess; readonly remote: NamedRefs }> {
+  const safe = names.filter((name) => branchNameProblem(name) === undefined);
+  // The object of a tag, and behind it what the tag leads to, are two lines.
+  const patterns = safe.flatMap((name) => (name.startsWith(TAGS) ? [name, `${name}^{}`] : [name]));
+  const bytes = patterns.map((name) => Buffer.from(name, "latin1").toString());
+  const { reached, text } = await askRemote(tools, access, bytes, signal);
+  const commits = new Map<string, string>();
+  const wanted = new Set(safe);
+  for (const line of text.split("\n")) {
+    const [id = "", found = ""] = line.split("\t");
+    const name = found.replace(/\^\{\}$/, "");
+    if (OBJECT_ID.test(id) && wanted.has(name) && (name !== found || !commits.has(name)))
+      commits.set(name, id);
+  }
+  return { reached, remote: { ...parseHead(text), commits } };
+}
+
+/** Asks a remote for its HEAD and the refs of patterns, at the address under which it answers. */
+async function askRemote(
+  tools: GitTools,
+  access: RemoteAccess,
+  patterns: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<{ readonly reached: RemoteAccess; readonly text: string }> {
+  const askAt = async (reached: RemoteAccess) => {
+    const args = ["ls-remote", "--symref", "--", reached.remote.address, "HEAD", ...patterns];
+    return { reached, text: (await gitBytes(tools, args, { access: reached, signal })).toString("latin1") };
+  };
   try {
-    return { reached: access, remote: await listAt(tools, access, signal) };
+    return await askAt(access);
   } catch (error) {
     const { address } = access.remote;
     const isMoved = error instanceof WorkFailure && error.reason === "remote_moved";
     if (!isMoved || /\.git\/?$|[?]/.test(address)) throw error;
-    const reached = accessToSibling(access, `${address.replace(/\/+$/, "")}.git`);
-    return { reached, remote: await listAt(tools, reached, signal) };
+    return askAt(accessToSibling(access, `${address.replace(/\/+$/, "")}.git`));
   }
 }
 
-async function listAt(
-  tools: GitTools,
-  access: RemoteAccess,
-  signal: AbortSignal | undefined,
-): Promise<RemoteRefs> {
-  const patterns = ["HEAD", `${BRANCHES}*`, `${TAGS}*`];
-  const args = ["ls-remote", "--symref", "--", access.remote.address, ...patterns];
-  const text = (await gitBytes(tools, args, { access, signal })).toString("latin1");
+function parseHead(text: string): Pick<RemoteRefs, "headCommit" | "defaultBranch"> {
   const defaultBranch = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(text)?.[1];
   const headCommit = /^([0-9a-f]+)\tHEAD$/m.exec(text)?.[1];
   return {
-    refs: parseRefs(text, "\t", BRANCHES),
     ...(headCommit && { headCommit }),
     ...(defaultBranch && { defaultBranch: Buffer.from(defaultBranch, "latin1").toString() }),
   };

@@ -26,6 +26,7 @@ import { environmentWorkspace } from "../steps/work-dirs.ts";
 import { readCheckouts } from "../steps/workspace.ts";
 import { respondToPush } from "./push-answer.ts";
 import type { Answer, AnswerQuestion } from "./question-loop.ts";
+import { respondToRead } from "./remote-answer.ts";
 import { listTree, MAX_READ_BYTES, readTree } from "./tree-files.ts";
 
 /** Maximum of the contract for the files of an answer (AnswerRequestRequest.CommitDiff.files, FileList.files). */
@@ -54,6 +55,9 @@ export interface AnswerTools extends RunnerTools {
 /** Returns the function that answers questions about the environments of a runner. */
 export function environmentAnswers(tools: AnswerTools): AnswerQuestion {
   return async ({ id, environmentId, question }, signal, tell) => {
+    if (question.case === "readRemote") {
+      return { case: "remoteRead", value: await respondToRead(tools, { id, read: question.value, signal }) };
+    }
     const watched = await findWorkspace(tools, environmentId);
     if (question.case !== "pushBranch") return respondAbout(tools, watched, question);
     const value = await respondToPush(tools, watched, { id, push: question.value, signal, tell });

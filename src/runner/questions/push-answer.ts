@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type {
   AnswerRequestRequest_BranchPushedSchema as BranchPushedSchema,
   EnvironmentQuestion_PushBranch as PushBranch,
@@ -10,13 +9,12 @@ import {
 } from "#gen/service/v1/environment_push_pb.js";
 import { Secrets } from "../../domain/secrets.ts";
 import type { WatchedWorkspace } from "../changes/environment-report.ts";
-import type { CredentialFor } from "../git/git-access.ts";
 import type { Checkout } from "../git/git-checkout.ts";
-import { CALL_MS } from "../protocol/connection.ts";
 import { failureReportOf } from "../protocol/failure-report.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { pushFromTree } from "../push/tree-push.ts";
 import type { AnswerTools } from "./environment-answers.ts";
+import { credentialOfQuestion } from "./question-credential.ts";
 import type { TellProgress } from "./question-loop.ts";
 
 const OUTCOMES = {
@@ -52,7 +50,7 @@ export async function respondToPush(
   try {
     const checkout = checkoutOf(checkouts, push.folder);
     const { decided, branch, commitMessage, authorName: name, authorEmail: email } = push;
-    const credentialFor = credentialOf(client, id, secrets, signal);
+    const credentialFor = credentialOfQuestion(client, id, secrets, signal);
     const report = await pushFromTree(git, workspace, checkout, {
       environmentId,
       branch,
@@ -85,33 +83,4 @@ function checkoutOf(checkouts: readonly Checkout[], folder: string | undefined):
     "no_repository",
     `there is no repository in ${JSON.stringify(folder)}: there are ${folders}`,
   );
-}
-
-/** Asks the server for the credential of the one who asks for the push, when git needs it. */
-function credentialOf(
-  client: AnswerTools["client"],
-  questionId: string,
-  secrets: Secrets,
-  signal: AbortSignal,
-): CredentialFor {
-  return async (host) => {
-    try {
-      const credential = await client.getQuestionCredential(
-        { questionId, host },
-        { timeoutMs: CALL_MS, signal },
-      );
-      secrets.add(credential.token);
-      return credential;
-    } catch (error) {
-      const { code, rawMessage } = ConnectError.from(error);
-      // A public repository can be looked at without one.
-      if (code === Code.NotFound) {
-        return {
-          withheld: `you have no credential for ${host} at this runner: store one with CreateHostAuthenticationToken`,
-        };
-      }
-      if (code === Code.FailedPrecondition) return { withheld: rawMessage };
-      throw error;
-    }
-  };
 }

@@ -2,12 +2,14 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import type { Runner } from "#gen/service/v1/runner_pb.js";
 import type {
+  CheckRepositoryAccessRequest,
   RunnerService as Contract,
   CreateRunnerRequest,
   CreateRunnerTokenRequest,
   DeleteRunnerRequest,
   GetRunnerRequest,
   ListRunnersRequest,
+  ParseContextURLRequest,
   UpdateRunnerRequest,
 } from "#gen/service/v1/runner_service_pb.js";
 import { notFound } from "../../domain/error.ts";
@@ -31,17 +33,18 @@ import {
   writeAsCaller,
   writePartAsCaller,
 } from "../call/call.ts";
-import type { ServiceDependencies } from "../call/dependencies.ts";
 import { findReplay } from "../call/idempotency.ts";
+import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { replaceExchangeToken } from "../runner/exchange-token.ts";
 import { listRunners } from "../runner/runner-list.ts";
+import { checkRepositoryAccess, parseContextUrl } from "./remote-read.ts";
 import { deleteEnvironmentsOfRunner, removeRunnerWithDependents } from "./runner-removal.ts";
 
 /** The service of runners, which run an organization's environments. */
 export class RunnerService implements ServiceImpl<typeof Contract> {
-  readonly #deps: ServiceDependencies;
+  readonly #deps: StreamDependencies;
 
-  constructor(deps: ServiceDependencies) {
+  constructor(deps: StreamDependencies) {
     this.#deps = deps;
   }
 
@@ -82,6 +85,12 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
       return { exchangeToken: await replaceExchangeToken(tx, caller, keys, runnerId) };
     });
   }
+
+  parseContextURL = (req: ParseContextURLRequest, ctx: HandlerContext) =>
+    parseContextUrl(this.#deps, req, ctx);
+
+  checkRepositoryAccess = (req: CheckRepositoryAccessRequest, ctx: HandlerContext) =>
+    checkRepositoryAccess(this.#deps, req, ctx);
 
   async deleteRunner({ runnerId, force }: DeleteRunnerRequest, ctx: HandlerContext) {
     if (force) await deleteMostEnvironments(this.#deps.store, ctx, runnerId);

@@ -9,7 +9,7 @@ import {
 } from "#gen/runner/v1/environment_question_pb.js";
 import { type Environment, EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentPush_Progress } from "#gen/service/v1/environment_push_pb.js";
-import { notFound, shuttingDown, unauthenticated } from "../../domain/error.ts";
+import { type DomainError, notFound, shuttingDown, unauthenticated } from "../../domain/error.ts";
 import { requireCurrentInstance } from "../../domain/runner/runner-heartbeat.ts";
 import {
   endAfterProgress,
@@ -69,11 +69,21 @@ export type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case:
 
 /** A question about an environment, and the answer that belongs to it. */
 export interface Asked<Case extends AnswerCase> {
+  /** Empty for a question about none. */
   readonly environmentId: string;
   readonly question: EnvironmentQuestion["question"];
   readonly answer: Case;
   /** Longest time to wait for the answer, in milliseconds. */
   readonly waitMs: number;
+}
+
+/** The runner that is asked, and the errors of what keeps it from answering. */
+export interface AskedRunner {
+  /** Returns its id. @throws DomainError unless it may be asked one more question */
+  find(tx: WriteTransaction, asker: Asker): Promise<string>;
+  unreachable(cause: "runner_silent" | "no_answer"): DomainError;
+  /** Returns the error for what the runner gave as the reason for no answer. */
+  failed(failure: { readonly reason: string; readonly message: string }): DomainError;
 }
 
 /**
@@ -82,15 +92,34 @@ export interface Asked<Case extends AnswerCase> {
  * @throws DomainError ENVIRONMENT_UNREACHABLE, at once where the runner does not listen; TOO_MANY_QUESTIONS;
  *   UNAVAILABLE when the server drains
  */
-export async function askRunner<Case extends AnswerCase>(
+export function askRunner<Case extends AnswerCase>(
+  deps: QuestionDependencies,
+  asker: Asker,
+  asked: Asked<Case>,
+): Promise<AnswerOf<Case>> {
+  const runner: AskedRunner = {
+    find: (tx) => findRunnerToAsk(tx, asker, asked.environmentId),
+    unreachable: environmentUnreachable,
+    failed: questionFailed,
+  };
+  return askGivenRunner(deps, asker, runner, asked);
+}
+
+/**
+ * Asks a runner, whichever server holds its stream, and waits for the answer.
+ *
+ * @throws DomainError UNAVAILABLE when the server drains; those of `runner`
+ */
+export async function askGivenRunner<Case extends AnswerCase>(
   { store, now, draining }: QuestionDependencies,
   asker: Asker,
+  runner: AskedRunner,
   { environmentId, question, answer: expected, waitMs }: Asked<Case>,
 ): Promise<AnswerOf<Case>> {
   const { scope, signal } = asker;
   const endsAt = now() + Math.min(waitMs, asker.timeoutMs ?? waitMs);
   const id = await asker.write(async (tx) => {
-    const runnerId = await findRunnerToAsk(tx, asker, environmentId);
+    const runnerId = await runner.find(tx, asker);
     const id = tx.newId();
     const expiresAt = timestampFromMs(endsAt);
     const body = create(EnvironmentQuestionSchema, { id, environmentId, expiresAt, question });
@@ -105,9 +134,9 @@ export async function askRunner<Case extends AnswerCase>(
       if (draining.aborted) throw shuttingDown();
       const asked = await findQuestion(store.reader, scope, id);
       // Its runner was removed.
-      if (!asked) throw environmentUnreachable("runner_silent");
-      if (asked.answer) return expectAnswer(asked.answer, expected);
-      if (now() >= endsAt) throw environmentUnreachable("no_answer");
+      if (!asked) throw runner.unreachable("runner_silent");
+      if (asked.answer) return expectAnswer(asked.answer, expected, runner.failed);
+      if (now() >= endsAt) throw runner.unreachable("no_answer");
       await changed;
     }
   } finally {
@@ -148,14 +177,20 @@ function isThere({ spec, status }: Environment): boolean {
   return !phases.some((phase) => phase === Phase.DELETING || phase === Phase.DELETED);
 }
 
-/** Returns the content of an answer that belongs to the question. @throws DomainError for a failure, as the runner names it */
+/**
+ * Returns the content of an answer that belongs to the question.
+ *
+ * @param failed returns the error for a failure, as the runner names it
+ * @throws DomainError of `failed`
+ */
 export function expectAnswer<Case extends AnswerCase>(
   { answer }: AnswerRequestRequest,
   expected: Case,
+  failed: AskedRunner["failed"] = questionFailed,
 ): AnswerOf<Case> {
-  if (answer.case === "failure") throw questionFailed(answer.value);
+  if (answer.case === "failure") throw failed(answer.value);
   if (answer.case === expected) return answer.value as AnswerOf<Case>;
-  throw questionFailed({ reason: "answer_unfit", message: "its runner gave an answer to another question" });
+  throw failed({ reason: "answer_unfit", message: "its runner gave an answer to another question" });
 }
 
 /**

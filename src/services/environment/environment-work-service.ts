@@ -55,8 +55,9 @@ export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
 }
 
 /**
- * Returns to a runner the credential of the one who asks for a push, while the question about it is open: of that subject
- * and no other, for a host that the environment is made from. Each read is recorded in the audit log.
+ * Returns to a runner the credential of the one who asks for a push or to read a remote, while the question about it is
+ * open: of that subject and no other, for a host that the environment is made from, or that of the remote. Each read is
+ * recorded in the audit log.
  *
  * @throws DomainError NOT_FOUND for a question that is answered, over, of another runner or about something else, and
  *   without such a credential; VALUE_UNUSABLE for another host; EXECUTOR_UNFIT
@@ -71,11 +72,16 @@ function getQuestionCredential(
     const runnerId = caller.subject.id;
     const open = await findUnansweredQuestions(tx.db, caller, runnerId, tx.now);
     const asked = open.find(({ id }) => id === req.questionId);
-    const subject = asked?.question.case === "pushBranch" ? asked.question.value.credentialOf : undefined;
+    const about = asked?.question;
+    const subject =
+      about?.case === "pushBranch" || about?.case === "readRemote" ? about.value.credentialOf : undefined;
     if (!asked || !subject) throw notFound("question");
-    const environment = await findEnvironment(tx.db, caller, asked.environmentId);
-    if (environment?.metadata?.runnerId !== runnerId) throw notFound("environment");
-    requireHostOfWork(host, addressesOf(environment.spec?.content?.initializer));
+    if (about?.case === "readRemote") requireHostOfWork(host, [about.value.remote]);
+    else {
+      const environment = await findEnvironment(tx.db, caller, asked.environmentId);
+      if (environment?.metadata?.runnerId !== runnerId) throw notFound("environment");
+      requireHostOfWork(host, addressesOf(environment.spec?.content?.initializer));
+    }
     await getExecutorAsCaller(tx, caller, subject);
     const opened = await readHostCredential(tx, caller, keys, { runnerId, host, subject });
     if (!opened) throw notFound("host authentication token");

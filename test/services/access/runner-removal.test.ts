@@ -37,7 +37,10 @@ function removeRunner({ id = runnerId, key = "", leaving = new AbortController()
   const ctx = contextOf(method, caller, leaving.signal);
   const request = create(method.input, { runnerId: id, force: true });
   if (key !== "") ctx.values.set(repeatableKey, { key, hashes: [Buffer.from(id)] });
-  return new RunnerService(opened.deps).deleteRunner(request, ctx);
+  return new RunnerService({ ...opened.deps, draining: new AbortController().signal }).deleteRunner(
+    request,
+    ctx,
+  );
 }
 
 const left = (id = runnerId) => countEnvironmentsOfRunner(opened.store.reader, caller, id, 1_000);

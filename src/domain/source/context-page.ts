@@ -1,0 +1,106 @@
+import { valueUnusable } from "../error.ts";
+import { sourceOfPage, type Target } from "./context-url.ts";
+import { isClonable, remoteForms, repositoryName } from "./remote.ts";
+
+/** What an address tells of the page that it leads to. */
+export interface ContextPage {
+  /** The address; of https and http without a user name, which may be a secret. */
+  readonly address: string;
+  /** What git clones; of https and http without a user name. */
+  readonly cloneUrl: string;
+  /** In lower case, with a port unless it is the one of the scheme. */
+  readonly host: string;
+  /** The owner or the groups as they are written, joined by slashes; empty for none. */
+  readonly owner: string;
+  /** The repository's name as it is written, without `.git`. */
+  readonly repo: string;
+  readonly target: Target;
+  /** Undefined for a page of no pull or merge request. */
+  readonly pullRequest: PullRequestPage | undefined;
+  /** The number of an issue as it is written; undefined for a page of none. */
+  readonly issue: string | undefined;
+}
+
+/** The page of a pull or merge request. */
+export interface PullRequestPage {
+  readonly number: number;
+  /** Its own page, without what is shown of it. */
+  readonly url: string;
+}
+
+/** What parsers read in different ways. */
+const ODD = /[\p{Cc}\p{White_Space}\\]/u;
+
+const HTTP_USER = /^(https?:\/\/+)[^/?#]*@/i;
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "ssh:": "22" };
+
+/** The largest number of a pull request (contract, EnvironmentQuestion.ReadRemote.pull_request). */
+const MAX_NUMBER = 2_147_483_647;
+
+/**
+ * Reads the address of a page, or of a repository itself.
+ *
+ * @param field the address's path in the request
+ * @throws DomainError VALUE_UNUSABLE, without the address, for one of no repository that runners clone, and one with a
+ *   password
+ */
+export function readContextUrl(text: string, field: string): ContextPage {
+  const unusable = (why: string) => valueUnusable(field, why);
+  if (ODD.test(text) || !isClonable(text)) {
+    throw unusable("it must be the address of a repository, or of a page of one, by https, http or ssh");
+  }
+  const asked = new URL(remoteForms(text).at(-1) ?? text);
+  if (asked.password !== "") {
+    throw unusable("it must not contain a password: store it as a host authentication token");
+  }
+  if (asked.protocol === "file:") throw unusable("it must be at a host, not in a folder");
+  const address = text.replace(HTTP_USER, "$1");
+  const { remoteUri, target } = sourceOfPage(address);
+  // Parsers that are more lenient than the pattern find no user name either.
+  if (URL.parse(remoteUri)?.username && /^https?:/i.test(remoteUri)) {
+    throw unusable("its user name cannot be told from its host");
+  }
+  const remote = new URL(remoteForms(remoteUri).at(-1) ?? remoteUri);
+  const repo = repositoryName(remoteUri);
+  if (repo === "") throw unusable("it names no repository");
+  const segments = remote.pathname.split("/").filter((segment) => segment !== "");
+  const port = remote.port === (DEFAULT_PORTS[remote.protocol] ?? "") ? "" : remote.port;
+  return {
+    address,
+    cloneUrl: remoteUri,
+    host: `${remote.hostname.toLowerCase()}${port && `:${port}`}`,
+    owner: segments.slice(0, -1).join("/"),
+    repo,
+    target,
+    ...pageOf(asked, remote, target, unusable),
+  };
+}
+
+/** Returns what a page is of, beyond its repository and revision. */
+function pageOf(
+  asked: URL,
+  remote: URL,
+  target: Target,
+  unusable: (why: string) => Error,
+): Pick<ContextPage, "pullRequest" | "issue"> {
+  const rest = asked.pathname.slice(remote.pathname.length);
+  const issue = target.kind === "head" ? /^(?:\/-)?\/issues\/(\d+)\/*$/.exec(rest)?.[1] : undefined;
+  const [page = "", digits] = /^(?:\/-)?\/(?:pulls?|merge_requests)\/(\d+)/.exec(rest) ?? [];
+  if (issue !== undefined && Number(issue) > MAX_NUMBER) throw unusable("no issue has such a number");
+  if (target.kind !== "ref" || digits === undefined) return { pullRequest: undefined, issue };
+  const number = Number(digits);
+  if (number > MAX_NUMBER) throw unusable("no pull request has such a number");
+  return { pullRequest: { number, url: `${remote.href}${page}` }, issue };
+}
+
+/** Returns the addresses by which projects may name the repository of a page. */
+export function spellingsOf({ cloneUrl, host }: Pick<ContextPage, "cloneUrl" | "host">): readonly string[] {
+  const url = new URL(remoteForms(cloneUrl).at(-1) ?? cloneUrl);
+  const path = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
+  const schemes = url.port === "" ? ["https", "http"] : [url.protocol.slice(0, -1)];
+  const bases = [
+    ...schemes.map((scheme) => `${scheme}://${host}${path}`),
+    ...(host.includes(":") ? [] : [`ssh://git@${host}${path}`, `git@${host}:${path.slice(1)}`]),
+  ];
+  return [...new Set([cloneUrl, ...bases.flatMap((base) => [base, `${base}.git`])])];
+}

@@ -1,0 +1,38 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Secrets } from "../../domain/secrets.ts";
+import type { CredentialFor } from "../git/git-access.ts";
+import { CALL_MS, type WorkClient } from "../protocol/connection.ts";
+
+/**
+ * Returns a function that asks the server for the credential of the one who asks a question, when git needs it.
+ *
+ * @param questionId id of the question, under which the server hands the credential out
+ * @param secrets receives the credential
+ */
+export function credentialOfQuestion(
+  client: Pick<WorkClient, "getQuestionCredential">,
+  questionId: string,
+  secrets: Secrets,
+  signal: AbortSignal,
+): CredentialFor {
+  return async (host) => {
+    try {
+      const credential = await client.getQuestionCredential(
+        { questionId, host },
+        { timeoutMs: CALL_MS, signal },
+      );
+      secrets.add(credential.token);
+      return credential;
+    } catch (error) {
+      const { code, rawMessage } = ConnectError.from(error);
+      // A public repository can be looked at without one.
+      if (code === Code.NotFound) {
+        return {
+          withheld: `you have no credential for ${host} at this runner: store one with CreateHostAuthenticationToken`,
+        };
+      }
+      if (code === Code.FailedPrecondition) return { withheld: rawMessage };
+      throw error;
+    }
+  };
+}

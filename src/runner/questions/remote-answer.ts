@@ -1,0 +1,124 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  EnvironmentQuestion_ReadRemote as ReadRemote,
+  AnswerRequestRequest_RemoteReadSchema as RemoteReadSchema,
+} from "#gen/runner/v1/environment_question_pb.js";
+import { type PullRequest, PullRequestSchema, PullRequest_State as State } from "#gen/service/v1/agent_pb.js";
+import { Secrets } from "../../domain/secrets.ts";
+import { repositoryPath } from "../../domain/source/repository-path.ts";
+import { ScmFailure } from "../../scm/failure.ts";
+import { type GitCredential, type RemoteAccess, resolveRemoteAccess } from "../git/git-access.ts";
+import { findRemoteRefs, type NamedRefs, refNameOf } from "../git/remote-refs.ts";
+import { failureReportOf } from "../protocol/failure-report.ts";
+import { WorkFailure } from "../protocol/work-failure.ts";
+import type { AnswerTools } from "./environment-answers.ts";
+import { credentialOfQuestion } from "./question-credential.ts";
+
+/** A question about a remote. */
+interface AskedRemote {
+  /** Id of the question, under which the server hands out the credential. */
+  readonly id: string;
+  readonly read: ReadRemote;
+  readonly signal: AbortSignal;
+}
+
+type RemoteRead = MessageInitShape<typeof RemoteReadSchema>;
+
+/** No branch has a name of so many parts; a path may go on with folders. */
+const MAX_NAME_PARTS = 32;
+
+/** Time in which a host says what it knows of a pull request; the answer does without where it is slower. */
+const HOST_MS = 10_000;
+
+const STATES = { open: State.OPEN, closed: State.CLOSED, merged: State.MERGED } as const;
+
+/** Looks at what a remote has; what keeps it from being read is the answer. */
+export async function respondToRead(
+  tools: Pick<AnswerTools, "git" | "scm" | "client">,
+  { id, read, signal }: AskedRemote,
+): Promise<RemoteRead> {
+  const secrets = new Secrets();
+  try {
+    const find = credentialOfQuestion(tools.client, id, secrets, signal);
+    let credential: GitCredential | undefined;
+    const access = await resolveRemoteAccess(tools.git, read.remote, async (host) => {
+      const found = await find(host);
+      if (found && "token" in found) credential = found;
+      return found;
+    });
+    const names = namesOf(read.revision);
+    const { reached, remote } = await findRemoteRefs(tools.git, access, names, signal);
+    const revision = revisionOf(read.revision, names, remote);
+    const pullRequest = credential && (await readPullRequest(tools.scm, reached, credential, read, signal));
+    return { remote: reached.remote.address, ...revision, ...(pullRequest && { pullRequest }) };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { failure: failureReportOf(error, secrets) };
+  }
+}
+
+/** Returns the refs to ask for, of which the first one that the remote has counts. */
+function namesOf(revision: ReadRemote["revision"]): readonly string[] {
+  switch (revision.case) {
+    case "tag":
+      return [refNameOf("tags", revision.value)];
+    case "ref":
+      return [revision.value];
+    case "path": {
+      const parts = revision.value.split("/").slice(0, MAX_NAME_PARTS);
+      const names = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
+      return names.flatMap((name) => [refNameOf("heads", name), refNameOf("tags", name)]);
+    }
+    default:
+      return [];
+  }
+}
+
+function revisionOf(
+  revision: ReadRemote["revision"],
+  names: readonly string[],
+  { commits, headCommit: commit = "", defaultBranch: branch = "" }: NamedRefs,
+): Pick<RemoteRead, "branch" | "tag" | "commit"> {
+  if (revision.case === undefined) return { commit, branch };
+  const name = names.find((each) => commits.has(each));
+  if (name !== undefined) {
+    const [, kind, short = ""] = /^refs\/(heads|tags)\/(.+)$/s.exec(name) ?? [];
+    const text = Buffer.from(short, "latin1").toString();
+    return {
+      commit: commits.get(name) ?? "",
+      ...(kind === "heads" && { branch: text }),
+      ...(kind === "tags" && { tag: text }),
+    };
+  }
+  const [first = ""] = revision.value.split("/");
+  if (revision.case === "path" && first === "HEAD") return { commit, branch };
+  // Remotes do not say of which commits they know.
+  if (revision.case === "path" && /^[0-9a-f]{7,64}$/i.test(first)) return { commit: first.toLowerCase() };
+  throw new WorkFailure(
+    "revision_not_found",
+    `the remote has no such branch, tag, commit or pull request: ${JSON.stringify(revision.value)}`,
+  );
+}
+
+/** Asks the host about a pull request; undefined where it does not say. */
+async function readPullRequest(
+  scm: AnswerTools["scm"],
+  { remote: { address, host } }: RemoteAccess,
+  { token }: GitCredential,
+  { pullRequest: number }: ReadRemote,
+  signal: AbortSignal,
+): Promise<PullRequest | undefined> {
+  const repository = repositoryPath(address);
+  if (number === 0 || repository === undefined) return undefined;
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOST_MS)]);
+  try {
+    const request = { host, token, repository, number, memory: {}, signal: bounded };
+    const { pullRequest } = await scm.readPullRequest(request);
+    const { state, title, draft, branch: fromBranch, base: toBranch } = pullRequest;
+    return create(PullRequestSchema, { title, draft, fromBranch, toBranch, state: STATES[state] });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ScmFailure || bounded.aborted) return undefined;
+    throw error;
+  }
+}
