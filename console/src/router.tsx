@@ -82,7 +82,10 @@ const project = createRoute({
   getParentRoute: () => root,
   path: "/projects/$projectId",
   component: lazyRouteComponent(() => import("./pages/projects/Project.tsx"), "Project"),
-  validateSearch: tabOf,
+  validateSearch: (search): { tab?: string | undefined; archived?: string | undefined } => ({
+    ...tabOf(search),
+    archived: text(search.archived),
+  }),
 });
 
 const runners = createRoute({

@@ -1,23 +1,20 @@
-import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
-import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { ResourceType } from "#gen/service/v1/event_pb.js";
 import { ProjectPhase } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { Who } from "../../api/person.tsx";
 import { queries } from "../../api/server.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
-import { DataTable } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
-import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
+import { Page, TabLinks } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
-import { State, type Tone } from "../../parts/State.tsx";
+import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { Sharing } from "../sharing/Sharing.tsx";
 import { ProjectClasses } from "./ProjectClasses.tsx";
 import { ProjectEditors } from "./ProjectEditors.tsx";
+import { ProjectEnvironments } from "./ProjectEnvironments.tsx";
 import { sourceOf } from "./source.ts";
 
 const TABS = [
@@ -73,8 +70,8 @@ export function Project() {
       }
     >
       <Problem error={reading.error ?? remove.error} />
-      <TabLinks current={tab} tabs={TABS} />
-      {tab === "environments" && <Environments projectId={projectId} />}
+      <TabLinks current={tab} tabs={TABS} reset={{ archived: undefined }} />
+      {tab === "environments" && <ProjectEnvironments projectId={projectId} />}
       {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
       {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
       {tab === "sharing" && (
@@ -85,63 +82,5 @@ export function Project() {
         />
       )}
     </Page>
-  );
-}
-
-const PHASES: Readonly<Record<EnvironmentPhase, readonly [Tone, string]>> = {
-  [EnvironmentPhase.UNSPECIFIED]: ["waiting", "Unknown"],
-  [EnvironmentPhase.CREATING]: ["waiting", "Is made"],
-  [EnvironmentPhase.STARTING]: ["waiting", "Starts"],
-  [EnvironmentPhase.RUNNING]: ["running", "Running"],
-  [EnvironmentPhase.UPDATING]: ["running", "Is updated"],
-  [EnvironmentPhase.STOPPING]: ["stopped", "Stops"],
-  [EnvironmentPhase.STOPPED]: ["stopped", "Stopped"],
-  [EnvironmentPhase.DELETING]: ["stopped", "Being deleted"],
-  [EnvironmentPhase.DELETED]: ["stopped", "Deleted"],
-};
-
-function Environments({ projectId }: { readonly projectId: string }) {
-  const environments = useInfiniteQuery(
-    EnvironmentService.method.listEnvironments,
-    { ...FIRST_PAGE, filter: { projectIds: [projectId] } },
-    BY_PAGE,
-  );
-  return (
-    <Loaded reading={environments}>
-      {({ pages }) => {
-        const rows = pages.flatMap((page) => page.environments);
-        if (rows.length === 0) {
-          return (
-            <Empty title="No environment is made of it now.">
-              <p>Agents that start from the project, and workflows over it, make some.</p>
-            </Empty>
-          );
-        }
-        return (
-          <DataTable
-            label="Environments"
-            rows={rows}
-            keyOf={({ id }) => id}
-            {...moreOf(environments)}
-            columns={[
-              {
-                head: "Name",
-                cell: ({ id, metadata }) => metadata?.name || <code>{id.slice(-8)}</code>,
-              },
-              {
-                head: "State",
-                cell: ({ metadata, status }) => {
-                  if (metadata?.archivedAt) return <State tone="stopped" word="Archived" />;
-                  const [tone, word] = PHASES[status?.phase ?? EnvironmentPhase.UNSPECIFIED];
-                  return <State tone={tone} word={word} />;
-                },
-              },
-              { head: "By", cell: ({ metadata }) => <Who subject={metadata?.creator} />, isExtra: true },
-              { head: "Made", cell: ({ metadata }) => <Ago at={metadata?.createdAt} /> },
-            ]}
-          />
-        );
-      }}
-    </Loaded>
   );
 }
