@@ -1,12 +1,15 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
+import { ROOT } from "../harness/program.ts";
 import { startServer, stopAll, type TestServer } from "../harness/server.ts";
+import { testPack } from "./pack-scenarios.ts";
 import { testScenarios } from "./scenarios.ts";
-import { BUILD_MS, build, describeWith, environmentWith, otherTeam } from "./toolchain.ts";
+import { BUILD_MS, build, describeWith, environmentWith, makePack, otherTeam } from "./toolchain.ts";
 
 const page = fencedBlocks("docs/clients.md");
+const modulePage = fencedBlocks("docs/clients/go.md");
 
 describeWith(["go"], "the Go client", () => {
   let server: TestServer;
@@ -40,5 +43,26 @@ describeWith(["go"], "the Go client", () => {
   describe("over gRPC, with grpc-go", () => {
     const program = () => ({ cwd: folder, env, command: ["overgrpc"] as const });
     testScenarios(() => server, program, { cut: /^Unavailable$/, checksRules: true });
+  });
+
+  describe("of the module's folder", () => {
+    beforeAll(async () => {
+      const packed = join(folder, "packed");
+      cpSync(join(ROOT, "test/clients/packed-go"), packed, { recursive: true });
+      mkdirSync(join(packed, "packedfirstcall"));
+      const firstCall = blockOf(modulePage, "First call", "go").replaceAll("8080", `${server.port}`);
+      writeFileSync(join(packed, "packedfirstcall/main.go"), firstCall);
+      const pack = await makePack("go", env, packed);
+      await build(packed, env, "go", "mod", "edit", "-replace", `chartroom.example/client=${pack}`);
+      await build(packed, env, "go", "install", "-ldflags=-s -w", ".", "./packedfirstcall");
+    }, BUILD_MS);
+
+    test("makes the first call of its page", async () => {
+      const said = await build(folder, { ...env, TOKEN: server.token }, "packedfirstcall");
+      expect(said).toBe("hello-go\ntrue\nERROR_REASON_NOT_FOUND\n");
+    });
+
+    const program = () => ({ cwd: folder, env, command: ["packed"] as const });
+    testPack(() => server, program);
   });
 });

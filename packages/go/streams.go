@@ -1,0 +1,188 @@
+package chartroom
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	servicev1 "chartroom.example/client/service/v1"
+)
+
+// A stream that was open for so long had reached the server, also where it sent nothing for hours.
+const reached = 5 * time.Second
+
+// errEarly is the end of a stream that has not said that it has ended.
+var errEarly = connect.NewError(connect.CodeUnavailable, errors.New("the stream has ended early"))
+
+// place is how far a stream has come.
+type place[Message any] interface {
+	// take notes a message, whose old part it removes, and tells whether anything of it is new.
+	take(message Message) bool
+	// isComplete tells whether a stream that ends now without an error has ended for good.
+	isComplete() bool
+}
+
+// WatchEvents yields the events of the organization, and goes on behind the last one when the stream is cut. Without
+// AfterSequence it begins with the present, again where it was cut before its first message. It ends with its context, or
+// after an error that it yields.
+func (c *Client) WatchEvents(
+	ctx context.Context, request *servicev1.WatchEventsRequest,
+) iter.Seq2[*servicev1.WatchEventsResponse, error] {
+	next := proto.CloneOf(request)
+	return watch(ctx, c.retryFor, c.Event.WatchEvents, next, func() place[*servicev1.WatchEventsResponse] {
+		return &eventPlace{next}
+	})
+}
+
+// WatchAgentExecution yields what an agent answers, and goes on behind the last block when the stream is cut: the run
+// itself comes first then. It ends when the run has, with its context, or after an error that it yields.
+func (c *Client) WatchAgentExecution(
+	ctx context.Context, request *servicev1.WatchAgentExecutionRequest,
+) iter.Seq2[*servicev1.WatchAgentExecutionResponse, error] {
+	next := proto.CloneOf(request)
+	return watch(ctx, c.retryFor, c.Agent.WatchAgentExecution, next, func() place[*servicev1.WatchAgentExecutionResponse] {
+		return &agentPlace{request: next}
+	})
+}
+
+// StreamActionLogs yields what an action printed, and goes on behind the last piece when the stream is cut. It ends when
+// the stream does, with its context, or after an error that it yields.
+func (c *Client) StreamActionLogs(
+	ctx context.Context, request *servicev1.StreamActionLogsRequest,
+) iter.Seq2[*servicev1.StreamActionLogsResponse, error] {
+	next := proto.CloneOf(request)
+	return watch(ctx, c.retryFor, c.Workflow.StreamActionLogs, next, func() place[*servicev1.StreamActionLogsResponse] {
+		return &logPlace{request: next}
+	})
+}
+
+type eventPlace struct{ request *servicev1.WatchEventsRequest }
+
+func (p *eventPlace) take(message *servicev1.WatchEventsResponse) bool {
+	p.request.AfterSequence = proto.Int64(message.GetSequence())
+	return true
+}
+
+func (*eventPlace) isComplete() bool { return false }
+
+type agentPlace struct {
+	request    *servicev1.WatchAgentExecutionRequest
+	hasStopped bool
+}
+
+func (p *agentPlace) take(message *servicev1.WatchAgentExecutionResponse) bool {
+	if block := message.GetBlock(); block != nil {
+		// In the folded view the last sequence, which the other view leaves empty.
+		sequence := block.GetLastSequence()
+		if sequence == 0 {
+			sequence = block.GetSequence()
+		}
+		p.request.AfterSequence = max(p.request.AfterSequence, sequence)
+	}
+	if run := message.GetAgentExecution(); run != nil {
+		p.hasStopped = run.GetStatus().GetPhase() == servicev1.AgentExecution_PHASE_STOPPED
+	}
+	return true
+}
+
+func (p *agentPlace) isComplete() bool { return p.hasStopped }
+
+// logPlace asks for all pieces again, since an offset would hold for another attempt that has begun meanwhile, and drops
+// those that were there.
+type logPlace struct {
+	request       *servicev1.StreamActionLogsRequest
+	attempt, step int32
+	end           int64
+}
+
+func (p *logPlace) take(piece *servicev1.StreamActionLogsResponse) bool {
+	isFirst := p.attempt == 0
+	isOld := piece.Attempt < p.attempt || piece.Attempt == p.attempt && piece.StepIndex < p.step
+	known := int64(0)
+	if piece.Attempt == p.attempt && piece.StepIndex == p.step {
+		known = p.end
+	}
+	end := piece.Offset + int64(len(piece.Data))
+	if isOld || end <= known {
+		return false
+	}
+	if piece.Offset < known {
+		piece.Data = piece.Data[known-piece.Offset:]
+		piece.Offset = known
+	}
+	// Of the very first piece the server knows alone what is missing before it.
+	if !isFirst {
+		piece.LeftOutBytes = piece.Offset - known
+	}
+	p.attempt, p.step, p.end = piece.Attempt, piece.StepIndex, end
+	// What was asked for as the first piece's place holds for its attempt alone.
+	p.request.AfterOffset = 0
+	return true
+}
+
+func (*logPlace) isComplete() bool { return true }
+
+// watch yields the messages of a stream, which it opens again when it is cut.
+func watch[Request, Response any](
+	ctx context.Context,
+	retryFor time.Duration,
+	open func(context.Context, *Request) (*connect.ServerStreamForClient[Response], error),
+	request *Request,
+	begin func() place[*Response],
+) iter.Seq2[*Response, error] {
+	return func(yield func(*Response, error) bool) {
+		came := begin()
+		failures := 0
+		var failingSince time.Time
+		for {
+			opened := time.Now()
+			hasNews, isLeft, err := follow(ctx, open, request, came, yield)
+			if isLeft || err == nil && came.isComplete() {
+				return
+			}
+			if err == nil {
+				err = errEarly
+			}
+			now := time.Now()
+			if hasNews || failures == 0 || now.Sub(opened) > reached {
+				failures, failingSince = 0, now
+			}
+			failures++
+			pause := pauseAfter(err, failures)
+			isLate := now.Add(pause).Sub(failingSince) > retryFor
+			if !isTemporary(ctx, err, true) || isLate || !sleep(ctx, pause) {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// follow yields what is new in one stream, until it ends or the caller leaves it.
+func follow[Request, Response any](
+	ctx context.Context,
+	open func(context.Context, *Request) (*connect.ServerStreamForClient[Response], error),
+	request *Request,
+	came place[*Response],
+	yield func(*Response, error) bool,
+) (hasNews, isLeft bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := open(ctx, request)
+	if err != nil {
+		return false, false, err
+	}
+	defer func() { _ = stream.Close() }()
+	for stream.Receive() {
+		hasNews = true
+		message := stream.Msg()
+		if came.take(message) && !yield(message, nil) {
+			return true, true, nil
+		}
+	}
+	return hasNews, false, stream.Err()
+}
