@@ -13,6 +13,7 @@ import { EventSubscriptionService as EventSubscriptionContract } from "#gen/serv
 import { GroupService as GroupContract } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService as OrganizationContract } from "#gen/service/v1/organization_service_pb.js";
+import { PrebuildService as PrebuildContract } from "#gen/service/v1/prebuild_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { ResourceService as ResourceContract } from "#gen/service/v1/resource_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
@@ -54,6 +55,7 @@ import { EnvironmentService } from "./services/environment/environment-service.t
 import { EnvironmentWorkService } from "./services/environment/environment-work-service.ts";
 import { IdentityService } from "./services/identity/identity-service.ts";
 import { SecurityService } from "./services/policy/security-service.ts";
+import { PrebuildService } from "./services/project/prebuild-service.ts";
 import { ProjectService } from "./services/project/project-service.ts";
 import { RunnerConfigurationService } from "./services/runner/runner-configuration-service.ts";
 import { WorkService, type WorkServiceDependencies } from "./services/runner/work-service.ts";
@@ -79,6 +81,7 @@ export function implementations(
     implement(GroupContract, new GroupService(deps)),
     implement(IdentityContract, new IdentityService()),
     implement(OrganizationContract, new OrganizationService(deps)),
+    implement(PrebuildContract, new PrebuildService(deps)),
     implement(ProjectContract, new ProjectService({ ...deps, findEnvironment })),
     implement(RunnerConfigurationContract, new RunnerConfigurationService(deps)),
     implement(RunnerContract, new RunnerService(deps)),

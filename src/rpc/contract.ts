@@ -12,6 +12,7 @@ import { EventSubscriptionService } from "#gen/service/v1/event_subscription_ser
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
+import { PrebuildService } from "#gen/service/v1/prebuild_service_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { ResourceService } from "#gen/service/v1/resource_service_pb.js";
 import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
@@ -34,6 +35,7 @@ export const CONTRACT: readonly DescService[] = [
   GroupService,
   IdentityService,
   OrganizationService,
+  PrebuildService,
   ProjectService,
   ResourceService,
   RunnerConfigurationService,

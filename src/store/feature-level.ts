@@ -51,6 +51,9 @@ export const AGENT_REVIEWS_LEVEL = 2;
 /** Organizations subscribe to their events: events name the subscriptions, whose type older servers do not know. */
 export const EVENT_SUBSCRIPTIONS_LEVEL = 2;
 
+/** Prebuilds are made, cancelled and deleted by callers: older servers would lose who asked, and do not know the states. */
+export const PREBUILD_SERVICE_LEVEL = 2;
+
 /** Executions name their traces. */
 export const TRACES_LEVEL = 2;
 

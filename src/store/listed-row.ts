@@ -30,6 +30,7 @@ type BodyTable =
   | "event_subscription"
   | "host_token"
   | "member_group"
+  | "prebuild"
   | "project"
   | "pull_request"
   | "runner"

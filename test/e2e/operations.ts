@@ -381,6 +381,35 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   }),
   "OrganizationService/UpdateOrganizationPolicies": built(policies, POLICY_IDS),
 
+  "PrebuildService/CreatePrebuild": built(
+    (world) => ({
+      projectId: world.prebuiltProject,
+      environmentClassId: world.environmentClass,
+      spec: { desiredPhase: "PREBUILD_PHASE_COMPLETED", timeout: "600s" },
+    }),
+    { projectId: "prebuiltProject", environmentClassId: "environmentClass" },
+  ),
+  "PrebuildService/ListPrebuilds": built(
+    () => ({
+      ...page,
+      filter: { phases: ["PREBUILD_PHASE_PENDING", "PREBUILD_PHASE_CANCELLED"] },
+    }),
+    {
+      "filter.projectIds[]": "prebuiltProject",
+      "filter.creatorIds[]": "user",
+      "filter.executorIds[]": "user",
+    },
+  ),
+  "PrebuildService/GetPrebuild": built((world) => ({ prebuildId: world.prebuild }), {
+    prebuildId: "prebuild",
+  }),
+  "PrebuildService/CancelPrebuild": built((world) => ({ prebuildId: world.prebuild }), {
+    prebuildId: "prebuild",
+  }),
+  "PrebuildService/DeletePrebuild": built((world) => ({ prebuildId: world.prebuild }), {
+    prebuildId: "prebuild",
+  }),
+
   "ProjectService/CreateProject": built(newProject, PREBUILDS),
   "ProjectService/CreateProjects": built(
     (world) => ({ projects: [newProject(world), { name: "Without an initializer" }] }),

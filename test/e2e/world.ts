@@ -104,6 +104,10 @@ export interface World {
   /** What accounts join the organization with; a secret, and so good for whoever has it. */
   readonly invite: string;
   readonly organization: string;
+  /** One of two prebuilds of `prebuiltProject`, which waits for `runner`. */
+  readonly prebuild: string;
+  /** A project that gets prebuilds of `environmentClass`, where none waits. */
+  readonly prebuiltProject: string;
   readonly project: string;
   /** A question about `heldEnvironment` that `runner` has not answered. */
   readonly question: string;
@@ -161,6 +165,8 @@ export function nowhere(): World {
     lease: v7(),
     member: v7(),
     organization: v7(),
+    prebuild: v7(),
+    prebuiltProject: v7(),
     project: v7(),
     question: v7(),
     reviewDraft: v7(),
@@ -195,7 +201,7 @@ const worldsOf = new Map<string, number>();
 /**
  * Fills the organization of a token with two projects, two environments of one
  * session, a runner with two classes, two credentials and the lease of a third environment, a second member, two secrets, two service accounts, two
- * tokens of each kind, two workflows, of which one ran twice, and two agents, each with a run. What no operation makes yet has an id of nothing.
+ * tokens of each kind, two workflows, of which one ran twice, two prebuilds, and two agents, each with a run. What no operation makes yet has an id of nothing.
  */
 export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | "dataDir">): Promise<World> {
   const call = async (operation: string, body: unknown, token = server.token): Promise<Answer["body"]> => {
@@ -398,6 +404,7 @@ export async function makeWorld(server: Pick<ReachableServer, "url" | "token" | 
     secret: secrets[0] ?? "",
     securityPolicy: securityPolicies[0] ?? "",
     session,
+    ...(await prebuildTwice(call, projects[1] ?? "", classes)),
     signInSession: await signInTwice(server, call, identity.subject.id),
     project,
     token: personalAccessTokens.at(-1).id,
@@ -423,6 +430,22 @@ async function signInTwice(
     }
   });
   return (await call("UserService/ListSessions", {})).sessions[0].id;
+}
+
+/** Has prebuilds of both classes made of a project; the one of the first is cancelled, the other waits. */
+async function prebuildTwice(
+  call: (operation: string, body: unknown) => Promise<Answer["body"]>,
+  projectId: string,
+  environmentClassIds: readonly string[],
+): Promise<Pick<World, "prebuild" | "prebuiltProject">> {
+  await call("ProjectService/UpdateProject", { projectId, prebuildConfiguration: { environmentClassIds } });
+  const ids: string[] = [];
+  for (const environmentClassId of environmentClassIds) {
+    const asked = { projectId, environmentClassId, spec: {} };
+    ids.push((await call("PrebuildService/CreatePrebuild", asked)).prebuild.id);
+  }
+  await call("PrebuildService/CancelPrebuild", { prebuildId: ids[0] });
+  return { prebuild: ids[1] ?? "", prebuiltProject: projectId };
 }
 
 /** Makes two event subscriptions, which are paused, the first with two events that its target has not taken. */

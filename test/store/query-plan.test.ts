@@ -46,6 +46,7 @@ import {
   findRoleOn,
   findRoleOnExecution,
 } from "../../src/store/identity/role-assignment.ts";
+import { findPrebuildPage } from "../../src/store/project/prebuild-list.ts";
 import { findProjectPage } from "../../src/store/project/project-list.ts";
 import type { ProjectPage } from "../../src/store/project/project-page.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
@@ -485,6 +486,14 @@ test("what is to be sent to subscribers is found by what is unsent, and ledgers 
   expect(subscriptions).toEqual([
     expect.stringContaining("INDEX event_subscription_by_id (organization_id=? AND id>?)"),
   ]);
+});
+
+test("a page of prebuilds is read along their index", async () => {
+  const any = { states: undefined, isManualListed: true, isScheduledListed: true };
+  const filter = { ...any, projectIds: [], creatorIds: [], executorIds: [] };
+  await findPrebuildPage(db, scope, filter, { key: 0, id: "a" }, 26);
+  const [page] = plans();
+  expect(page).toEqual([expect.stringContaining("INDEX prebuild_by_id (organization_id=? AND id<?)")]);
 });
 
 test("a later page of projects begins where the last one ended, in both orders and directions", async () => {

@@ -792,11 +792,13 @@ CREATE TABLE prebuild (
   executor_id text not null,
   executor_principal integer not null,
   stops_at integer,
-  body text not null,
+  body text not null, creator_id text,
   unique (project_id, environment_class_id, instant)
 ) strict;
 
 CREATE INDEX prebuild_by_deadline on prebuild (stops_at) where stops_at is not null;
+
+CREATE INDEX prebuild_by_id on prebuild (organization_id, id);
 
 CREATE INDEX prebuild_by_project on prebuild (project_id, environment_class_id, state, instant desc);
 

@@ -4,6 +4,7 @@ import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
 import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_OR_ADMINISTERED, type Permission, SELF } from "./grants.ts";
 import { GROUP_PERMISSIONS } from "./group/group-permissions.ts";
 import { ORGANIZATION_PERMISSIONS, USER_PERMISSIONS } from "./organization-permissions.ts";
+import { PREBUILD_PERMISSIONS } from "./prebuild-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
@@ -86,6 +87,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   },
 
   ...ORGANIZATION_PERMISSIONS,
+
+  ...PREBUILD_PERMISSIONS,
 
   "ProjectService/CreateProject": {
     permission: "create_project",

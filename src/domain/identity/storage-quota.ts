@@ -30,6 +30,8 @@ export const EXEMPT_FROM_QUOTA: ReadonlySet<string> = new Set([
   "service.v1.OrganizationService/RemoveMember",
   "service.v1.OrganizationService/SetRole",
   "service.v1.OrganizationService/UpdateOrganizationPolicies",
+  "service.v1.PrebuildService/CancelPrebuild",
+  "service.v1.PrebuildService/DeletePrebuild",
   "service.v1.ProjectService/DeleteProject",
   "service.v1.ResourceService/ApplyChanges",
   "service.v1.RunnerConfigurationService/DeleteHostAuthenticationToken",

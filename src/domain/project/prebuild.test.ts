@@ -86,8 +86,12 @@ describe("a prepared workspace", () => {
     runnerId: "r",
     executor: create(SubjectSchema),
     instantMs: 0,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    changes: 0,
     state: "ready",
     failure: "",
+    warning: "",
     initializer: initializer("one", "two"),
   };
 

@@ -11,10 +11,22 @@ const DAY_MS = 24 * 3_600_000;
 
 /**
  * The state of a prebuild: `waiting` for a runner; `running` from the first lease to its end, also
- * between two attempts; `ready`; `failed`, with nothing left of it on the runner; `removing`, while
- * something may be left there.
+ * between two attempts; `ready`; `failed` and `cancelled`, with nothing left of it on the runner;
+ * `failing`, `cancelling` and `removing`, while a runner is to stop or something may be left there.
+ * What is being removed has no row afterwards; the other two end in the state of their name.
  */
-export type PrebuildState = "waiting" | "running" | "ready" | "failed" | "removing";
+export type PrebuildState =
+  | "waiting"
+  | "running"
+  | "ready"
+  | "failing"
+  | "failed"
+  | "cancelling"
+  | "cancelled"
+  | "removing";
+
+/** The states of a prebuild that is about to end. */
+export type EndingState = Extract<PrebuildState, "failing" | "cancelling" | "removing">;
 
 /** A workspace that a runner prepares for the environments of a project and a class. */
 export interface Prebuild {
@@ -25,8 +37,19 @@ export interface Prebuild {
   readonly runnerId: string;
   /** Subject whose credentials clone the repository. */
   readonly executor: Subject;
-  /** Time at which it was due, in milliseconds since 1970 UTC. */
+  /** Subject that asked for it; unset when the schedule of the project did. */
+  readonly creator?: Subject | undefined;
+  /** Time at which it was due, in milliseconds since 1970 UTC; no two of a project and a class have the same. */
   readonly instantMs: number;
+  /** Times of its creation and its last change, in milliseconds since 1970 UTC. */
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** Time at which it became ready, failed or was cancelled, in milliseconds since 1970 UTC. */
+  readonly endedAtMs?: number | undefined;
+  /** Time that it may take in all its attempts; unset for that of its project when it begins. */
+  readonly timeoutMs?: number | undefined;
+  /** Number of the changes since its creation. */
+  readonly changes: number;
   readonly state: PrebuildState;
   /** While it runs: time at which it is stopped, in milliseconds since 1970 UTC. */
   readonly stopsAtMs?: number | undefined;
@@ -36,6 +59,8 @@ export interface Prebuild {
   readonly sourceSetBy?: readonly Subject[] | undefined;
   /** Reason of the failure; empty for none. */
   readonly failure: string;
+  /** What people should look at after its end; empty for nothing. */
+  readonly warning: string;
 }
 
 /**
@@ -50,6 +75,21 @@ export function prebuildHour({
   if (configuration.environmentClassIds.length === 0) return undefined;
   const trigger = configuration.trigger?.trigger;
   return trigger?.case === "dailySchedule" ? trigger.value.hourUtc : undefined;
+}
+
+/**
+ * Returns whether a prebuild may still begin: its project has a schedule, or someone asked for it and
+ * its class is still one of the project's configuration.
+ */
+export function isWanted({ creator, environmentClassId }: Prebuild, project: Project): boolean {
+  if (!creator) return prebuildHour(project) !== undefined;
+  const classIds = project.prebuildConfiguration?.environmentClassIds ?? [];
+  return project.desiredPhase === ProjectPhase.ACTIVE && classIds.includes(environmentClassId);
+}
+
+/** Returns whether a state is that of a prebuild which is about to end. */
+export function isEnding(state: PrebuildState): state is EndingState {
+  return state === "failing" || state === "cancelling" || state === "removing";
 }
 
 /**

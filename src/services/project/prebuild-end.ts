@@ -1,38 +1,62 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import type { Prebuild } from "../../domain/project/prebuild.ts";
+import { type EndingState, isEnding, type Prebuild } from "../../domain/project/prebuild.ts";
+import { mayStore, PREBUILD_SERVICE_LEVEL } from "../../store/feature-level.ts";
 import { findPrebuild, findPrebuilds, removePrebuild, updatePrebuild } from "../../store/project/prebuild.ts";
 import { insertWork, stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
+/** How a prebuild is ended: the state that it goes through, and the reason of its failure. */
+export interface PrebuildEnding {
+  readonly state: EndingState;
+  /** Default that of the prebuild. */
+  readonly failure?: string;
+}
+
 /** Marks a prebuild as ready, and has the runner remove the workspaces of the ones that it replaces. */
 export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before: Prebuild): Promise<void> {
-  await updatePrebuild(tx, scope, before, { ...before, state: "ready", stopsAtMs: undefined });
+  await updatePrebuild(tx, scope, before, {
+    ...before,
+    state: "ready",
+    stopsAtMs: undefined,
+    endedAtMs: tx.now,
+  });
   const { projectId, environmentClassId } = before;
   const filter = { projectId, environmentClassId, states: ["ready"] } as const;
   const [, ...older] = await findPrebuilds(tx.db, scope, filter);
-  for (const each of older) await queueWorkspaceRemoval(tx, scope, each, "");
+  for (const each of older) await queueWorkspaceRemoval(tx, scope, each, { state: "removing" });
 }
 
-/** Marks a prebuild as failed, whose runner has removed the workspace. */
-export async function failPrebuild(
+/**
+ * Ends a prebuild of which nothing is at its runner: in the state that its ending leads to, or without a row.
+ * @returns the prebuild as it is then; undefined for one that is gone
+ */
+export async function endWithoutWorkspace(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,
-  failure: string,
-): Promise<void> {
-  const after = { ...before, state: "failed", stopsAtMs: undefined, failure } as const;
-  await updatePrebuild(tx, scope, before, after);
+  { state, failure = before.failure }: PrebuildEnding,
+  warning = "",
+): Promise<Prebuild | undefined> {
+  if (state === "removing") {
+    await removePrebuild(tx, scope, before, warning || (failure === before.failure ? "" : failure));
+    return undefined;
+  }
+  const ended = { stopsAtMs: undefined, endedAtMs: tx.now, failure, warning };
+  return updatePrebuild(tx, scope, before, {
+    ...before,
+    ...ended,
+    state: state === "failing" ? "failed" : "cancelled",
+  });
 }
 
-/** Queues the removal of a prebuild's workspace at its runner. The row is removed after that. */
+/** Queues the removal of a prebuild's workspace at its runner. The prebuild ends after that. */
 export async function queueWorkspaceRemoval(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,
-  failure: string,
-): Promise<void> {
-  const after = { ...before, state: "removing", stopsAtMs: undefined, failure } as const;
-  await updatePrebuild(tx, scope, before, after);
+  ending: PrebuildEnding,
+): Promise<Prebuild> {
+  const after = await updateEnding(tx, scope, before, ending);
   await insertWork(tx, scope, {
     kind: WorkKind.PREBUILD_REMOVAL,
     subjectId: before.id,
@@ -42,33 +66,57 @@ export async function queueWorkspaceRemoval(
     runnerId: before.runnerId,
     environmentClassId: null,
   });
+  return after;
 }
 
 /** Stops a prebuild that has reached its timeout, without waiting for its runner. */
 export async function expirePrebuild(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
   const before = await findPrebuild(tx.db, scope, id);
   if (before?.state !== "running") return;
-  await stopPrebuild(tx, scope, before, "the prebuild took longer than its timeout");
+  await endPrebuild(tx, scope, before, {
+    state: "failing",
+    failure: "the prebuild took longer than its timeout",
+  });
 }
 
 /** Removes the prebuilds of a project that is marked for removal. The project stays until they are removed. */
 export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   for (const prebuild of await findPrebuilds(tx.db, scope, { projectId })) {
-    if (prebuild.state === "ready") await queueWorkspaceRemoval(tx, scope, prebuild, "");
-    else if (prebuild.state === "running") {
-      await stopPrebuild(tx, scope, prebuild, "the project is pending deletion");
-    } else if (prebuild.state !== "removing") await removePrebuild(tx, scope, prebuild);
+    const isAtWork = prebuild.state === "running";
+    const reason = isAtWork ? { failure: "the project is pending deletion" } : {};
+    await endPrebuild(tx, scope, prebuild, { state: "removing", ...reason });
   }
 }
 
-/** Stops a prebuild. A leased one is ended by its runner; otherwise the workspace of the last attempt is removed. */
-async function stopPrebuild(
+/**
+ * Ends a prebuild in any state. A leased one is ended by its runner; otherwise what is left of it there is removed, and
+ * the row at once where nothing is.
+ * @returns the prebuild as it is then; undefined for one that is gone
+ */
+export async function endPrebuild(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,
-  failure: string,
-): Promise<void> {
+  ending: PrebuildEnding,
+): Promise<Prebuild | undefined> {
+  const { state } = before;
+  // The runner has been told, or the removal is queued.
+  if (isEnding(state)) return updateEnding(tx, scope, before, ending);
+  if (state === "failed" || state === "cancelled") return endWithoutWorkspace(tx, scope, before, ending);
+  if (state === "ready") return queueWorkspaceRemoval(tx, scope, before, ending);
   const stopped = await stopWork(tx, scope, WorkKind.PREBUILD, before.id);
-  if (stopped !== "stopping") return queueWorkspaceRemoval(tx, scope, before, failure);
-  await updatePrebuild(tx, scope, before, { ...before, stopsAtMs: undefined, failure });
+  if (stopped === "stopping") return updateEnding(tx, scope, before, ending);
+  if (state === "waiting") return endWithoutWorkspace(tx, scope, before, ending);
+  return queueWorkspaceRemoval(tx, scope, before, ending);
+}
+
+function updateEnding(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Prebuild,
+  { state: wanted, failure = before.failure }: PrebuildEnding,
+): Promise<Prebuild> {
+  // Servers of the release before know one state of these, after which the row is removed.
+  const state = mayStore(tx, PREBUILD_SERVICE_LEVEL) ? wanted : "removing";
+  return updatePrebuild(tx, scope, before, { ...before, state, stopsAtMs: undefined, failure });
 }

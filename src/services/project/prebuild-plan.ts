@@ -1,13 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import { type Subject, SubjectSchema } from "#gen/service/v1/identity_pb.js";
+import type { CreatePrebuildRequest } from "#gen/service/v1/prebuild_service_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import type { EnvironmentClass } from "#gen/service/v1/runner_configuration_pb.js";
-import { DomainError } from "../../domain/error.ts";
-import type { Prebuild } from "../../domain/project/prebuild.ts";
+import { DomainError, notFound } from "../../domain/error.ts";
+import type { Caller } from "../../domain/identity/caller.ts";
+import { type Prebuild, prebuildTimeoutMs } from "../../domain/project/prebuild.ts";
+import { plannedPrebuild, requireNoneUnfinished } from "../../domain/project/prebuild-request.ts";
 import { requireClassEnabled } from "../../domain/runner/environment-class.ts";
 import { findPrebuilds, insertPrebuild, removePrebuild } from "../../store/project/prebuild.ts";
-import { findEnvironmentClasses } from "../../store/runner/environment-class.ts";
+import { findEnvironmentClass, findEnvironmentClasses } from "../../store/runner/environment-class.ts";
 import { insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findAccountOfExecutor, getExecutorAsCaller } from "../identity/executor.ts";
@@ -29,6 +32,36 @@ export async function planPrebuilds(
   }
 }
 
+/**
+ * Creates a prebuild of a project that the caller asks for, and queues it.
+ *
+ * @throws DomainError as {@link plannedPrebuild} and {@link requireNoneUnfinished}; PHASE_UNSUITABLE for a class that is
+ *   disabled; EXECUTOR_UNFIT for an executor that cannot act
+ */
+export async function startPrebuild(
+  tx: WriteTransaction,
+  caller: Caller,
+  project: Project,
+  req: CreatePrebuildRequest,
+): Promise<Prebuild> {
+  const { environmentClassId, timeoutMs } = plannedPrebuild(project, req);
+  const environmentClass = await findEnvironmentClass(tx.db, caller, environmentClassId);
+  if (!environmentClass) throw notFound("environment class");
+  requireClassEnabled(environmentClass);
+  await getExecutorAsCaller(tx, caller, executorOf(project));
+  const others = await findPrebuilds(tx.db, caller, { projectId: project.id, environmentClassId });
+  requireNoneUnfinished(others);
+  const instantMs = Math.max(tx.now, (others[0]?.instantMs ?? 0) + 1);
+  const planned = newPrebuild(tx, project, environmentClass, {
+    instantMs,
+    timeoutMs,
+    creator: caller.subject,
+  });
+  await removeSuperseded(tx, caller, planned);
+  await queuePrebuild(tx, caller, planned);
+  return planned;
+}
+
 async function planPrebuild(
   tx: WriteTransaction,
   scope: Scope,
@@ -36,28 +69,51 @@ async function planPrebuild(
   environmentClass: EnvironmentClass,
   instantMs: number,
 ): Promise<void> {
-  const executor = project.prebuildConfiguration?.executor ?? create(SubjectSchema);
-  const failure = await findPrebuildFailure(tx, scope, { executor, environmentClass });
-  const prebuild: Prebuild = {
+  const failure = await findPrebuildFailure(tx, scope, { executor: executorOf(project), environmentClass });
+  const timeoutMs = prebuildTimeoutMs(project);
+  const planned = newPrebuild(tx, project, environmentClass, { instantMs, timeoutMs });
+  await removeSuperseded(tx, scope, planned);
+  if (failure === "") await queuePrebuild(tx, scope, planned);
+  else await insertPrebuild(tx, scope, { ...planned, state: "failed", failure, endedAtMs: tx.now });
+}
+
+function newPrebuild(
+  tx: WriteTransaction,
+  project: Project,
+  environmentClass: EnvironmentClass,
+  planned: Pick<Prebuild, "instantMs" | "timeoutMs" | "creator">,
+): Prebuild {
+  return {
     id: tx.newId(),
     projectId: project.id,
     environmentClassId: environmentClass.id,
     runnerId: environmentClass.runnerId,
-    executor,
-    instantMs,
-    state: failure === "" ? "waiting" : "failed",
-    failure,
+    executor: executorOf(project),
+    createdAtMs: tx.now,
+    updatedAtMs: tx.now,
+    changes: 0,
+    state: "waiting",
+    failure: "",
+    warning: "",
+    ...planned,
   };
-  await removeSuperseded(tx, scope, prebuild);
-  if (!(await insertPrebuild(tx, scope, prebuild)) || failure !== "") return;
+}
+
+/** Adds a prebuild with its work, unless its project and class have one of the same instant. */
+async function queuePrebuild(tx: WriteTransaction, scope: Scope, prebuild: Prebuild): Promise<void> {
+  if (!(await insertPrebuild(tx, scope, prebuild))) return;
   await insertWork(tx, scope, {
     kind: WorkKind.PREBUILD,
     subjectId: prebuild.id,
-    groupId: project.id,
-    accountId: await findAccountOfExecutor(tx, scope, executor),
+    groupId: prebuild.projectId,
+    accountId: await findAccountOfExecutor(tx, scope, prebuild.executor),
     runnerId: prebuild.runnerId,
-    environmentClassId: environmentClass.id,
+    environmentClassId: prebuild.environmentClassId,
   });
+}
+
+function executorOf({ prebuildConfiguration }: Project): Subject {
+  return prebuildConfiguration?.executor ?? create(SubjectSchema);
 }
 
 /** Returns the reason why the workspace cannot be prepared; empty when it can. */
@@ -79,13 +135,13 @@ export async function findPrebuildFailure(
   }
 }
 
-/** Removes the prebuilds of earlier days that no runner has begun or that left no workspace. */
+/** Removes the earlier prebuilds that no runner has begun or that left no workspace. */
 async function removeSuperseded(tx: WriteTransaction, scope: Scope, newest: Prebuild): Promise<void> {
   const { projectId, environmentClassId, instantMs } = newest;
-  const filter = { projectId, environmentClassId, states: ["waiting", "failed"] } as const;
+  const filter = { projectId, environmentClassId, states: ["waiting", "failed", "cancelled"] } as const;
   for (const prebuild of await findPrebuilds(tx.db, scope, filter)) {
     if (prebuild.instantMs < instantMs) {
-      await removePrebuild(tx, scope, prebuild, "overtaken by the prebuild of a later day");
+      await removePrebuild(tx, scope, prebuild, "overtaken by a later prebuild");
     }
   }
 }

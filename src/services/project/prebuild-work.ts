@@ -8,8 +8,9 @@ import {
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
 import {
+  isEnding,
+  isWanted,
   type Prebuild,
-  prebuildHour,
   prebuildTimeoutMs,
   requireNoEnvironment,
 } from "../../domain/project/prebuild.ts";
@@ -17,7 +18,7 @@ import { requireNoSteps } from "../../domain/runner/lease.ts";
 import { addressesOf } from "../../domain/source/initializer-address.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import { findPrebuild, removePrebuild, updatePrebuild } from "../../store/project/prebuild.ts";
+import { findPrebuild, updatePrebuild } from "../../store/project/prebuild.ts";
 import { findProject } from "../../store/project/project.ts";
 import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import type { StoredWork } from "../../store/runner/work.ts";
@@ -26,7 +27,12 @@ import { releaseWork } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
-import { failPrebuild, finishPrebuild, queueWorkspaceRemoval } from "./prebuild-end.ts";
+import {
+  endWithoutWorkspace,
+  finishPrebuild,
+  type PrebuildEnding,
+  queueWorkspaceRemoval,
+} from "./prebuild-end.ts";
 import { findPrebuildFailure } from "./prebuild-plan.ts";
 
 /** The delay before a runner that could not remove a workspace tries again. */
@@ -38,7 +44,7 @@ export const prebuildWork: WorkHandler = {
     const before = await findPrebuild(tx.db, scope, work.subject_id);
     const project = before && (await findProject(tx.db, scope, before.projectId));
     if (!before || !project || (await endIfForbidden(tx, scope, work, before, project))) return undefined;
-    const stopsAtMs = before.stopsAtMs ?? tx.now + prebuildTimeoutMs(project);
+    const stopsAtMs = before.stopsAtMs ?? tx.now + (before.timeoutMs ?? prebuildTimeoutMs(project));
     const { initializer } = project;
     const sourceSetBy = await findSourceSetters(tx.db, scope, "project", project);
     const after: Prebuild = { ...before, state: "running", stopsAtMs, initializer, sourceSetBy };
@@ -67,11 +73,10 @@ export const prebuildWork: WorkHandler = {
     const isLost = outcome === Outcome.RELEASED;
     if (isLost && !isToStop && lease.attempt < MAX_ATTEMPTS) return releaseWork(tx, lease.id);
     await removeWork(tx, lease.id);
-    const failure = prebuild.failure || failureIn(lease, end);
-    if (isLost) await queueWorkspaceRemoval(tx, scope, prebuild, failure);
-    else if (outcome !== Outcome.DONE) await endFailed(tx, scope, prebuild, failure);
-    else if (isToStop) await queueWorkspaceRemoval(tx, scope, prebuild, failure);
-    else await finishPrebuild(tx, scope, prebuild);
+    if (outcome === Outcome.DONE && !isToStop) return finishPrebuild(tx, scope, prebuild);
+    const ending = await endingOf(tx, scope, prebuild, failureIn(lease, end));
+    if (isLost || outcome === Outcome.DONE) await queueWorkspaceRemoval(tx, scope, prebuild, ending);
+    else await endWithoutWorkspace(tx, scope, prebuild, ending);
   },
 
   async credentialUse(tx, scope, lease) {
@@ -106,8 +111,10 @@ export const prebuildRemovalWork: WorkHandler = {
     }
     const prebuild = await findPrebuild(tx.db, scope, lease.subject_id);
     if (!prebuild) return removeWork(tx, lease.id);
-    const reason = isDone ? "" : `its workspace may still be at the runner: ${failureIn(lease, end)}`;
-    await removePrebuild(tx, scope, prebuild, reason);
+    await removeWork(tx, lease.id);
+    const { state } = prebuild;
+    const warning = isDone ? "" : `its workspace may still be at the runner: ${failureIn(lease, end)}`;
+    await endWithoutWorkspace(tx, scope, prebuild, { state: isEnding(state) ? state : "removing" }, warning);
   },
 
   async credentialUse() {
@@ -126,26 +133,30 @@ async function endIfForbidden(
   const environmentClass = await findEnvironmentClass(tx.db, scope, prebuild.environmentClassId);
   const { executor } = prebuild;
   const failure =
-    prebuildHour(project) === undefined || !environmentClass
+    !isWanted(prebuild, project) || !environmentClass
       ? "the project gets no prebuilds any more"
       : await findPrebuildFailure(tx, scope, { executor, environmentClass });
   if (failure === "") return false;
   await removeWork(tx, work.id);
-  if (prebuild.state === "waiting") await failPrebuild(tx, scope, prebuild, failure);
-  else await queueWorkspaceRemoval(tx, scope, prebuild, failure);
+  const ending = { state: "failing", failure } as const;
+  if (prebuild.state === "waiting") await endWithoutWorkspace(tx, scope, prebuild, ending);
+  else await queueWorkspaceRemoval(tx, scope, prebuild, ending);
   return true;
 }
 
-/** Ends a prebuild without a workspace. The row is removed when the project is pending deletion, which waits for it. */
-async function endFailed(
+/** Returns how a prebuild ends that its runner has ended: as was wanted of it, otherwise as one that failed. */
+async function endingOf(
   tx: WriteTransaction,
   scope: Scope,
-  prebuild: Prebuild,
-  failure: string,
-): Promise<void> {
-  const project = await findProject(tx.db, scope, prebuild.projectId);
-  if (project?.desiredPhase === ProjectPhase.DELETED) await removePrebuild(tx, scope, prebuild, failure);
-  else await failPrebuild(tx, scope, prebuild, failure);
+  { projectId, state, failure: known }: Prebuild,
+  told: string,
+): Promise<PrebuildEnding> {
+  if (state === "cancelling") return { state, failure: "" };
+  const failure = known || told;
+  if (isEnding(state)) return { state, failure };
+  // A project that is pending deletion waits for the rows of its prebuilds to go.
+  const project = await findProject(tx.db, scope, projectId);
+  return { state: project?.desiredPhase === ProjectPhase.DELETED ? "removing" : "failing", failure };
 }
 
 function failureIn({ attempt }: StoredWork, end: LeaseEnd): string {

@@ -1,6 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import {
@@ -38,19 +37,14 @@ import {
   replaceSourceSetters,
 } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
-import {
-  findStoredProject,
-  findWholeProject,
-  insertProject,
-  updateProject,
-} from "../../store/project/project.ts";
+import { findStoredProject, insertProject, updateProject } from "../../store/project/project.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { withinQuota } from "../call/storage-quota.ts";
 import { writeEachAsCaller } from "../call/write-each.ts";
-import { requireOwnershipOrRole } from "../policy/shared-role.ts";
+import { getChangeableProject } from "./changeable-project.ts";
 import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
@@ -225,18 +219,4 @@ async function changeProject(
     ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
     : undefined;
   return updateProject(tx, caller, before, after, setBy);
-}
-
-/** Returns a project that the caller may change: as its creator, an administrator or by the role of a group. */
-async function getChangeableProject(
-  tx: WriteTransaction,
-  ctx: HandlerContext,
-  caller: Caller,
-  projectId: string,
-): Promise<Project> {
-  const project = await findWholeProject(tx.db, caller, projectId);
-  if (!project) throw notFound("project");
-  const needed = { type: "project", id: project.id, role: ResourceRole.ADMIN } as const;
-  await requireOwnershipOrRole(tx.db, ctx, caller, needed, project.metadata?.creator);
-  return project;
 }

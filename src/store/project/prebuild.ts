@@ -10,22 +10,53 @@ import { findWork, removeWork } from "../runner/work.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { PrebuildTable } from "./project-schema.ts";
 
-/** The part of a prebuild's body that has no columns. */
+/** The part of a prebuild's body that has no columns. Those of an earlier release have no times, and are scheduled. */
 interface BodyOnly {
   readonly failure: string;
+  readonly warning?: string;
+  readonly creator?: JsonValue;
+  readonly createdAt?: string;
+  readonly updatedAt?: string;
+  readonly endedAt?: string;
+  readonly timeoutMs?: number;
+  readonly changes?: number;
   readonly initializer?: JsonValue;
   readonly sourceSetBy?: JsonValue[];
 }
 
-function prebuildOfRow(row: PrebuildTable): Prebuild {
-  const { failure, initializer, sourceSetBy } = JSON.parse(row.body) as BodyOnly;
+/** The columns of a prebuild that are read with its body. */
+export const PREBUILD_COLUMNS = [
+  "id",
+  "project_id",
+  "environment_class_id",
+  "runner_id",
+  "state",
+  "instant",
+  "executor_id",
+  "executor_principal",
+  "stops_at",
+] as const;
+
+/** Returns the prebuild of a row. */
+export function prebuildOfRow(
+  row: Pick<PrebuildTable, (typeof PREBUILD_COLUMNS)[number] | "body">,
+): Prebuild {
+  const { creator, initializer, sourceSetBy, ...body } = JSON.parse(row.body) as BodyOnly;
+  const { failure, warning = "", timeoutMs, changes = 0, createdAt, updatedAt, endedAt } = body;
+  const createdAtMs = createdAt === undefined ? row.instant : Date.parse(createdAt);
   return {
     id: row.id,
     projectId: row.project_id,
     environmentClassId: row.environment_class_id,
     runnerId: row.runner_id,
     executor: create(SubjectSchema, { id: row.executor_id, principal: row.executor_principal }),
+    ...(creator !== undefined && { creator: fromStoredJson(SubjectSchema, creator) }),
     instantMs: row.instant,
+    createdAtMs,
+    updatedAtMs: updatedAt === undefined ? createdAtMs : Date.parse(updatedAt),
+    ...(endedAt !== undefined && { endedAtMs: Date.parse(endedAt) }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    changes,
     state: row.state,
     ...(row.stops_at !== null && { stopsAtMs: row.stops_at }),
     ...(initializer !== undefined && {
@@ -33,24 +64,32 @@ function prebuildOfRow(row: PrebuildTable): Prebuild {
     }),
     ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((subject) => fromStoredJson(SubjectSchema, subject)) }),
     failure,
+    warning,
   };
 }
 
-/** Returns the audit trail's form of a prebuild; no response contains any other part of it. */
+/** Returns the stored form of a prebuild, which is also that of the audit trail. */
 function bodyOf(prebuild: Prebuild): string {
-  const { executor, initializer, sourceSetBy, stopsAtMs } = prebuild;
+  const { creator, executor, endedAtMs, timeoutMs, initializer, sourceSetBy, stopsAtMs, warning } = prebuild;
   return JSON.stringify({
     id: prebuild.id,
     projectId: prebuild.projectId,
     environmentClassId: prebuild.environmentClassId,
     runnerId: prebuild.runnerId,
     executor: { id: executor.id, principal: PrincipalSchema.value[executor.principal]?.name },
+    ...(creator && { creator: toJson(SubjectSchema, creator, JSON_FORM) }),
     instant: new Date(prebuild.instantMs).toISOString(),
+    createdAt: new Date(prebuild.createdAtMs).toISOString(),
+    updatedAt: new Date(prebuild.updatedAtMs).toISOString(),
+    ...(endedAtMs !== undefined && { endedAt: new Date(endedAtMs).toISOString() }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    changes: prebuild.changes,
     state: prebuild.state,
     ...(stopsAtMs !== undefined && { stopsAt: new Date(stopsAtMs).toISOString() }),
     ...(initializer && { initializer: toJson(EnvironmentInitializerSchema, initializer, JSON_FORM) }),
     ...(sourceSetBy && { sourceSetBy: sourceSetBy.map((each) => toJson(SubjectSchema, each, JSON_FORM)) }),
     failure: prebuild.failure,
+    ...(warning !== "" && { warning }),
   } satisfies BodyOnly & Record<string, unknown>);
 }
 
@@ -150,6 +189,7 @@ const insertRow = prepared<PrebuildTable, { id: string }>((db, row) =>
       instant: row.instant,
       executor_id: row.executor_id,
       executor_principal: row.executor_principal,
+      creator_id: row.creator_id,
       stops_at: row.stops_at,
       body: row.body,
     })
@@ -177,6 +217,7 @@ export async function insertPrebuild(
     instant: prebuild.instantMs,
     executor_id: prebuild.executor.id,
     executor_principal: prebuild.executor.principal,
+    creator_id: prebuild.creator?.id ?? null,
     stops_at: prebuild.stopsAtMs ?? null,
     body,
   });
@@ -197,20 +238,25 @@ const updateRow = prepared<
 );
 
 /**
- * Writes the state of a prebuild, if it has changed; its project, class and instant never change.
+ * Writes the state of a prebuild, if it has changed, with the time of the change; its project, class and instant
+ * never change.
+ * @returns the prebuild as it is then
  */
 export async function updatePrebuild(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,
   after: Prebuild,
-): Promise<void> {
-  const [old, body] = [bodyOf(before), bodyOf(after)];
-  if (body === old) return;
+): Promise<Prebuild> {
+  const old = bodyOf(before);
+  if (bodyOf(after) === old) return before;
+  const changed = { ...after, updatedAtMs: tx.now, changes: before.changes + 1 };
+  const body = bodyOf(changed);
   const { id, state } = after;
   const stopsAt = after.stopsAtMs ?? null;
   await updateRow(tx.db, { id, organization_id: scope.organizationId, state, stops_at: stopsAt, body });
   record(tx, scope, { id, kind: "updated", before: old, after: body });
+  return changed;
 }
 
 /** Removes the row permanently, with its work. */

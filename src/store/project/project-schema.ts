@@ -1,3 +1,5 @@
+import type { PrebuildState } from "../../domain/project/prebuild.ts";
+
 /** Rows of projects and prebuilds; ../schema.ts combines them and explains how to read them. */
 
 export interface ProjectTable {
@@ -66,12 +68,13 @@ export interface PrebuildTable {
   project_id: string;
   environment_class_id: string;
   runner_id: string;
-  /** PrebuildState of domain/project/prebuild.ts. */
-  state: "waiting" | "running" | "ready" | "failed" | "removing";
+  state: PrebuildState;
   /** Instant at which it was due. */
   instant: number;
   executor_id: string;
   executor_principal: number;
+  /** Subject that asked for it; null when the schedule did. */
+  creator_id: string | null;
   /** While it runs: time at which it is stopped. */
   stops_at: number | null;
   /** JSON in the audit trail's form. */

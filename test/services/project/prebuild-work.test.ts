@@ -58,12 +58,12 @@ describe("the work of a prebuild", () => {
       expect(await made.states()).toEqual(["running"]);
       await made.lose();
     }
-    expect(await made.states()).toEqual(["removing"]);
+    expect(await made.states()).toEqual(["failing"]);
     expect(await made.failures()).toEqual([
       "the runner was lost, or gave the work back, in each of 3 attempts",
     ]);
     await made.finish(await made.leaseOf("prebuildRemoval"));
-    expect(await made.states()).toEqual([]);
+    expect(await made.states()).toEqual(["failed"]);
     expect(await made.openWork()).toEqual([]);
   });
 
@@ -137,7 +137,7 @@ describe("the time of a prebuild", () => {
     await made.leaseOf("prebuild");
     await made.lose();
     await made.pass(TIMEOUT_MS);
-    expect(await made.states()).toEqual(["removing"]);
+    expect(await made.states()).toEqual(["failing"]);
     expect(await made.openWork()).toEqual([WorkKind.PREBUILD_REMOVAL]);
   });
 
@@ -148,7 +148,7 @@ describe("the time of a prebuild", () => {
     made.clock.now += TIMEOUT_MS;
     await stopTimedOutPrebuilds(made.store, made.clock.now);
     await made.finish(leased);
-    expect(await made.states()).toEqual(["removing"]);
+    expect(await made.states()).toEqual(["failing"]);
   });
 
   test("does not begin while it waits for a runner", async () => {

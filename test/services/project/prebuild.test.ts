@@ -198,7 +198,7 @@ describe("an executor that cannot act", () => {
     await suspend();
     await made.lose();
     await made.leaseOf("prebuildRemoval");
-    expect(await made.states()).toEqual(["removing"]);
+    expect(await made.states()).toEqual(["failing"]);
   });
 
   test("is one whose account is blocked", async () => {

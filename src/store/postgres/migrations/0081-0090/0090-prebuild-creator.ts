@@ -1,0 +1,8 @@
+/** The subject that asked for a prebuild, null when its project's schedule did, and the order of their list. */
+export const name = "0090-prebuild-creator";
+
+/** Prebuilds are a few for each project and class, so that servers need not write while the index is built. */
+export const statements = `
+alter table prebuild add column creator_id text collate "C";
+create index prebuild_by_id on prebuild (organization_id, id);
+`;
