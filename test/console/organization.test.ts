@@ -545,12 +545,33 @@ describe("the organization", () => {
       environmentClasses: [{ localRunner: true }],
       recommendedEditors: { editors: { code: { versions: ["stable", "insiders"] } } },
     });
-    for (const tab of ["Environments", "Classes", "Editors", "Sharing"]) {
+    for (const tab of ["Environments", "Classes", "Prebuilds", "Editors", "Sharing"]) {
       await page.getByRole("link", { name: tab, exact: true }).click();
       await page.locator(`.tab[aria-current=page]`, { hasText: tab }).waitFor();
       await page.locator(":root:not(:has(.skeleton))").waitFor({ state: "attached" });
       await look(page);
     }
+  });
+
+  test("has prebuilds of a project made, and cancels and deletes them", async () => {
+    const { page, origin } = visit;
+    const { environmentClassId } = await registerRunner(server, { name: "prebuilds" });
+    const { body } = await post(server, "ProjectService/CreateProject", {
+      initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/prebuilt.git" } }] },
+      prebuildConfiguration: { environmentClassIds: [environmentClassId] },
+    });
+    await page.goto(`${origin}/projects/${body.project.id}?tab=prebuilds`);
+    await page.getByText("There are no prebuilds of the project.").waitFor();
+    await page.getByRole("button", { name: "Start prebuild" }).click();
+    await dialog().getByRole("button", { name: "For Class of prebuilds" }).click();
+    await dialog().waitFor({ state: "detached" });
+    const row = page.getByRole("row", { name: /Class of prebuilds/ });
+    await row.getByText("Waits for its runner").waitFor();
+    await look(page);
+    await confirmIn(row, "Cancel");
+    await row.getByText("Cancelled").waitFor();
+    await confirmIn(row, "Delete");
+    await page.getByText("There are no prebuilds of the project.").waitFor();
   });
 
   test("tells of events as they happen", async () => {

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { RUNNER_SETTINGS } from "../../src/config/config.ts";
-import { post } from "../harness/call.ts";
+import { post, repository } from "../harness/call.ts";
+import { registerRunner } from "../harness/fake-runner.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { ROOT, runProgram, testWith } from "../harness/program.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
@@ -34,6 +35,19 @@ describe("the page about runners", () => {
     const { runner, exchangeToken } = JSON.parse(printed);
     expect(runner.name).toBe("In the attic");
     expect(exchangeToken).toMatch(/^cr_exc_/);
+  });
+
+  testWith("bash", "curl")("has a prebuild made of a project with a call that can be pasted", async () => {
+    const { environmentClassId } = await registerRunner(server);
+    const { body } = await post(server, "ProjectService/CreateProject", {
+      initializer: repository("https://git.example.org/team/hello.git"),
+      prebuildConfiguration: { environmentClassIds: [environmentClassId] },
+    });
+    const [, printed = ""] = await paste([
+      `export PROJECT_ID=${body.project.id}\n`,
+      blockOf(blocks, "Prebuilds", "sh"),
+    ]);
+    expect(JSON.parse(printed).prebuild.status.phase).toBe("PREBUILD_PHASE_PENDING");
   });
 
   testWith(

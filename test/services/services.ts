@@ -1,5 +1,6 @@
 import { EnvironmentService as EnvironmentContract } from "#gen/service/v1/environment_service_pb.js";
 import { IdentityService as IdentityContract } from "#gen/service/v1/identity_service_pb.js";
+import { PrebuildService as PrebuildContract } from "#gen/service/v1/prebuild_service_pb.js";
 import { ProjectService as ProjectContract } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService as RunnerConfigurationContract } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { RunnerService as RunnerContract } from "#gen/service/v1/runner_service_pb.js";
@@ -10,6 +11,7 @@ import { UserService } from "../../src/services/access/user-service.ts";
 import { runsInEnvironment as runs } from "../../src/services/agent/reading/runs-in-environment.ts";
 import { EnvironmentService } from "../../src/services/environment/environment-service.ts";
 import { IdentityService } from "../../src/services/identity/identity-service.ts";
+import { PrebuildService } from "../../src/services/project/prebuild-service.ts";
 import { ProjectService } from "../../src/services/project/project-service.ts";
 import { RunnerConfigurationService } from "../../src/services/runner/runner-configuration-service.ts";
 import { findEnvironment } from "../../src/store/environment/environment.ts";
@@ -34,6 +36,7 @@ export function servicesOf({ deps }: TestStore, caller: Caller) {
   );
   return {
     projects,
+    prebuilds: operationsOf(PrebuildContract, new PrebuildService(deps), caller),
     environments,
     runners,
     configuration,

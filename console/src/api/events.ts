@@ -17,6 +17,7 @@ const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.WORKFLOW_EXECUTION]: ["WorkflowService"],
   [ResourceType.WORKFLOW_EXECUTION_ACTION]: ["WorkflowService"],
   [ResourceType.PULL_REQUEST]: ["WorkflowService"],
+  [ResourceType.PREBUILD]: ["PrebuildService"],
   [ResourceType.PROJECT]: ["ProjectService"],
   [ResourceType.RUNNER]: ["RunnerService"],
   [ResourceType.ENVIRONMENT]: ["EnvironmentService"],

@@ -35,7 +35,7 @@ export async function planPrebuilds(
 /**
  * Creates a prebuild of a project that the caller asks for, and queues it.
  *
- * @throws DomainError as {@link plannedPrebuild} and {@link requireNoneUnfinished}; PHASE_UNSUITABLE for a class that is
+ * @throws DomainError as {@link plannedPrebuild} and {@link requireNoneUnfinished}; NOT_FOUND for a class; PHASE_UNSUITABLE for a class that is
  *   disabled; EXECUTOR_UNFIT for an executor that cannot act
  */
 export async function startPrebuild(
@@ -44,9 +44,10 @@ export async function startPrebuild(
   project: Project,
   req: CreatePrebuildRequest,
 ): Promise<Prebuild> {
+  const { environmentClassId: named } = req;
+  if (named !== undefined) await getClass(tx, caller, named);
   const { environmentClassId, timeoutMs } = plannedPrebuild(project, req);
-  const environmentClass = await findEnvironmentClass(tx.db, caller, environmentClassId);
-  if (!environmentClass) throw notFound("environment class");
+  const environmentClass = await getClass(tx, caller, environmentClassId);
   requireClassEnabled(environmentClass);
   await getExecutorAsCaller(tx, caller, executorOf(project));
   const others = await findPrebuilds(tx.db, caller, { projectId: project.id, environmentClassId });
@@ -60,6 +61,13 @@ export async function startPrebuild(
   await removeSuperseded(tx, caller, planned);
   await queuePrebuild(tx, caller, planned);
   return planned;
+}
+
+/** Returns a class of the organization. @throws DomainError NOT_FOUND */
+async function getClass(tx: WriteTransaction, scope: Scope, id: string): Promise<EnvironmentClass> {
+  const found = await findEnvironmentClass(tx.db, scope, id);
+  if (!found) throw notFound("environment class");
+  return found;
 }
 
 async function planPrebuild(

@@ -186,6 +186,7 @@ describe("each operation that writes", () => {
       "CreateOrganization",
       "CreateOrganizationInvite",
       "CreatePersonalAccessToken",
+      "CreatePrebuild",
       "CreateProject",
       "CreateProjectFromEnvironment",
       "CreateProjects",

@@ -15,11 +15,13 @@ import { Sharing } from "../sharing/Sharing.tsx";
 import { ProjectClasses } from "./ProjectClasses.tsx";
 import { ProjectEditors } from "./ProjectEditors.tsx";
 import { ProjectEnvironments } from "./ProjectEnvironments.tsx";
+import { ProjectPrebuilds } from "./ProjectPrebuilds.tsx";
 import { sourceOf } from "./source.ts";
 
 const TABS = [
   ["environments", "Environments"],
   ["classes", "Classes"],
+  ["prebuilds", "Prebuilds"],
   ["editors", "Editors"],
   ["sharing", "Sharing"],
 ] as const;
@@ -73,6 +75,7 @@ export function Project() {
       <TabLinks current={tab} tabs={TABS} reset={{ archived: undefined }} />
       {tab === "environments" && <ProjectEnvironments projectId={projectId} />}
       {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
+      {tab === "prebuilds" && <ProjectPrebuilds project={project} />}
       {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
       {tab === "sharing" && (
         <Sharing
