@@ -1,10 +1,9 @@
 import { AGENT_PERMISSIONS } from "./agent-permissions.ts";
 import type { Role } from "./caller.ts";
-import { ENVIRONMENT_PERMISSIONS } from "./environment-permissions.ts";
+import { ENVIRONMENT_PERMISSIONS, PREBUILD_PERMISSIONS } from "./environment-permissions.ts";
 import { ADMINISTRATORS, CREATORS, MEMBERS, OWNED_OR_ADMINISTERED, type Permission, SELF } from "./grants.ts";
 import { GROUP_PERMISSIONS } from "./group/group-permissions.ts";
 import { ORGANIZATION_PERMISSIONS, USER_PERMISSIONS } from "./organization-permissions.ts";
-import { PREBUILD_PERMISSIONS } from "./prebuild-permissions.ts";
 import { WORKFLOW_PERMISSIONS } from "./workflow-permissions.ts";
 
 export type { Grant } from "./grants.ts";
