@@ -218,7 +218,9 @@ describe("the versions on the page", () => {
 
   test("are those of the requirements in Python", () => {
     const lines = read("test/clients/python/requirements.txt").trim().split("\n");
-    expect(versionsOf("Python")).toEqual(Object.fromEntries(lines.map((line) => line.split("=="))));
+    // Builds the wheel of the package, and no client.
+    const { setuptools, ...required } = Object.fromEntries(lines.map((line) => line.split("==")));
+    expect(versionsOf("Python")).toEqual(required);
   });
 
   test("are those of pom.xml in Kotlin and Java", () => {
