@@ -1,12 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import packageJson from "../../package.json" with { type: "json" };
 import { closeAll, open, type Visit } from "../console/browser.ts";
+import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { ROOT, runProgram, terminalEnvironment } from "../harness/program.ts";
@@ -30,17 +31,19 @@ const TYPES = join(ROOT, "node_modules/@types");
 const packs = temporaryFolder();
 const folder = temporaryFolder();
 const origins = createServer((req, res) => {
-  const name = req.url === "/" ? "index.html" : String(req.url);
-  res.setHeader("content-type", name.endsWith(".html") ? "text/html" : "text/javascript");
-  res.end(readFileSync(join(folder, "dist", name)));
+  const file = join(folder, "dist", String(req.url).replace(/\/$/, "/index.html"));
+  // Browsers ask for an icon too.
+  if (!existsSync(file)) res.statusCode = 404;
+  res.setHeader("content-type", file.endsWith(".html") ? "text/html" : "text/javascript");
+  res.end(existsSync(file) ? readFileSync(file) : "");
 });
+const originUrl = () => `http://127.0.0.1:${(origins.address() as AddressInfo).port}`;
 let server: HostedServer;
 
 beforeAll(async () => {
   origins.listen(0, "127.0.0.1");
   await once(origins, "listening");
-  const origin = `http://127.0.0.1:${(origins.address() as AddressInfo).port}`;
-  server = await startHostedServer({ args: ["--cors-origins", origin] });
+  server = await startHostedServer({ args: ["--cors-origins", originUrl()] });
   await build(ROOT, environmentWith(), "node", "scripts/packs/pack.ts", "--to", packs);
   cpSync(join(ROOT, "test/clients/typescript"), folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
@@ -173,13 +176,17 @@ describeWith(["chromium"], "the client of the pack in a page of another origin",
   let visit: Visit;
   let relay: Relay;
 
+  const bundle = (from: string, to: string) => {
+    const options = ["--base", "./", "--logLevel", "warn"];
+    return build(folder, environmentWith(), "vite", "build", from, "--outDir", `../${to}`, ...options);
+  };
+
   beforeAll(async () => {
-    const bundle = ["build", "page", "--outDir", "../dist", "--logLevel", "warn"];
-    await build(folder, environmentWith(), "vite", ...bundle);
+    await bundle("page", "dist");
     relay = await startRelay(server.port);
     visit = await open({ url: relay.url });
     await visit.page.exposeFunction("onWatching", () => relay.cut());
-    await visit.page.goto(`http://127.0.0.1:${(origins.address() as AddressInfo).port}/`);
+    await visit.page.goto(`${originUrl()}/`);
     await visit.page.waitForFunction("globalThis.runScenario");
   }, BUILD_MS);
   afterAll(async () => {
@@ -190,6 +197,26 @@ describeWith(["chromium"], "the client of the pack in a page of another origin",
     const { token } = await addOrganization(server, "A team with a page");
     const call = [relay.url, token, scenario].map((argument) => JSON.stringify(argument)).join();
     return visit.page.evaluate(`globalThis.runScenario(${call})`);
+  });
+
+  test("lists projects in the page of the docs, as they are and as they come", async () => {
+    mkdirSync(join(folder, "docs"));
+    const html = blockOf(page, section, "html").replaceAll("http://127.0.0.1:8080", server.url);
+    writeFileSync(join(folder, "docs/index.html"), html);
+    await bundle("docs", "dist/docs");
+    const { token } = await addOrganization(server, "A team that looks at a page");
+    const create = (name: string) => {
+      const git = { remoteUri: `https://git.example.org/team/${name}.git` };
+      return post(server, "ProjectService/CreateProject", { initializer: { specs: [{ git }] } }, token);
+    };
+    await create("before");
+    const { page: tab } = visit;
+    tab.once("dialog", (dialog) => void dialog.accept(token));
+    await tab.goto(`${originUrl()}/docs/`);
+    await tab.getByText("before").waitFor();
+    await create("after");
+    await tab.getByText("after").waitFor();
+    expect(await tab.locator("li").allTextContents()).toEqual(["before", "after"]);
   });
 
   test("has no fault", () => {
