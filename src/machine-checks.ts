@@ -4,7 +4,7 @@ import { readSecrets } from "./key-file.ts";
 import { type Keys, keysFrom } from "./keys.ts";
 import type { Problem } from "./rpc/health.ts";
 
-/** What is not well, and keeps the server from nothing. */
+/** A condition of the machine that the operator should know of, and with which the server still works. */
 export interface Warning {
   readonly check: "audit export";
   /** One sentence for the operator; everybody who reaches the server may read it. */

@@ -7,7 +7,7 @@ import type { MetricSource } from "./metrics/metric.ts";
 import type { Store } from "./store/store.ts";
 import type { CallTraces } from "./tracing/call-traces.ts";
 
-/** What a server is built from beside its settings. */
+/** Parts that a server is built from, in addition to its settings. */
 export interface ServerDependencies {
   readonly store: Store;
   readonly keys: Keys;

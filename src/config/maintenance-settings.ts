@@ -119,7 +119,7 @@ export const AUDIT_SETTINGS = {
   }),
 } as const;
 
-/** How long the audit trail is kept in the data, for those to whom it is exported. */
+/** Settings for the time that the audit trail stays in the data, for installations that export it. */
 export const AUDIT_RETENTION_SETTINGS = {
   auditRetention: setting({
     flag: "--audit-retention",

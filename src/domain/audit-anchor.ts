@@ -1,4 +1,4 @@
-/** Where a chain begins whose older rows retention has removed: the last row that went, sealed with the audit key. */
+/** Begin of a chain whose older rows retention has removed: the last row that was removed, sealed with the audit key. */
 export interface AuditAnchor {
   readonly organization_id: string;
   /** Number of the last row that went, and its hash; 0 and null before the first has gone. */
@@ -14,5 +14,5 @@ export interface AuditAnchor {
   readonly hash: Uint8Array;
 }
 
-/** What an anchor says, before it is sealed. */
+/** Facts of an anchor, before it is sealed. */
 export type AnchorFacts = Omit<AuditAnchor, "key_id" | "hash">;

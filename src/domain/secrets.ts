@@ -146,11 +146,11 @@ export class SecretMask {
   }
 }
 
-/** How far the secrets reach that begin at a place. */
+/** Extent of the secrets that begin at a position. */
 interface Reach {
   /** The end of the last that is complete; the place itself for none. */
   readonly end: number;
-  /** Where one begins that the text ends within. The end does not count it, nor what follows. */
+  /** Begin of a secret that the text ends within. The end does not count it, nor what follows. */
   readonly openAt: number | undefined;
 }
 

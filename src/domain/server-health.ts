@@ -1,7 +1,7 @@
 /** A check of a server's readiness. */
 export interface HealthCheck {
   readonly name: string;
-  /** What is wrong, in a sentence; empty while it is well. */
+  /** The problem, in a sentence; empty while there is none. */
   readonly reason: string;
 }
 

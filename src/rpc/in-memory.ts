@@ -84,7 +84,7 @@ export interface JsonCall {
   readonly json: Uint8Array;
   readonly idempotencyKey?: string | undefined;
   readonly signal: AbortSignal;
-  /** What follows a stream; undefined for unary operations. */
+  /** State of a stream; undefined for unary operations. */
   readonly stream?: { readonly places: StreamPlaces; readonly large: LargeMessages };
 }
 

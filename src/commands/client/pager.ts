@@ -32,7 +32,7 @@ export async function showPaged(
   // The pager may be left before it has read everything.
   child.stdin.on("error", () => undefined);
   const ended = once(child, "close");
-  // Pagers take it to stop a search; whoever waits for one must not leave it alone with the terminal.
+  // Pagers take it to stop a search; a process that waits for one must not leave it alone with the terminal.
   const heed = ignoreInterrupts?.();
   child.stdin.end(text);
   const [code] = await ended.finally(heed);

@@ -16,7 +16,7 @@ const DAY_MS = 24 * 3600 * 1000;
 export interface TokenRenewal {
   /** Id of the token; undefined for the one that the command itself uses. */
   readonly id: string | undefined;
-  /** How long it is valid from now on; undefined for 30 days, or for 90 where it ends later than in 30. */
+  /** Days for which it is valid from now on; undefined for 30, or for 90 when it ends in more than 30. */
   readonly days: number | undefined;
 }
 

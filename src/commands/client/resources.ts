@@ -87,7 +87,7 @@ export interface ImportLine {
   readonly remoteUri: string;
 }
 
-/** What became of a list of repositories. */
+/** Result of the import of a list of repositories. */
 export interface Import {
   readonly created: readonly Project[];
   readonly failed: readonly (ImportLine & { readonly error: string })[];

@@ -53,7 +53,7 @@ export function accessOf(
   );
 }
 
-/** What comes after the token of a service account, which is not renewed. */
+/** Advice for the token of a service account, which cannot be renewed. */
 export const REPLACED = "ServiceAccountService/CreateServiceAccountToken makes another one";
 
 /** Returns a function that warns of the end of a token, and says what renews it, the first time that it is called. */

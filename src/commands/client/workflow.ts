@@ -45,7 +45,7 @@ export async function findShown(access: ServerAccess, named: string): Promise<Sh
 export interface WorkflowStart {
   /** Each `key=value`. */
   readonly parameter: readonly string[];
-  /** Where it runs in place of what the workflow says; both empty for that. */
+  /** Targets in place of those of the workflow; both empty to keep the workflow's. */
   readonly repository: readonly string[];
   readonly project: readonly string[];
 }

@@ -25,7 +25,7 @@ export interface CurrentResource {
   /** The folder that it belongs to; undefined for none. */
   readonly owner: string | undefined;
   readonly message: MessageShape<DescMessage>;
-  /** What a file says of it. */
+  /** Its document, as a file would hold it. */
   readonly json: JsonObject;
 }
 

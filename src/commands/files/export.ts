@@ -10,11 +10,11 @@ import { organizationOf } from "./plan.ts";
 import { Names } from "./references.ts";
 import { isOwner, OWNER_RULE } from "./wanted.ts";
 
-/** What a server has, as documents. */
+/** Resources of a server, as documents. */
 export interface Export {
   /** Documents by the name of their file. */
   readonly files: ReadonlyMap<string, readonly JsonObject[]>;
-  /** What was left out, in sentences. */
+  /** Resources that were left out, each in a sentence. */
   readonly leftOut: readonly string[];
 }
 

@@ -14,7 +14,7 @@ export interface JsonObject {
 /** Names of fields and positions in lists, from the top of a document on. */
 export type Path = readonly (string | number)[];
 
-/** What is wrong at a place of a file. */
+/** A problem at a position of a file. */
 export interface Problem {
   readonly file: string;
   /** From 1. */

@@ -4,7 +4,7 @@ import { type JsonObject, type Path, valueAt } from "./folder.ts";
 
 export type Change = NonNullable<MessageInitShape<typeof ResourceChangeSchema>["change"]>;
 
-/** What the changes of a resource are made of, beside its message. */
+/** Values for the changes of a resource, in addition to its message. */
 export interface ChangeContext {
   readonly organizationId: string;
   /** Id of the resource; the placeholder of one that is to be created. */

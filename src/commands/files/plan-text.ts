@@ -7,7 +7,7 @@ const MAX_VALUE = 160;
 
 const SIGNS: Readonly<Record<Exclude<Action, "none">, string>> = { create: "+", update: "~", remove: "-" };
 
-/** What was done of a plan, in words. */
+/** Words for the part of a plan that was applied. */
 export interface PlanWords {
   readonly create: string;
   readonly update: string;

@@ -30,7 +30,7 @@ export interface PlannedResource {
   readonly id: string;
   /** Absent for one that is to be removed. */
   readonly document?: FileDocument;
-  /** What the server said; names are in the place of ids. */
+  /** The server's message before the change, with names in place of ids. */
   readonly before?: JsonObject;
   readonly after?: JsonObject;
   /** True for a resource that is as its document says, and that no folder owns. */
@@ -38,17 +38,17 @@ export interface PlannedResource {
   readonly changes: readonly MessageInitShape<typeof ResourceChangeSchema>[];
 }
 
-/** What files want of a server. */
+/** Changes by which a server comes to match the files. */
 export interface Plan {
   readonly owner: string;
   readonly resources: readonly PlannedResource[];
 }
 
-/** What a plan is about. */
+/** Scope of a plan. */
 export interface PlanOptions {
-  /** Whether resources that no folder owns, and that have the name of a document, are to belong to it. */
+  /** True to take over resources that no folder owns and that have the name of a document. */
   readonly adopt: boolean;
-  /** Whether what the folder owns and its files do not describe is to be removed. */
+  /** True to remove resources that the folder owns and its files do not describe. */
   readonly prune: boolean;
 }
 

@@ -34,7 +34,7 @@ export interface Matched {
   readonly id: string;
 }
 
-/** What a document wants of its resource. */
+/** Desired state of a resource, as its document describes it. */
 export interface Wanted extends Matched {
   /** Empty where the resource is as the document says. */
   readonly changes: readonly Change[];

@@ -1,7 +1,7 @@
 /** A target that has left a row unconfirmed for longer is behind: a reader of the trail sees what is minutes old. */
 const BEHIND_MS = 300_000;
 
-/** What a target of the export of the audit trail has not confirmed. */
+/** Rows that a target of the export of the audit trail has not confirmed. */
 export interface Unconfirmed {
   readonly target: string;
   /** When the oldest row was written, in milliseconds since 1970 UTC; undefined without any. */

@@ -1,7 +1,7 @@
 import type { AuditTarget } from "./audit-export.ts";
 import type { AuditMac, ChainHead } from "./audit-verification.ts";
 
-/** How far a target of the export has confirmed a chain, sealed with the audit key: rows of the data go because of it. */
+/** Position up to which a target of the export has confirmed a chain, sealed with the audit key: rows are removed because of it. */
 export interface AuditPosition extends ChainHead {
   readonly target: AuditTarget;
   /** Null for the chain of the installation. */
@@ -10,7 +10,7 @@ export interface AuditPosition extends ChainHead {
   readonly hash: Uint8Array;
 }
 
-/** What a position says, before it is sealed. */
+/** Facts of a position, before it is sealed. */
 export type PositionFacts = Omit<AuditPosition, "key_id" | "hash">;
 
 /** Computes seals with the newest key. */

@@ -34,7 +34,7 @@ export interface ChainReport {
   readonly broken?: ChainBreak;
   /** End of the chain of an organization that the operator removed. */
   readonly removal?: ChainRemoval;
-  /** Where the chain begins whose oldest rows retention has removed. */
+  /** Begin of a chain whose oldest rows retention has removed. */
   readonly anchor?: AuditAnchor;
 }
 

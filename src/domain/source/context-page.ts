@@ -2,11 +2,11 @@ import { valueUnusable } from "../error.ts";
 import { sourceOfPage, type Target } from "./context-url.ts";
 import { isClonable, remoteForms, repositoryName } from "./remote.ts";
 
-/** What an address tells of the page that it leads to. */
+/** Facts that an address tells of the page that it leads to. */
 export interface ContextPage {
   /** The address; of https and http without a user name, which may be a secret. */
   readonly address: string;
-  /** What git clones; of https and http without a user name. */
+  /** URL that git clones; of https and http without a user name. */
   readonly cloneUrl: string;
   /** In lower case, with a port unless it is the one of the scheme. */
   readonly host: string;
@@ -28,7 +28,7 @@ export interface PullRequestPage {
   readonly url: string;
 }
 
-/** What parsers read in different ways. */
+/** Characters that parsers read in different ways. */
 const ODD = /[\p{Cc}\p{White_Space}\\]/u;
 
 const HTTP_USER = /^(https?:\/\/+)[^/?#]*@/i;

@@ -82,7 +82,7 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
     res.once("close", () => gone.abort());
     try {
       const caller = await admit(options, req, res, record);
-      if (req.method !== "POST") return await refuseMethod(res, record);
+      if (req.method !== "POST") return await respondMethodNotAllowed(res, record);
       const callerKey = caller.accountId || caller.subject.id;
       record.output?.charge(callerKey);
       const hold = options.budget.hold(callerKey);
@@ -156,7 +156,7 @@ async function write(res: HttpResponse, record: CallRecord, response: Response):
   return writeWhole(res, response.status, header, body, record.output);
 }
 
-function refuseMethod(res: HttpResponse, record: CallRecord): Promise<void> {
+function respondMethodNotAllowed(res: HttpResponse, record: CallRecord): Promise<void> {
   res.setHeader("allow", "POST");
   const message = "this is asked for with POST: the server keeps no sessions and streams nothing by itself";
   const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });

@@ -15,7 +15,7 @@ import type { PlainForm } from "./plain-request.ts";
 /** Silence after which a stream shows that it lives: proxies cut connections after 30 to 60 seconds of it. */
 const BEAT_MS = 15_000;
 
-/** How a form writes a stream. JSON has no line break, so that a message is one line. */
+/** Texts that a form puts around the messages of a stream. JSON has no line break, so that a message is one line. */
 interface Writing {
   readonly beat: string;
   message(place: string): readonly [before: string, after: string];

@@ -1,4 +1,4 @@
-/** What the pages read of a schema of the document. */
+/** Members of a schema of the document that the pages show. */
 export interface SchemaView {
   readonly $ref?: string;
   readonly type?: string;

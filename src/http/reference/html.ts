@@ -27,12 +27,12 @@ export function paragraphs(text: string): string {
     .join("\n");
 }
 
-/** What the frame of a page shows. */
+/** Contents of a page's frame. */
 interface Page {
   readonly title: string;
-  /** What is between the frame's parts, as HTML. */
+  /** HTML between the frame's parts. */
   readonly body: string;
-  /** Whether the field for searches filters this page, which every other page sends it to. */
+  /** True if the search field filters this page; that of every other page leads here. */
   readonly isIndex?: boolean;
 }
 

@@ -18,9 +18,10 @@ export interface OrganizationOptions {
 }
 
 /**
- * Returns what answers whoever is signed in, `POST /sign-in/organizations`, which lists the organizations whose member
- * the person is, and `POST /sign-in/organization`, which begins a session in one of them in place of the present one; and
- * whoever has an invite, `POST /sign-in/invite`, which names its organization and the providers that bring people in.
+ * Returns the routes by which a signed-in person changes the organization: `POST /sign-in/organizations` lists those
+ * whose member the person is, and `POST /sign-in/organization` begins a session in one of them in place of the present
+ * one. `POST /sign-in/invite` is for everyone with an invite: it names its organization and the providers that bring
+ * people in.
  */
 export function organizationRoutes(options: OrganizationOptions): Readonly<Record<string, SignInRoute>> {
   const own = (act: SignInAct): SignInRoute => ({ method: "POST", ownPage: true, act });

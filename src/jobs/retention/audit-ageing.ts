@@ -36,7 +36,7 @@ const ROWS_PER_BATCH = 200;
 /** Number of rows whose bytes are summed up at a time. */
 const SUMMED_AT_ONCE = 1_000;
 
-/** How long the audit trail is kept, and what has to have it before. */
+/** Time for which the audit trail is kept, and the targets that must have confirmed it before. */
 export interface AuditKeep {
   /** 0 for good. */
   readonly days: number;

@@ -9,7 +9,7 @@ import { writeConnectError } from "../error/error.ts";
 import type { Route } from "../routes.ts";
 import { hasPlaces } from "../stream/stream-places.ts";
 
-/** How streams are had without their protocols. */
+/** Advice for clients that want a stream without its protocols. */
 const PLAIN = "or send application/json and the header Accept: text/event-stream or application/x-ndjson, ";
 
 /** A request that no operation accepts, and the HTTP status for it. */

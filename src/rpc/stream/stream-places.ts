@@ -7,7 +7,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { valueUnusable } from "../../domain/error.ts";
 import { logPlaceKey } from "../../services/call/plain-stream.ts";
 
-/** How the messages of one operation are numbered, and how a request goes on behind a number. */
+/** Functions that number the messages of one operation, and that continue a request after a number. */
 interface Places<I, O> {
   /** @throws DomainError VALUE_UNUSABLE for a place that no message of the operation has */
   resume(req: I, place: string, values: ContextValues): void;
@@ -119,5 +119,8 @@ function sequenceIn(place: string): bigint {
 }
 
 function unusable(expected: string) {
-  return valueUnusable("Last-Event-ID", `Last-Event-ID must be ${expected}; leave it out to begin anew`);
+  return valueUnusable(
+    "Last-Event-ID",
+    `Last-Event-ID must be ${expected}; leave it out to begin at the start`,
+  );
 }

@@ -15,7 +15,7 @@ import { DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS } from "./tool-schema.ts";
 import { collectStream } from "./tool-stream.ts";
 import type { Tool } from "./tools.ts";
 
-/** Who calls a tool, by which request. */
+/** The request that calls a tool, with its caller. */
 export interface ToolCall {
   readonly tool: Tool;
   readonly args: Readonly<Record<string, unknown>>;

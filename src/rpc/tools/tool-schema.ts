@@ -8,7 +8,7 @@ export interface ToolSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** What gen/tools.json holds; scripts/openapi/tools.ts writes it. */
+/** Contents of gen/tools.json, which scripts/openapi/tools.ts writes. */
 export interface ToolDocument {
   /** By full name, such as `service.v1.WorkflowService/StartWorkflow`. */
   readonly operations: Readonly<
@@ -18,7 +18,7 @@ export interface ToolDocument {
   readonly schemas: Readonly<Record<string, ToolSchema | undefined>>;
 }
 
-/** What a tool does, which decides the parameters that it has in addition to the operation's. */
+/** Kind of a tool, which decides the parameters that it has in addition to the operation's. */
 export type ToolKind = "read" | "change" | "stream";
 
 /** Most seconds that a tool waits for messages of a stream: clients give a call up after a minute. */
@@ -86,7 +86,7 @@ export function toolSchema(
 
 /** Copies schemas, and all that they refer to, into one. */
 class Bundling {
-  /** What the copies refer to, by the names of messages and enums. */
+  /** Schemas that the copies refer to, by the names of messages and enums. */
   readonly definitions: Record<string, ToolSchema> = {};
   /** Those of the hidden fields that there are. */
   readonly hiddenFields = new Set<string>();

@@ -12,7 +12,7 @@ const SETTLE_MS = 1_000;
 /** Most bytes of the messages of an answer; the rest of the result is small. */
 const MAX_MESSAGES_BYTES = MAX_RESULT_BYTES - 4_096;
 
-/** What a stream sent for a while. */
+/** Messages that were collected from a stream for a limited time. */
 export interface Collected {
   readonly messages: readonly object[];
   /** The place behind the last message, after which the stream goes on; empty where it has not begun. */
@@ -29,7 +29,7 @@ export interface CollectOptions {
   readonly large: LargeMessages;
   /** The full name of the operation. */
   readonly operation: string;
-  /** Where the stream went on; undefined where it began as the request says. */
+  /** Position after which the stream continued; undefined when it began as the request says. */
   readonly after: string | undefined;
   readonly waitMs: number;
   /** Aborted when nobody waits for the answer any more. */
@@ -107,7 +107,7 @@ const TOO_LARGE = { leftOut: "larger than 1 MiB: read it by another way" };
 // biome-ignore lint/suspicious/noExplicitAny: the messages of each operation, as JSON
 type Json = any;
 
-/** How the messages of an operation are shown, and which of them are worth an answer. */
+/** Functions that show the messages of an operation, and that tell which of them are worth an answer. */
 interface Presentation {
   /** True if a stream that resumes nothing begins with where it stands. */
   readonly tellsStart?: boolean;

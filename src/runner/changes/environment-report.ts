@@ -32,7 +32,7 @@ export interface WatchedWorkspace {
   readonly secrets: Secrets;
   /** Ids of the secrets that its work may leave in the tree; none when absent. */
   readonly secretIds?: readonly string[];
-  /** Whether there may be secrets in the tree that are not masked, so that no patch is told. */
+  /** True if the tree may hold secrets that are not masked, so that no patch is reported. */
   readonly hidesPatches?: boolean;
 }
 
@@ -60,7 +60,7 @@ export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace
   await writeTurns(workspace, next ? { begin: next } : {});
 }
 
-/** Whether a turn ends with a look. */
+/** Tells a look at the end of a turn from one during it. */
 interface TurnEnd {
   readonly isEnd: boolean;
   /** Returns when the turn after it has begun, in milliseconds since 1970; undefined while none has. */
@@ -130,7 +130,7 @@ interface Look {
   readonly repository: MessageInitShape<typeof RepositoryChangesSchema>;
   readonly files: readonly EnvironmentFileDiff[];
   readonly turnFiles: readonly EnvironmentFileDiff[];
-  /** What the next turn is compared with; undefined where the repository cannot be looked at. */
+  /** State that the next turn is compared with; undefined when the repository cannot be read. */
   readonly state: TreeState | undefined;
 }
 

@@ -50,7 +50,7 @@ export async function listRemoteRefs(
   return { reached, remote: { ...parseHead(text), refs: parseRefs(text, "\t", BRANCHES) } };
 }
 
-/** What a remote has of the refs that it was asked for. */
+/** The refs that a remote has of those that it was asked for. */
 export interface NamedRefs extends Omit<RemoteRefs, "refs"> {
   /** The commit of each ref by its full name; of a tag's object the commit that it leads to. */
   readonly commits: Refs;

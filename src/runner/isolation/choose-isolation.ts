@@ -23,7 +23,7 @@ export interface IsolationChoice {
   readonly hidden: readonly string[];
   /** The image of work in containers whose organization names none; empty for no containers. */
   readonly image: string;
-  /** What repositories may say about the images of their work; nothing when absent. */
+  /** Choices that repositories have about the images of their work; absent for none. */
   readonly repositoryImages?: RepositoryImages;
   /** The user of the work where the runner is root. */
   readonly user: number;

@@ -16,7 +16,7 @@ export interface EntryOptions {
   readonly image?: string | undefined;
 }
 
-/** What decides on the image of an environment. */
+/** Facts that decide on the image of an environment. */
 export interface ImageRequest {
   readonly workspace: Workspace;
   /** The folder of its first repository. */

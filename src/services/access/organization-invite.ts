@@ -70,7 +70,7 @@ export async function getInviteSummary(
   return { ...named, organizationMemberCount: await countMembers(deps.store.reader, named) };
 }
 
-/** Returns the organization of an invite, for whoever has its id. @throws DomainError as getInviteSummary */
+/** Returns the organization of an invite, for everyone who has its id. @throws DomainError as getInviteSummary */
 export async function findInviteSummary({ store, keys, now }: Dependencies, inviteId: string) {
   const db = store.reader;
   const { organization_id: organizationId } = await findUsable(db, keys, inviteId, now());

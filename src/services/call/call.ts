@@ -87,8 +87,8 @@ export interface CallerWriteOptions {
  * Writes as the caller, in the name of the operation, unless its deadline has
  * passed. `fn` must return the operation's response: for a request with an
  * idempotency key it is stored, and a repeated request gets it without a call of
- * `fn`. An operation writes once. One that is a part of a shared write makes its changes in that: whoever
- * shares it verifies the caller, and stores the response.
+ * `fn`. An operation writes once. One that is a part of a shared write makes its changes in that: the operation
+ * that shares it verifies the caller, and stores the response.
  *
  * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would exceed its quota
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a

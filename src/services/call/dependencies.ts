@@ -26,7 +26,7 @@ export interface ServiceDependencies {
   readonly allowOrganizationCreation: boolean;
   /** Returns the issuers of the settings that service accounts may trust, as the file of them was last read. */
   readonly machineIssuers: () => readonly TrustableIssuer[];
-  /** How much is kept where no policy says it. */
+  /** Retention where no policy sets it. */
   readonly retention: Retention;
   /** Returns how the server is, with the figures of an organization. */
   readonly serverHealth: (scope: Scope) => Promise<ServerHealth>;

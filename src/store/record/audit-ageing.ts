@@ -18,7 +18,7 @@ export interface AgeingChain {
   /** Number of its newest row. */
   readonly head: number;
   readonly anchor: AuditAnchor | undefined;
-  /** What each target has confirmed, as it is stored; undefined for nothing. */
+  /** Position that each target has confirmed, as it is stored; undefined for none. */
   readonly confirmed: readonly (AuditPosition | undefined)[];
 }
 

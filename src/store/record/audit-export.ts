@@ -18,7 +18,7 @@ export interface ChainBehind {
   /** Null for the chain of the installation. */
   readonly chain: string | null;
   readonly confirmed: ChainHead;
-  /** Where the chain begins, when older rows than the next went before the target had any of them. */
+  /** Begin of the chain, when rows before the next were removed before the target had any of them. */
   readonly anchor?: AuditAnchor;
 }
 

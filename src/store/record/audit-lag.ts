@@ -3,7 +3,7 @@ import type { AuditTarget } from "../../domain/record/audit-export.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
 
-/** What a target of the export of the audit trail has not confirmed yet. */
+/** Rows that a target of the export of the audit trail has not confirmed yet. */
 export interface AuditLag {
   readonly target: AuditTarget;
   /** Rows of all chains. */

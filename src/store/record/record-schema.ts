@@ -86,7 +86,7 @@ export interface AuditExportTable {
   hash: Uint8Array;
 }
 
-/** Where a chain begins whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */
+/** Begin of a chain whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */
 export interface AuditAnchorTable {
   organization_id: string;
   sequence: number;

@@ -39,7 +39,7 @@ interface NextWork {
   readonly otherRunnerId: string;
   readonly now: number;
   readonly limit: number;
-  /** What held work needs, all of which the runner keeps; 0 for open work. */
+  /** Policies that held work needs, all of which the runner keeps; 0 for open work. */
   readonly needs: PolicySet;
   readonly kinds: readonly number[];
   /** Null is for work without a class. */

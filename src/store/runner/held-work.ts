@@ -92,7 +92,7 @@ const removeNeedsOfAll = [removeNeeds("is"), removeNeeds("is not")];
 
 /**
  * Offers held work of an organization to more runners, since its policies demand less. Only work that has needed what is
- * removed begins to wait anew.
+ * removed begins to wait again.
  */
 export async function endNeeds(
   tx: WriteTransaction,

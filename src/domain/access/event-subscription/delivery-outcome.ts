@@ -39,7 +39,7 @@ export interface AttemptResult {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** What is sent to a target. Address and secrets must neither be stored nor logged. */
+/** A delivery as it is sent to a target. Address and secrets must neither be stored nor logged. */
 export interface OutgoingDelivery {
   /** The same for each attempt. */
   readonly id: string;

@@ -44,7 +44,7 @@ const OPERATIONS: Readonly<Partial<Record<ResourceOperation, string>>> = {
   [ResourceOperation.DELETE]: "deleted",
 };
 
-/** What people wait for, which is more than that something was changed: by resource, and the operation that it is one of. */
+/** Events that people wait for, which say more than that something was changed: by resource and by operation. */
 const MOMENTS = {
   "agent_execution.failed": ResourceOperation.UPDATE,
   "agent_execution.waits_for_input": ResourceOperation.UPDATE,

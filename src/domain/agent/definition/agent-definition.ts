@@ -65,7 +65,7 @@ export function redefinedAgent(before: Agent, change: UpdateAgentRequest): Agent
   });
 }
 
-/** What tells an agent apart among those that an organization sees. */
+/** Fields that tell an agent apart among those that an organization sees. */
 export type VisibleAgent = Pick<Agent, "id" | "name" | "own">;
 
 /** Requires that an agent was defined by the API. @throws DomainError PHASE_UNSUITABLE */

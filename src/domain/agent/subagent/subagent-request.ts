@@ -2,7 +2,7 @@ import { isFieldSet } from "@bufbuild/protobuf";
 import { type StartAgentRequest, StartAgentRequestSchema } from "#gen/service/v1/agent_service_pb.js";
 import { type DomainError, permissionDenied, valueUnusable } from "../../error.ts";
 
-/** What an agent says of a sub-agent that it starts. */
+/** Request of an agent for a sub-agent. */
 export interface SubagentStart {
   /** Empty for the agent of the run that starts it. */
   readonly agentId: string;

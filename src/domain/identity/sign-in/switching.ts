@@ -50,7 +50,7 @@ export function requireSwitchable<
   throw permissionDenied(
     "switch_organization",
     "this session began with an access token, which is of one organization: sign in with a provider, or with a link that " +
-      "whoever runs the server makes (chartroom member sign-in)",
+      "the server's operator makes (chartroom member sign-in)",
   );
 }
 

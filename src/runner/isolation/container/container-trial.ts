@@ -51,7 +51,7 @@ export async function tryContainers(
   return { problem: problems.join("; ") || "neither podman nor docker is installed" };
 }
 
-/** What a control group limits, the best first. */
+/** Parts that a control group can limit, the best first. */
 const LIMITED = ["work", "command", "nothing"] as const;
 const AS = { work: " in control groups of work", command: "", nothing: " without control groups" };
 

@@ -31,7 +31,7 @@ export interface ContainerOptions {
   readonly engine: Engine;
   /** The image of work whose organization names none. */
   readonly image: string;
-  /** What repositories may say about theirs. */
+  /** Choices that repositories have about theirs. */
   readonly repositoryImages: RepositoryImages;
   readonly filterFile: string;
   readonly view: Pick<SystemView, "readable">;

@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import { resolveInside } from "../../git/tree-path.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 
-/** What a devcontainer file says about the image of its repository. */
+/** Image of a repository, as its devcontainer file describes it. */
 export type DevcontainerImage =
   | { readonly kind: "none" }
   | { readonly kind: "image"; readonly image: string }
@@ -12,7 +12,7 @@ export type DevcontainerImage =
       readonly kind: "build";
       /** The file's path in the repository. */
       readonly path: string;
-      /** What is left of the file: what an image is built from, and nothing that has the engine do more. */
+      /** The members of the file that an image is built from, and none that has the engine do more. */
       readonly config: Readonly<Record<string, unknown>>;
       /** The folder of the repository that the build reads, relative to its root. */
       readonly context: string;

@@ -27,7 +27,7 @@ n=0; while [ $n -lt 200 ]; do
 done
 echo unlimited`;
 
-/** What is tried, and where a container is limited. */
+/** The image that is tried and the limits of its container. */
 export interface LimitsTrial extends ConfinedParts {
   readonly image: string;
   /** The groups of work that podman is started in, with the limits of a trial; undefined for groups of the engine's own. */

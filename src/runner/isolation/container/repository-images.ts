@@ -6,7 +6,7 @@ import { isImageName } from "./container-arguments.ts";
 import { type BuildOptions, buildDevcontainer } from "./devcontainer-build.ts";
 import { readDevcontainer } from "./devcontainer-file.ts";
 
-/** What the operator lets repositories say about their images. */
+/** Choices that the operator gives repositories about their images. */
 export interface RepositoryImages {
   /** The images that they may name: names, or beginnings of names before `*`. */
   readonly allowed: readonly string[];
@@ -14,7 +14,7 @@ export interface RepositoryImages {
   readonly cli: string;
 }
 
-/** What an environment's repository has said. It is kept, since work can change the file afterwards. */
+/** Choice of an environment's repository. It is kept, since work can change the file afterwards. */
 interface Decision {
   /** Empty where it said nothing. */
   readonly image: string;

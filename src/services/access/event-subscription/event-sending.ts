@@ -31,7 +31,7 @@ import {
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { openTarget, secretsAt } from "./subscription-secrets.ts";
 
-/** What an outgoing delivery is made with. */
+/** Dependencies of outgoing deliveries. */
 export interface SendingContext {
   readonly keys: Pick<Keys, "open">;
   /** URL of the console, without a trailing slash. */

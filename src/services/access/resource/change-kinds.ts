@@ -21,7 +21,7 @@ type ReadResource = (
   id: string,
 ) => Promise<MessageInitShape<typeof ResourceSchema> | undefined>;
 
-/** What a change of one kind does. */
+/** Functions that make a change of one kind. */
 export interface ChangeKind {
   /** The operation whose request the change is. */
   readonly method: DescMethodUnary;

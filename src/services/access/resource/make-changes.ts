@@ -58,7 +58,7 @@ export async function makeChanges(
   return made;
 }
 
-/** What the changes before have led to. */
+/** State that the changes so far have led to. */
 interface Progress {
   /** Ids of what was created, by the placeholders. */
   readonly ids: Map<string, string>;

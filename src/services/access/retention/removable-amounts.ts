@@ -26,21 +26,21 @@ const SUMMED_AT_ONCE = 20;
 /** Number of events that are looked at together. */
 const EVENTS_LOOKED_AT = 1_000;
 
-/** What retention would remove of one kind. */
+/** Amount of one kind that retention would remove. */
 export interface RemovableAmount {
   readonly rows: number;
   /** As the quota counts them. */
   readonly bytes: number;
   /** The ids of the executions; none of the other kinds. */
   readonly ids: readonly string[];
-  /** Whether all that is past its retention was looked at. */
+  /** True if everything past its retention was counted. */
   readonly isAll: boolean;
 }
 
 /** A count of what retention would remove. */
 export interface AmountQuery {
   readonly keep: Keep;
-  /** What this keeps no longer either is not counted. */
+  /** A second retention: rows that are past it too are not counted. */
   readonly besides?: Keep;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;

@@ -64,7 +64,7 @@ export interface OrganizationSwitch {
     organizationId: string,
     providers: readonly SigningProvider[],
   ): Promise<{ readonly value: string; readonly endsAt: number }>;
-  /** Returns the organization of an invite, for whoever has its id. @throws DomainError NOT_FOUND */
+  /** Returns the organization of an invite, for everyone who has its id. @throws DomainError NOT_FOUND */
   findInvite(
     inviteId: string,
   ): Promise<{ readonly organizationId: string; readonly organizationName: string }>;

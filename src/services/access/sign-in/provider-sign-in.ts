@@ -177,7 +177,7 @@ async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<S
   };
   const same = await find(false);
   if (same.length > 1) throw new SignInRefused("address_taken");
-  // A new account would bring back whoever left or was removed.
+  // A new account would bring back a member who left or was removed.
   if (same.length === 0 && (await find(true)).length > 0) throw new SignInRefused("not_member");
   const member = same[0] && (await findMember(db, scope, same[0].id));
   return member && findAccount(db, member.account_id);

@@ -121,7 +121,7 @@ export async function insertEventSubscription(
   });
 }
 
-/** What a change of a subscription replaces besides its message. */
+/** Columns that a change of a subscription replaces in addition to its message. */
 export interface SubscriptionChange {
   readonly after: EventSubscription;
   readonly sealed?: SealedTarget;
@@ -184,7 +184,7 @@ export async function removeSubscription(
   });
 }
 
-/** How far a subscription is; what is left out stays. Sending changes no resource, so nothing is recorded. */
+/** Progress of a subscription; members that are left out stay. Sending changes no resource, so nothing is recorded. */
 export type SubscriptionProgress = Partial<
   Pick<EventSubscriptionTable, "sequence" | "due_at" | "failing_since">
 >;
