@@ -46,13 +46,16 @@ const importedLater = new Set(
 const perFolder = Map.groupBy(sources, ({ path }) => dirname(path));
 const counts = [...perFolder.values()].map(({ length }) => length).sort((a, b) => a - b);
 const withOne = own.filter(({ path }) => importers.get(path)?.length === 1);
-// A job is a file by itself, a worker is started by its name, and the folder's list imports each; a file that is
-// imported when it is needed has to be one.
+// A job and a migration are files by themselves, a worker is started by its name, and the folder's list imports each; a
+// file that is imported when it is needed has to be one.
 const fragments = withOne.filter(({ path, lines }) => {
   const [importer] = importers.get(path) ?? [];
   const isOfFolder = importer !== undefined && dirname(importer.path) === dirname(path);
   return (
-    lines <= SMALL_LINES && isOfFolder && !/^src\/jobs\/|-worker\.ts$/.test(path) && !importedLater.has(path)
+    lines <= SMALL_LINES &&
+    isOfFolder &&
+    !/^src\/jobs\/|\/migrations\/|-worker\.ts$/.test(path) &&
+    !importedLater.has(path)
   );
 });
 const docstrings = own.flatMap(({ text }) => [...text.matchAll(/\/\*\*\s*\n?\s*\*?\s*(\w+)/g)]);

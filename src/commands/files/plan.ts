@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { type Violation, ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { ErrorDetailSchema } from "#gen/service/v1/error_reason_pb.js";
 import { IdentityService } from "#gen/service/v1/identity_service_pb.js";
 import type { ChangedResource, Resource } from "#gen/service/v1/resource_pb.js";
 import { type ResourceChangeSchema, ResourceService } from "#gen/service/v1/resource_service_pb.js";
@@ -9,10 +11,17 @@ import { call, keyedCall } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { type CurrentResource, readCurrent } from "./current.ts";
-import { type FileDocument, type JsonObject, type Problem, problemsError, readFolder } from "./folder.ts";
-import { type Change, type Kind, settableJson } from "./kind.ts";
+import {
+  camelCase,
+  type FileDocument,
+  type JsonObject,
+  type Path,
+  type Problem,
+  problemsError,
+  readFolder,
+} from "./folder.ts";
+import { type Change, documentFieldOf, type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
-import { locatedError } from "./located-error.ts";
 import { type Named, Names } from "./references.ts";
 import { folderOf, type Matched, match, type Wanted, wantedOf } from "./wanted.ts";
 
@@ -148,7 +157,7 @@ function removal({ kind, name, id, json, message }: CurrentResource): PlannedRes
 }
 
 /** A change, and the resource that it is of. */
-export interface SentChange {
+interface SentChange {
   readonly planned: PlannedResource;
   readonly change: MessageInitShape<typeof ResourceChangeSchema>;
 }
@@ -218,4 +227,55 @@ async function jsonOf(
 ): Promise<JsonObject | undefined> {
   const message = shown?.resource.value as MessageShape<DescMessage> | undefined;
   return message && names.name(settableJson(kind, message));
+}
+
+/**
+ * Returns the error of changes that the server refused, with the file, the line and the field that it is about.
+ * @param sent the changes, in their order
+ */
+function locatedError(error: unknown, sent: readonly SentChange[]): unknown {
+  if (!(error instanceof StartError)) return error;
+  const refused = ConnectError.from(error.cause);
+  const violations = refused.findDetails(ViolationsSchema).flatMap(({ violations: all }) => all);
+  const placed = violations.flatMap((violation) => locatedViolation(violation, sent));
+  if (placed.length > 0) return problemsError(placed);
+  const [detail] = refused.findDetails(ErrorDetailSchema);
+  const index = Number(detail?.metadata.change ?? Number.NaN);
+  const change = sent[index];
+  return change ? locatedAt(change, detail?.metadata.field ?? "", error) : error;
+}
+
+function locatedViolation({ field, message = "" }: Violation, sent: readonly SentChange[]) {
+  const [list, request, ...inner] = field?.elements ?? [];
+  if (list?.subscript.case !== "index" || !request) return [];
+  const change = sent[Number(list.subscript.value)];
+  const text = inner
+    .map(({ fieldName, subscript }) => {
+      const name = camelCase(fieldName ?? "");
+      return subscript.case === "index" ? `${name}[${subscript.value}]` : name;
+    })
+    .join(".");
+  return change ? problemOf(change, text, message) : [];
+}
+
+function locatedAt(change: SentChange, field: string, error: StartError): StartError {
+  const [problem] = problemOf(change, field, error.message);
+  if (problem) return problemsError([problem]);
+  const { kind, name } = change.planned;
+  return new StartError(`${kind.name}/${name}: ${error.message}`, {
+    exitCode: error.exitCode,
+    cause: error.cause,
+  });
+}
+
+/** Returns the problem of a document; none for a resource that no document describes. */
+function problemOf({ planned }: SentChange, field: string, message: string) {
+  const { document, kind } = planned;
+  if (!document) return [];
+  const place = field === "" ? "" : documentFieldOf(kind, field);
+  return [{ file: document.file, line: document.lineOf(pathOf(place)), field: place, message }];
+}
+
+function pathOf(text: string): Path {
+  return (text.match(/[^.[\]]+/g) ?? []).map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }

@@ -3,9 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import type { DocumentView } from "./document.ts";
 import { paragraphs } from "./html.ts";
-import { failuresPage, indexPage } from "./index-page.ts";
+import { curl, failuresPage, indexPage, servicePage } from "./operation-pages.ts";
 import { schemaPage } from "./schema-page.ts";
-import { curl, servicePage } from "./service-page.ts";
 
 const document = JSON.parse(
   readFileSync(join(import.meta.dirname, "../../../gen/openapi.json"), "utf8"),

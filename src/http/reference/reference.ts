@@ -10,9 +10,8 @@ import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispatch.ts";
 import { writeWhole } from "../output/node-response.ts";
 import type { DocumentView } from "./document.ts";
-import { failuresPage, indexPage } from "./index-page.ts";
+import { failuresPage, indexPage, servicePage } from "./operation-pages.ts";
 import { schemaPage } from "./schema-page.ts";
-import { servicePage } from "./service-page.ts";
 
 const PATH = /^\/(?:openapi\.json|docs\/api(?:\/[^?]*)?)(?:\?|$)/;
 const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/openapi.json");

@@ -13,12 +13,13 @@ import {
   SendToAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
 import { ResourceRole } from "#gen/service/v1/group_pb.js";
-import { Principal } from "#gen/service/v1/identity_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { requireTakesInput } from "../../domain/agent/agent-execution.ts";
 import {
   acceptedMessage,
   interestUnknown,
   requireInputKind,
+  requireNoOwnSecrets,
   senderUnknown,
 } from "../../domain/agent/agent-input.ts";
 import { requireQueueRevision, requireQueueSpace } from "../../domain/agent/agent-queue.ts";
@@ -26,6 +27,7 @@ import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
+import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
 import { findAgent } from "../../store/agent/agent.ts";
 import {
   agentExecutionFacts,
@@ -34,7 +36,11 @@ import {
 } from "../../store/agent/agent-execution.ts";
 import { findInput, type InputTurn } from "../../store/agent/agent-input.ts";
 import { findQueueRevision } from "../../store/agent/agent-progress.ts";
+import { findEnvironment } from "../../store/environment/environment.ts";
+import { findSourceSetters, replaceSourceSetters } from "../../store/identity/source-setter.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
+import { findSecretsOf } from "../../store/policy/secret.ts";
+import { addSteerer } from "../../store/runner/work-sender.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
@@ -44,7 +50,6 @@ import { queueInput, readQueue } from "./agent-queue.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
 import { runnerOf } from "./reading/agent-reading.ts";
 import { acceptReview } from "./review/sent-review.ts";
-import { keepCredentials } from "./shared-input.ts";
 
 /** The context in which an input is accepted. */
 interface InputContext {
@@ -221,4 +226,44 @@ export async function createInputTurn(
     ...(turnOptions && { turnOptions }),
     ...(settings && agent?.agent.takesSettings && { extAgentSettings: settings }),
   };
+}
+
+/**
+ * Keeps the credentials and secrets of the creator of an agent execution from a caller who sends to it by the role of a
+ * group: from now on the caller is one of those who decide what its environment does, so that the creator's host
+ * credentials are withheld, unless the caller could decide that anyway.
+ *
+ * @throws DomainError PERMISSION_DENIED where the work may have secrets that are the creator's own
+ */
+async function keepCredentials(
+  tx: WriteTransaction,
+  caller: Caller,
+  { execution, environmentId }: StoredAgentExecution,
+): Promise<void> {
+  const environment = await findEnvironment(tx.db, caller, environmentId);
+  if (!environment) return;
+  const creators = uniqueSubjects(
+    [execution.metadata?.creator, environment.metadata?.creator].filter(
+      (subject): subject is Subject => subject !== undefined && !isSameSubject(subject, caller.subject),
+    ),
+  );
+  const ids = creators.map(({ id }) => id);
+  if (ids.length > 0) requireNoOwnSecrets(await findSecretsOf(tx.db, caller, ids));
+  // Also when the run, and with it the input, is gone before its environment.
+  await addSteerer(tx, caller, environment.id, caller.subject);
+  const setters = await findSourceSetters(tx.db, caller, "environment", environment);
+  if (setters.some((setter) => isSameSubject(setter, caller.subject))) return;
+  const { before, after } = await replaceSourceSetters(tx, caller, "environment", environment, [
+    ...setters,
+    caller.subject,
+  ]);
+  tx.record({
+    organizationId: caller.organizationId,
+    type: "environment",
+    id: environment.id,
+    kind: "updated",
+    before: JSON.stringify({ sourceSetBy: before }),
+    after: JSON.stringify({ sourceSetBy: after }),
+    facts: { creatorId: environment.metadata?.creator?.id ?? null },
+  });
 }
