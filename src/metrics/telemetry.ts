@@ -1,15 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
-import { resourceFromAttributes } from "@opentelemetry/resources";
-import {
-  type IMetricReader,
-  MeterProvider,
-  type MetricProducer,
-  PeriodicExportingMetricReader,
-} from "@opentelemetry/sdk-metrics";
-import type { MetricSource } from "./metric.ts";
-import { createProducer } from "./metric-producer.ts";
+import type { ExportedMetrics } from "./exporters.ts";
 
 /** The destinations of metrics. */
 export interface TelemetryTargets {
@@ -19,14 +10,6 @@ export interface TelemetryTargets {
   readonly otlpEndpoint?: string | undefined;
   /** Headers for that collector. */
   readonly otlpHeaders?: Readonly<Record<string, string>>;
-}
-
-export interface TelemetryOptions {
-  readonly version: string;
-  /** When the process started to count, in milliseconds since 1970 UTC. */
-  readonly startedAt: number;
-  /** Called with what a source of metrics, or a collector, failed with. */
-  readonly onFailure: (error: unknown) => void;
 }
 
 export interface Telemetry {
@@ -39,69 +22,48 @@ export interface Telemetry {
 const MAX_CONNECTIONS = 16;
 /** Time that a request may take to arrive. */
 const REQUEST_MS = 10_000;
-/** Time between two exports to a collector. */
-const EXPORT_EVERY_MS = 15_000;
 
 /**
- * Serves the metrics of sources and exports them.
+ * Serves the metrics of a process and exports them. The packages for it are loaded on demand: a server serves metrics
+ * unless it is told not to, and many are never scraped.
+ *
  * @throws the error of a listener whose address cannot be used
  */
 export async function startTelemetry(
-  sources: readonly MetricSource[],
+  metrics: ExportedMetrics,
   { address, otlpEndpoint, otlpHeaders = {} }: TelemetryTargets,
-  { version, startedAt, onFailure }: TelemetryOptions,
 ): Promise<Telemetry> {
-  const producer = createProducer(sources, startedAt, onFailure);
-  const readers: IMetricReader[] = [];
-  let server: Server | undefined;
-  if (address) {
-    const exporter = new PrometheusExporter({ preventServerStart: true, metricProducers: [producer] });
-    readers.push(exporter);
-    server = await listen(createScrapeHandler(exporter), address);
-  }
-  if (otlpEndpoint !== undefined) readers.push(await createExport(otlpEndpoint, otlpHeaders, producer));
-  const resource = resourceFromAttributes({ "service.name": "chartroom", "service.version": version });
-  const provider = new MeterProvider({ resource, readers });
+  const server = address && (await listen(createScrapeHandler(metrics), address));
+  const endExport =
+    otlpEndpoint === undefined
+      ? undefined
+      : await (await import("./exporters.ts")).startExport(metrics, otlpEndpoint, otlpHeaders);
   return {
     url: server && urlOf(server),
     async close() {
       server?.close();
       server?.closeAllConnections();
-      await provider.shutdown().catch(onFailure);
+      await endExport?.().catch(metrics.onFailure);
     },
   };
 }
 
-async function createExport(
-  endpoint: string,
-  headers: Readonly<Record<string, string>>,
-  producer: MetricProducer,
-): Promise<IMetricReader> {
-  // Loaded on demand: it brings the whole form of OTLP.
-  const { OTLPMetricExporter } = await import("@opentelemetry/exporter-metrics-otlp-proto");
-  return new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter({ url: new URL("/v1/metrics", endpoint).href, headers: { ...headers } }),
-    exportIntervalMillis: EXPORT_EVERY_MS,
-    metricProducers: [producer],
-  });
-}
-
-function createScrapeHandler(exporter: PrometheusExporter) {
-  const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
-  let collecting: Promise<string> | undefined;
+function createScrapeHandler(metrics: ExportedMetrics) {
+  let readText: (() => Promise<string>) | undefined;
   const collect = async () => {
-    const { resourceMetrics } = await exporter.collect();
-    return serializer.serialize(resourceMetrics);
+    readText ??= (await import("./exporters.ts")).createMetricsText(metrics);
+    return readText();
   };
+  let collecting: Promise<string> | undefined;
   return async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const [path] = (req.url ?? "").split("?");
     if (path !== "/metrics") return respond(res, 404, "the metrics are at /metrics\n");
     if (req.method !== "GET" && req.method !== "HEAD") return respond(res, 405, "GET /metrics\n");
-    // Whoever asks meanwhile gets the same.
+    // Requests that arrive meanwhile get the same.
     collecting ??= collect().finally(() => {
       collecting = undefined;
     });
-    const text = await collecting.catch(() => undefined);
+    const text = await collecting.catch(metrics.onFailure);
     if (text === undefined) return respond(res, 500, "the metrics could not be collected; see the log\n");
     respond(res, 200, text, "text/plain; version=0.0.4; charset=utf-8");
   };

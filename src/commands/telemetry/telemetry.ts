@@ -42,14 +42,13 @@ export async function serveTelemetry(
   }: { readonly log: Log; readonly terminal: Terminal; readonly otlpHeaders: OtlpHeaders },
 ): Promise<Telemetry | undefined> {
   if (!address && otlpEndpoint === "") return undefined;
-  // Loaded on demand, with the packages that it brings.
   const { startTelemetry } = await import("../../metrics/telemetry.ts");
   const figures = new ProcessMeasures(terminal.figures);
   const sources = [...served, figures.metrics, ...copyMetrics(backupFolder)];
   const onFailure = (err: unknown) => log.warn({ err }, "metrics could not be collected or exported");
-  const options = { version: packageJson.version, startedAt: Date.now(), onFailure };
+  const metrics = { sources, version: packageJson.version, startedAt: Date.now(), onFailure };
   const start = (at: typeof address) =>
-    startTelemetry(sources, { address: at, otlpEndpoint: otlpEndpoint || undefined, otlpHeaders }, options);
+    startTelemetry(metrics, { address: at, otlpEndpoint: otlpEndpoint || undefined, otlpHeaders });
   const problemOf = (error: NodeJS.ErrnoException) =>
     `--metrics-address ${address?.host}:${address?.port} cannot be used (${error.code}): choose another, or none`;
   try {
