@@ -5,7 +5,7 @@ import { pendingDeletion, phaseUnsuitable, valueUnusable } from "../error.ts";
 import { type Prebuild, prebuildTimeoutMs } from "./prebuild.ts";
 import { phaseOf } from "./prebuild-message.ts";
 
-/** What a caller asks for with a prebuild. */
+/** The part of a request for a prebuild that its caller chooses. */
 interface PrebuildRequest {
   readonly environmentClassId?: string | undefined;
   readonly spec?: PrebuildSpec | undefined;

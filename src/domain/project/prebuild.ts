@@ -59,7 +59,7 @@ export interface Prebuild {
   readonly sourceSetBy?: readonly Subject[] | undefined;
   /** Reason of the failure; empty for none. */
   readonly failure: string;
-  /** What people should look at after its end; empty for nothing. */
+  /** Advice for people after its end; empty for none. */
   readonly warning: string;
 }
 

@@ -5,7 +5,7 @@ import { findPrebuild, findPrebuilds, removePrebuild, updatePrebuild } from "../
 import { insertWork, stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** How a prebuild is ended: the state that it goes through, and the reason of its failure. */
+/** The end of a prebuild: the state that it goes through, and the reason of its failure. */
 export interface PrebuildEnding {
   readonly state: EndingState;
   /** Default that of the prebuild. */

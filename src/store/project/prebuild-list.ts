@@ -14,8 +14,9 @@ export interface PrebuildListFilter {
   readonly projectIds: readonly string[];
   /** Undefined means any. */
   readonly states: readonly PrebuildState[] | undefined;
-  /** Whether those that callers asked for, and those of schedules, are listed. */
+  /** True to list those that callers asked for. */
   readonly isManualListed: boolean;
+  /** True to list those of schedules. */
   readonly isScheduledListed: boolean;
   /** Of those that a schedule made, the executor counts. */
   readonly creatorIds: readonly string[];
