@@ -1,0 +1,126 @@
+package chartroom.client;
+
+import chartroom.service.v1.StreamActionLogsRequest;
+import chartroom.service.v1.StreamActionLogsResponse;
+import chartroom.service.v1.WatchAgentExecutionRequest;
+import chartroom.service.v1.WatchAgentExecutionResponse;
+import chartroom.service.v1.WatchEventsRequest;
+import chartroom.service.v1.WatchEventsResponse;
+import io.grpc.ChannelCredentials;
+import io.grpc.Grpc;
+import io.grpc.InsecureChannelCredentials;
+import io.grpc.ManagedChannel;
+import io.grpc.TlsChannelCredentials;
+import java.net.URI;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Calls a server as the owner of a token. Each service of the contract is a method that returns its blocking stub, which
+ * repeats calls without doing them twice. May be used by several threads.
+ */
+public final class Chartroom extends Services implements AutoCloseable {
+  /** A page may have 4 MiB, which is the most that gRPC takes unless it is told. */
+  private static final int MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
+  private final ManagedChannel channel;
+  private final Duration retryFor;
+
+  private Chartroom(ManagedChannel channel, Builder builder) {
+    super(channel, new Repetition(builder.token, builder.timeout, builder.retryFor));
+    this.channel = channel;
+    this.retryFor = builder.retryFor;
+  }
+
+  /** Returns a client of the server at an address such as {@code https://chartroom.example.org}; it connects at its first call. */
+  public static Chartroom connect(String address, String token) {
+    return builder(address, token).build();
+  }
+
+  /** Returns what makes a client with settings of its own. */
+  public static Builder builder(String address, String token) {
+    return new Builder(address, token);
+  }
+
+  /**
+   * Returns the events of the organization, which go on behind the last one when the stream is cut. Without {@code
+   * after_sequence} they begin with the present, again where the stream was cut before its first message.
+   */
+  public Watch<WatchEventsResponse> watchEvents(WatchEventsRequest request) {
+    return new Watch<>(new Places.Events(request, event()::watchEvents), retryFor);
+  }
+
+  /**
+   * Returns what an agent answers, which goes on behind the last block when the stream is cut: the run itself comes first
+   * then. Ends when the run has.
+   */
+  public Watch<WatchAgentExecutionResponse> watchAgentExecution(WatchAgentExecutionRequest request) {
+    return new Watch<>(new Places.Agent(request, agent()::watchAgentExecution), retryFor);
+  }
+
+  /** Returns what an action printed, which goes on behind the last piece when the stream is cut. */
+  public Watch<StreamActionLogsResponse> streamActionLogs(StreamActionLogsRequest request) {
+    return new Watch<>(new Places.Logs(request, workflow()::streamActionLogs), retryFor);
+  }
+
+  /** Closes the connection. Calls and streams that are open end with an error. */
+  @Override
+  public void close() {
+    channel.shutdownNow();
+  }
+
+  /** Settings of a client. */
+  public static final class Builder {
+    private final URI address;
+    private final String token;
+    private Duration timeout = Duration.ofMinutes(1);
+    private Duration retryFor = Duration.ofSeconds(30);
+    private ChannelCredentials credentials = TlsChannelCredentials.create();
+
+    private Builder(String address, String token) {
+      this.address = URI.create(address);
+      this.token = token;
+      String scheme = this.address.getScheme();
+      boolean isUrl = "http".equals(scheme) || "https".equals(scheme);
+      if (!isUrl || this.address.getHost() == null)
+        throw new IllegalArgumentException("the address of a server is a URL such as https://chartroom.example.org");
+      if (!this.address.getPath().matches("/?(api/?)?"))
+        throw new IllegalArgumentException("gRPC cannot use the path of an address");
+    }
+
+    /** Says how long a call without a deadline of its own may take with its repetitions; a minute unless it is set. */
+    public Builder timeout(Duration timeout) {
+      this.timeout = timeout;
+      return this;
+    }
+
+    /** Says for how long a call or a stream that fails is tried again; 30 seconds unless it is set. Zero tries once. */
+    public Builder retryFor(Duration retryFor) {
+      this.retryFor = retryFor;
+      return this;
+    }
+
+    /** Takes other credentials of TLS, for a server whose certificate the machine does not trust. */
+    public Builder credentials(ChannelCredentials credentials) {
+      this.credentials = credentials;
+      return this;
+    }
+
+    /** Returns the client. */
+    public Chartroom build() {
+      boolean isSecure = address.getScheme().equals("https");
+      int port = address.getPort() != -1 ? address.getPort() : isSecure ? 443 : 80;
+      ManagedChannel channel =
+          Grpc.newChannelBuilderForAddress(
+                  address.getHost(), port, isSecure ? credentials : InsecureChannelCredentials.create())
+              .userAgent("chartroom-java/" + VERSION)
+              .maxInboundMessageSize(MAX_MESSAGE_BYTES)
+              .keepAliveTime(30, TimeUnit.SECONDS)
+              .keepAliveTimeout(10, TimeUnit.SECONDS)
+              // Its own have keys.
+              .disableRetry()
+              .build();
+      return new Chartroom(channel, this);
+    }
+  }
+}
