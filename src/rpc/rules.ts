@@ -7,9 +7,16 @@ import {
 /** An id that may be empty in a field that tracks presence, where "ignore if zero" has no effect. */
 const OPTIONAL_UUID = /^\^\$\|\^\[0-9a-fA-F\]\{8\}-/;
 
+/** The rules of the fields that were asked for: to read an option is to parse it. */
+const known = new WeakMap<DescField, FieldRules>();
+
 /** Returns the rules of the contract for a field; undefined when it has none. */
 export function rulesOf(field: DescField): FieldRules | undefined {
-  return hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
+  const read = known.get(field);
+  if (read || !hasOption(field, fieldRules)) return read;
+  const rules = getOption(field, fieldRules);
+  known.set(field, rules);
+  return rules;
 }
 
 /** Returns whether rules for a string make it an id. */

@@ -148,7 +148,18 @@ function enclosed(size: Size): Size {
   return { ...size, bytes: size.bytes + 2, parts: Math.max(size.parts, 1), depth: size.depth + 1 };
 }
 
+/** The sizes of messages that are known: many requests hold the same ones. */
+const sizes = new WeakMap<DescMessage, Size>();
+
 function messageSize(message: DescMessage): Size {
+  const known = sizes.get(message);
+  if (known) return known;
+  const size = computeMessageSize(message);
+  sizes.set(message, size);
+  return size;
+}
+
+function computeMessageSize(message: DescMessage): Size {
   // Seconds and nanoseconds.
   if (isWellKnown(message)) return { ...text(WELL_KNOWN_BYTES), depth: 1, records: 2 };
   const single = message.fields.filter((field) => !field.oneof).map(memberSize);
