@@ -5,6 +5,8 @@ export default {
   ...base,
   roots: ["<rootDir>/test/clients"],
   testPathIgnorePatterns: ["/node_modules/"],
+  globalSetup: "<rootDir>/test/harness/setup.ts",
+  globalTeardown: "<rootDir>/test/harness/teardown.ts",
   // Compilers of other languages take memory and every processor themselves.
   maxWorkers: 1,
 };

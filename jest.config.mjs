@@ -21,8 +21,8 @@ export default {
     "<rootDir>/test/release/",
   ],
   reporters: ["default", "<rootDir>/jest.summary.mjs"],
-  globalSetup: "<rootDir>/test/harness/setup.ts",
-  globalTeardown: "<rootDir>/test/harness/teardown.ts",
+  globalSetup: "<rootDir>/test/harness/memory-setup.ts",
+  globalTeardown: "<rootDir>/test/harness/memory-teardown.ts",
   // Ends what hangs, and nothing that is slow because the machine is: a test that starts a server thirty times took 100
   // seconds on one machine and over 180 on another.
   testTimeout: 600_000,

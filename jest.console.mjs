@@ -6,6 +6,7 @@ export default {
   roots: ["<rootDir>/test/console"],
   testPathIgnorePatterns: ["/node_modules/"],
   globalSetup: "<rootDir>/test/console/setup.ts",
+  globalTeardown: "<rootDir>/test/harness/teardown.ts",
   // Each worker has a browser with processes of its own.
   maxWorkers: 2,
 };

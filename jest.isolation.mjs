@@ -8,4 +8,6 @@ export default {
   ...base,
   roots: ["isolation", "release"].map((folder) => `<rootDir>/test/${folder}`),
   testPathIgnorePatterns: ["/node_modules/"],
+  globalSetup: "<rootDir>/test/harness/setup.ts",
+  globalTeardown: "<rootDir>/test/harness/teardown.ts",
 };

@@ -9,4 +9,6 @@ export default {
   ...base,
   roots: ["crash", "load", "postgres", "proxy"].map((folder) => `<rootDir>/test/${folder}`),
   testPathIgnorePatterns: ["/node_modules/"],
+  globalSetup: "<rootDir>/test/harness/setup.ts",
+  globalTeardown: "<rootDir>/test/harness/teardown.ts",
 };

@@ -1,19 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-} from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { freePort } from "./free-port.ts";
+import { folderOfRun } from "./memory.ts";
 
 /** A PostgreSQL server that tests start in a folder of its own, and its superuser's address. */
 export interface PostgresCluster {
@@ -34,11 +24,6 @@ export type PostgresBuild = "embedded" | "debian";
 
 /** The server refuses to run as root: it then runs as this user, `nobody` on every Debian machine. */
 export const UNPRIVILEGED = { uid: 65534, gid: 65534 };
-
-/** Where Linux keeps files in memory. */
-const MEMORY = "/dev/shm";
-/** As much as the databases of a run take at most, several times over. */
-const LEAST_MEMORY_BYTES = 4 * 1024 ** 3;
 
 /** Where Debian puts each release of the engine, by its number. */
 const DEBIAN = "/usr/lib/postgresql";
@@ -84,8 +69,8 @@ export async function startPostgres(
   settings: readonly string[] = [],
 ): Promise<PostgresCluster> {
   const { bin, lib } = programsOf(build);
-  removeStaleFolders();
-  const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), `chartroom-postgres-${process.pid}-`));
+  // Each database of a test has a thousand files: to make them on a disk took a fifth of the processor time of a run.
+  const folder = folderOfRun("postgres");
   const as = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
   if (as) chownSync(folder, as.uid, as.gid);
   const env = { PATH: process.env.PATH ?? "", LC_ALL: "C", ...(lib && { LD_LIBRARY_PATH: lib }) };
@@ -128,40 +113,6 @@ export async function startPostgres(
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/**
- * Returns whether the files of a server can be in memory. Each database of a test has a thousand files, and to make them
- * on a disk took a fifth of the processor time of a run. None of the tests takes away what the system has not forced.
- */
-function hasMemory(): boolean {
-  if (!existsSync(MEMORY) || process.availableMemory() < LEAST_MEMORY_BYTES) return false;
-  const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= LEAST_MEMORY_BYTES;
-}
-
-/** Removes the folders of processes that were killed; a server that still runs in one finds out, and ends. */
-function removeStaleFolders(): void {
-  for (const place of [tmpdir(), MEMORY].filter((folder) => existsSync(folder))) {
-    for (const name of readdirSync(place)) {
-      const [, maker] = /^chartroom-postgres-(\d+)-/.exec(name) ?? [];
-      if (maker === undefined || isRunning(Number(maker))) continue;
-      try {
-        rmSync(join(place, name), { recursive: true, force: true, maxRetries: 3 });
-      } catch {
-        // Another process of the tests removes it, or its server still writes there: the next start finds it again.
-      }
-    }
-  }
-}
-
-function isRunning(processId: number): boolean {
-  try {
-    return process.kill(processId, 0);
-  } catch (error) {
-    // One of another user runs as well.
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
 }
 
 /** Waits for the line that the server writes once it takes connections. */

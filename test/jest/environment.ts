@@ -1,8 +1,13 @@
 import { ModernFakeTimers } from "@jest/fake-timers";
 import { ModuleMocker } from "jest-mock";
+import { DISK_VARIABLE, isAboutDisks } from "../harness/memory.ts";
 
 interface Configuration {
   readonly projectConfig: ConstructorParameters<typeof ModernFakeTimers>[0]["config"];
+}
+
+interface TestFile {
+  readonly testPath: string;
 }
 
 /** What happens in jest-circus; here only what ends a test is of interest. */
@@ -22,8 +27,10 @@ export default class SharedGlobals {
   readonly #folder = process.cwd();
   readonly #exit = process.exit;
 
-  constructor({ projectConfig }: Configuration) {
+  constructor({ projectConfig }: Configuration, { testPath }: TestFile) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    const disk = process.env[DISK_VARIABLE];
+    if (disk !== undefined && isAboutDisks(testPath)) process.env.TMPDIR = disk;
   }
 
   /** Lets the use of what Node or a package is about to remove fail the test. */
