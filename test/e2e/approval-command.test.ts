@@ -8,7 +8,7 @@ import {
   closeConversations,
   startConversation,
 } from "../harness/agent-conversation.ts";
-import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
+import { CHARTROOM, ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
@@ -179,7 +179,7 @@ describe("chartroom run approve", () => {
     ]);
   });
 
-  testWith("npx", "script")("shows it at a terminal, and asks first", async () => {
+  testWith("script")("shows it at a terminal, and asks first", async () => {
     const { run, id } = await asking("ask x execute make");
     expect(await atTerminal(`run approve ${run.id}`, "n")).toEqual([
       1,
@@ -197,7 +197,7 @@ describe("chartroom run approve", () => {
 async function atTerminal(command: string, answer: string): Promise<[number, string]> {
   const child = spawn(
     "script",
-    ["--quiet", "--return", "--command", `npx chartroom ${command}`, "/dev/null"],
+    ["--quiet", "--return", "--command", `${CHARTROOM} ${command}`, "/dev/null"],
     { cwd: ROOT, env: { ...terminalEnvironment(), TERM: "xterm", ...credentials() } },
   );
   let seen = "";

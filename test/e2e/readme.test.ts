@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { blockOf, fencedBlocks } from "../harness/fenced-blocks.ts";
-import { ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
+import { CHARTROOM, PROGRAMS, ROOT, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
 import { stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -85,9 +85,12 @@ async function endByNpm({ npm, url, log }: NpmServer): Promise<void> {
   expect(log().trimEnd().split("\n").pop()).toContain('"msg":"stopped"');
 }
 
+/** What `npx chartroom` does, without npm, whose own start takes longer than the commands. Two tests below run npx itself. */
+const NPX = `npx() { [ "$1" = chartroom ] && PATH='${PROGRAMS}':"$PATH" ${CHARTROOM} "\${@:2}"; }\n`;
+
 /** Pastes commands into a terminal beside a server; what they print. */
 async function printed({ url }: NpmServer, ...commands: readonly string[]): Promise<string> {
-  const text = commands.join("echo\n").replaceAll("http://127.0.0.1:8080", url);
+  const text = NPX + commands.join("echo\n").replaceAll("http://127.0.0.1:8080", url);
   const { code, stdout, stderr } = await runProgram("bash", ["-e", "-c", text]);
   if (code !== 0) throw new Error(`bash ended with ${code}:\n${stderr}`);
   return stdout;

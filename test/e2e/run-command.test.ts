@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { addScriptedAgent, closeConversations, conversationOf } from "../harness/agent-conversation.ts";
 import { post } from "../harness/call.ts";
 import { freePort } from "../harness/free-port.ts";
-import { ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
+import { CHARTROOM, ROOT, terminalEnvironment, testWith } from "../harness/program.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
   type ReachableServer,
@@ -247,8 +247,8 @@ describe("chartroom login", () => {
     expect(refused(await login(token))).toEqual([1, why]);
   });
 
-  testWith("npx", "script")("does not show at a terminal what is pasted", async () => {
-    const command = `npx chartroom login --paste --server ${server.url}`;
+  testWith("script")("does not show at a terminal what is pasted", async () => {
+    const command = `${CHARTROOM} login --paste --server ${server.url}`;
     // It gives the command a terminal of its own, and ends with its status.
     const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
       cwd: ROOT,
@@ -270,9 +270,9 @@ describe("chartroom login", () => {
     expect((await list()).code).toBe(0);
   });
 
-  testWith("npx", "script")("at a terminal has a person allow it in a browser", async () => {
+  testWith("script")("at a terminal has a person allow it in a browser", async () => {
     const { cookie } = await signIn(server, server.token);
-    const command = `npx chartroom login --server ${server.url}`;
+    const command = `${CHARTROOM} login --server ${server.url}`;
     const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
       cwd: ROOT,
       env: { ...terminalEnvironment(), TERM: "xterm", XDG_CONFIG_HOME: home },
