@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
+import { COMPILE_CACHE, RESOLUTION_CACHE } from "./compile-cache.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,9 +29,6 @@ interface Host {
   ask(request: (id: number) => HostRequest): Promise<HostAnswer>;
 }
 
-const RESOLUTION_CACHE = new URL("../../bin/resolution-cache.js", import.meta.url).href;
-/** The folder in which the servers and the workers keep what they compile. */
-const COMPILE_CACHE = join(import.meta.dirname, "../../node_modules/.cache/compile");
 /** Ends a program that uses what Node or a package is about to remove. */
 export const STRICT = ["--throw-deprecation"];
 
@@ -78,8 +76,8 @@ export async function hostService(
 
 function startHost(env: Environment): Host {
   const child: ChildProcess = fork(join(import.meta.dirname, "server-host.ts"), {
-    env: { ...env, NODE_COMPILE_CACHE: COMPILE_CACHE },
-    execArgv: [...STRICT, "--import", RESOLUTION_CACHE],
+    env: { ...env, ...COMPILE_CACHE },
+    execArgv: [...STRICT, ...RESOLUTION_CACHE],
     stdio: ["ignore", "ignore", "ignore", "ipc"],
   });
   child.unref();

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { COMPILE_CACHE, RESOLUTION_CACHE } from "./compile-cache.ts";
 
 /** A second Node process, for what only another process can do to a file. */
 export interface NodeProcess {
@@ -49,9 +50,9 @@ export function startFile(
 }
 
 function startProcess(args: readonly string[], env: Readonly<Record<string, string>>): NodeProcess {
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, [...RESOLUTION_CACHE, ...args], {
     cwd: root,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   running.add(child);

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { ListenerLimits } from "../../src/http/connection/listener-limits.ts";
+import { COMPILE_CACHE } from "../harness/compile-cache.ts";
 
 /**
  * Limits short enough for a test to wait for. They also pass while a process is suspended: a
@@ -61,6 +62,7 @@ const running = new Set<ChildProcess>();
 
 export async function startEcho(options: EchoOptions = {}): Promise<Echo> {
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
+    env: { ...process.env, ...COMPILE_CACHE },
     stdio: ["pipe", "pipe", "pipe"],
   });
   running.add(child);
