@@ -26,6 +26,7 @@ def run(tell, folder, env, *program):
     finally:
         if printed is None:
             os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if process.returncode != 0:
         raise RuntimeError(f"{program[0]} ended with {process.returncode}")
     return printed
