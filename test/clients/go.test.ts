@@ -46,13 +46,15 @@ describeWith(["go"], "the Go client", () => {
   });
 
   describe("of the module's folder", () => {
+    let pack: string;
+
     beforeAll(async () => {
       const packed = join(folder, "packed");
       cpSync(join(ROOT, "test/clients/packed-go"), packed, { recursive: true });
       mkdirSync(join(packed, "packedfirstcall"));
       const firstCall = blockOf(modulePage, "First call", "go").replaceAll("8080", `${server.port}`);
       writeFileSync(join(packed, "packedfirstcall/main.go"), firstCall);
-      const pack = await makePack("go", env, packed);
+      pack = await makePack("go", env, packed);
       await build(packed, env, "go", "mod", "edit", "-replace", `chartroom.example/client=${pack}`);
       await build(packed, env, "go", "install", "-ldflags=-s -w", ".", "./packedfirstcall");
     }, BUILD_MS);
@@ -60,6 +62,12 @@ describeWith(["go"], "the Go client", () => {
     test("makes the first call of its page", async () => {
       const said = await build(folder, { ...env, TOKEN: server.token }, "packedfirstcall");
       expect(said).toBe("hello-go\ntrue\nERROR_REASON_NOT_FOUND\n");
+    });
+
+    test("passes its own tests: only what is new is taken of logs that come again", async () => {
+      expect(await build(pack, env, "go", "test", "-v", ".")).toContain(
+        "--- PASS: TestLogsGoOnBehindWhatCame",
+      );
     });
 
     const program = () => ({ cwd: folder, env, command: ["packed"] as const });

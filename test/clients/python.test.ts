@@ -73,6 +73,20 @@ describeWith(["python3"], "the Python client", () => {
       expect(said).toBe("hello-python\nTrue\nnot_found NOT_FOUND {'resource': 'project'}\n");
     });
 
+    test("takes only what is new of logs that come again, cut elsewhere or of another attempt", async () => {
+      expect(JSON.parse(await build(folder, packed, "python3", "places.py"))).toEqual({
+        new: [
+          ["cd", 2, 0],
+          ["ef", 4, 0],
+          ["j", 9, 3],
+          ["x", 0, 0],
+          ["ab", 0, 0],
+        ],
+        // That of the first attempt would hold for the second.
+        afterOffset: 0,
+      });
+    });
+
     describe.each(["http", "grpc"] as const)("over %s", (transport) => {
       const program = () => ({
         cwd: folder,

@@ -7,6 +7,7 @@ import http.client
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -21,6 +22,8 @@ _SILENCE_SECONDS = 40.0
 # An answer that comes at the deadline says more than the end of the client's own patience.
 _GRACE_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
+# A server closes connections that are idle for 60 seconds, which a call at that moment would notice by failing.
+_IDLE_SECONDS = 30.0
 
 
 class HttpTransport:
@@ -34,7 +37,8 @@ class HttpTransport:
         self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._prefix = parts.path.rstrip("/").removesuffix("/api") + "/api/"
         self._headers = {**headers, "Content-Type": "application/json"}
-        self._idle: list[http.client.HTTPConnection] = []
+        # Each with the time since when it is idle, the latest last.
+        self._idle: list[tuple[http.client.HTTPConnection, float]] = []
         self._lock = threading.Lock()
 
     def unary(
@@ -85,7 +89,7 @@ class HttpTransport:
     def close(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
+        for connection, _ in idle:
             connection.close()
 
     def _send(
@@ -114,14 +118,20 @@ class HttpTransport:
 
     def _take(self) -> http.client.HTTPConnection:
         with self._lock:
-            return self._idle.pop() if self._idle else self._open()
+            if self._idle and time.monotonic() - self._idle[-1][1] < _IDLE_SECONDS:
+                return self._idle.pop()[0]
+            # The others have been idle for even longer.
+            old, self._idle = self._idle, []
+        for connection, _ in old:
+            connection.close()
+        return self._open()
 
     def _give_back(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         if response.will_close:
             connection.close()
             return
         with self._lock:
-            self._idle.append(connection)
+            self._idle.append((connection, time.monotonic()))
 
 
 def _cut(error: Exception) -> ApiError:
