@@ -5,11 +5,12 @@
  *   node scripts/screenshots.ts LINK docs/console/pages      FOLDER/PAGE/{light,dark,narrow}.jpg
  *   node scripts/screenshots.ts LINK FOLDER run              only pages whose names begin with "run"
  *
- * Fails where a page is wider than its window. Needs Chromium; TEST_CHROMIUM names another than Debian's.
+ * What the sample data has nothing of, such as webhooks, is made first. Fails where a page is wider than its window. Needs Chromium; TEST_CHROMIUM names another than Debian's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
+import { complete } from "./screenshots/sample.ts";
 
 const VIEWS = [
   { name: "light", colorScheme: "light", width: 1280 },
@@ -20,6 +21,9 @@ const HEIGHT = 800;
 /** Small, and still legible. */
 const JPEG = { type: "jpeg", quality: 55 } as const;
 
+/** The headings to which pages are scrolled, by the names of the pages. */
+const HEADINGS: Readonly<Record<string, string>> = { "organization-retention": "What retention removes now" };
+
 const [link, folder, begin = ""] = process.argv.slice(2);
 if (!link || !folder) throw new Error("usage: node scripts/screenshots.ts LINK FOLDER [BEGINNING OF NAMES]");
 
@@ -29,23 +33,29 @@ const browser = await chromium.launch({
 });
 try {
   const page = await browser.newPage({ reducedMotion: "reduce" });
+  let wide = 0;
+  if ("sign-in".startsWith(begin)) wide += await take(page, link, join(folder, "sign-in"));
   await page.goto(link);
   await page.getByRole("button", { name: /^Sign in as/ }).click();
   await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
   const { origin } = new URL(page.url());
+  await complete(page);
   const pages = Object.entries(await addresses(page, origin)).filter(([name]) => name.startsWith(begin));
-  let wide = 0;
   for (const [index, [name, path]] of pages.entries()) {
     process.stdout.write(`${index + 1}/${pages.length} ${name}\n`);
-    wide += await take(page, origin + path, join(folder, name));
+    wide += await take(page, origin + path, join(folder, name), HEADINGS[name]);
   }
   if (wide > 0) process.exitCode = 1;
 } finally {
   await browser.close();
 }
 
-/** Takes a page in each view. @returns the number of views that are wider than the window */
-async function take(page: Page, address: string, to: string): Promise<number> {
+/**
+ * Takes a page in each view; with a heading, scrolled to it.
+ *
+ * @returns the number of views that are wider than the window
+ */
+async function take(page: Page, address: string, to: string, heading?: string): Promise<number> {
   mkdirSync(to, { recursive: true });
   await page.goto(address);
   await page.locator("h1").waitFor();
@@ -65,6 +75,7 @@ async function take(page: Page, address: string, to: string): Promise<number> {
     await page.evaluate(
       () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
     );
+    if (heading) await page.getByRole("heading", { name: heading }).evaluate((each) => each.scrollIntoView());
     await page.screenshot({ path: join(to, `${name}.jpg`), ...JPEG });
     const past = await page.evaluate(() => {
       const { scrollWidth, clientWidth } = document.documentElement;
@@ -78,22 +89,23 @@ async function take(page: Page, address: string, to: string): Promise<number> {
   return wide;
 }
 
-/** Returns the addresses of all pages, by names for them; of each kind of thing one that the sample data has. */
+/** Returns the addresses of all pages, by names for them; of each kind of thing one that there is. */
 async function addresses(page: Page, origin: string): Promise<Record<string, string>> {
   /** Returns the address of a thing that a list links to: that whose name has a word, or else the first. */
   const linked = async (list: string, prefix: string, word = "") => {
     await page.goto(origin + list);
-    const links = page.locator(`main a[href^="${prefix}/0"]`);
+    const links = page.locator(`main a[href^="${prefix}0"]`);
     await links.first().waitFor();
     const named = links.filter({ hasText: word });
     const chosen = (await named.count()) > 0 ? named.first() : links.first();
     return (await chosen.getAttribute("href")) as string;
   };
-  const run = await linked("/agents", "/agents", "push");
-  const workflow = await linked("/workflows", "/workflows");
-  const execution = await linked("/executions", "/executions");
-  const project = await linked("/projects", "/projects");
-  const approval = await linked("/approvals", "/approvals");
+  const run = await linked("/agents", "/agents/", "push");
+  const workflow = await linked("/workflows", "/workflows/");
+  const execution = await linked("/executions", "/executions/");
+  const project = await linked("/projects", "/projects/", "hello");
+  const approval = await linked("/approvals", "/approvals/");
+  const partOf = (tab: string) => linked(`/organization?tab=${tab}`, `/organization?tab=${tab}&id=`);
   const tabs = (name: string, path: string, ...tabsOfIt: readonly string[]) =>
     Object.fromEntries(tabsOfIt.map((tab) => [`${name}-${tab}`, `${path}?tab=${tab}`]));
   return {
@@ -109,7 +121,8 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
     execution,
     projects: "/projects",
     project,
-    ...tabs("project", project, "classes", "editors", "sharing"),
+    ...tabs("project", project, "classes", "editors", "prebuilds", "sharing"),
+    "project-archived": `${project}?archived=yes`,
     approvals: "/approvals",
     approval,
     runners: "/runners",
@@ -125,6 +138,11 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
       "secrets",
     ),
     ...tabs("organization", "/organization", "agents", "audit", "events", "server"),
+    ...tabs("organization", "/organization", "webhooks"),
+    "organization-group": await partOf("groups"),
+    "organization-account": await partOf("accounts"),
+    "organization-webhook": await partOf("webhooks"),
+    "organization-retention": "/organization?tab=policies",
     account: "/account",
     ...tabs("account", "/account", "tokens"),
   };

@@ -150,7 +150,13 @@ function ArchiveButton({ environment, isBusy, onArchive, onUnarchive }: ArchiveB
   if (!isArchived && status?.phase !== EnvironmentPhase.STOPPED) return null;
   return (
     <div className="row-actions">
-      <Button variant="default" size="xs" loading={isBusy} onClick={isArchived ? onUnarchive : onArchive}>
+      <Button
+        className="button-wide"
+        variant="default"
+        size="xs"
+        loading={isBusy}
+        onClick={isArchived ? onUnarchive : onArchive}
+      >
         {isArchived ? "Take out of the archive" : "Archive"}
       </Button>
     </div>
