@@ -3,6 +3,8 @@
 package chartroom
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ type settings struct {
 }
 
 // WithHTTPClient makes calls with another client than http.DefaultClient, such as one that trusts another certificate. It
-// must have no timeout of its own, which would end streams.
+// must have no timeout of its own, which would end streams. An *http.Client is copied, since calls follow no redirects.
 func WithHTTPClient(client connect.HTTPClient) Option {
 	return func(made *settings) { made.http = client }
 }
@@ -50,6 +52,7 @@ func WithConnect(options ...connect.ClientOption) Option {
 }
 
 // New returns a client of the server at an address, such as https://chartroom.example.org. It connects at its first call.
+// With a token that no header can carry, such as one with the end of a line, every call fails.
 func New(address, token string, options ...Option) *Client {
 	made := settings{http: http.DefaultClient, timeout: time.Minute, retryFor: 30 * time.Second}
 	for _, option := range options {
@@ -61,5 +64,37 @@ func New(address, token string, options ...Option) *Client {
 		identity{token: token},
 	)
 	all := append([]connect.ClientOption{calls}, made.connect...)
-	return &Client{Services: newServices(made.http, url, all...), retryFor: made.retryFor}
+	return &Client{Services: newServices(newSender(made.http, token), url, all...), retryFor: made.retryFor}
+}
+
+// sender makes each attempt. It follows no redirect, which would give the token and the request to another server, or send
+// them without encryption.
+type sender struct {
+	client  connect.HTTPClient
+	isValid bool
+}
+
+func newSender(client connect.HTTPClient, token string) sender {
+	if plain, isPlain := client.(*http.Client); isPlain {
+		direct := *plain
+		direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		client = &direct
+	}
+	isOther := func(char rune) bool { return char <= ' ' || char > '~' }
+	return sender{client: client, isValid: !strings.ContainsFunc(token, isOther)}
+}
+
+func (s sender) Do(req *http.Request) (*http.Response, error) {
+	if !s.isValid {
+		// An error of net/http would be taken for one of the connection.
+		err := errors.New("the token has characters that no token has, such as the end of a line")
+		return nil, connect.NewError(connect.CodeUnauthenticated, err)
+	}
+	res, err := s.client.Do(req)
+	if err != nil || res.StatusCode < 300 || res.StatusCode > 399 {
+		return res, err
+	}
+	_ = res.Body.Close()
+	err = fmt.Errorf("the server redirects to %q, which is not followed", res.Header.Get("Location"))
+	return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 }

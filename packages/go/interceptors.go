@@ -3,6 +3,8 @@ package chartroom
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"errors"
 	"math"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -86,7 +88,8 @@ func (repetition) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 
 // isTemporary tells whether the same call may succeed later.
 func isTemporary(ctx context.Context, err error, isStream bool) bool {
-	if ctx.Err() != nil {
+	var untrusted *tls.CertificateVerificationError
+	if ctx.Err() != nil || errors.As(err, &untrusted) {
 		return false
 	}
 	switch ReasonOf(err) {

@@ -22,6 +22,8 @@ var errEarly = connect.NewError(connect.CodeUnavailable, errors.New("the stream 
 type place[Message any] interface {
 	// take notes a message, whose old part it removes, and tells whether anything of it is new.
 	take(message Message) bool
+	// position is what differs once a message has brought the place forward, which not each new one does.
+	position() any
 	// isComplete tells whether a stream that ends now without an error has ended for good.
 	isComplete() bool
 }
@@ -32,10 +34,11 @@ type place[Message any] interface {
 func (c *Client) WatchEvents(
 	ctx context.Context, request *servicev1.WatchEventsRequest,
 ) iter.Seq2[*servicev1.WatchEventsResponse, error] {
-	next := proto.CloneOf(request)
-	return watch(ctx, c.retryFor, c.Event.WatchEvents, next, func() place[*servicev1.WatchEventsResponse] {
-		return &eventPlace{next}
-	})
+	begin := func() (*servicev1.WatchEventsRequest, place[*servicev1.WatchEventsResponse]) {
+		next := proto.CloneOf(request)
+		return next, &eventPlace{next}
+	}
+	return watch(ctx, c.retryFor, c.Event.WatchEvents, begin)
 }
 
 // WatchAgentExecution yields what an agent answers, and goes on behind the last block when the stream is cut: the run
@@ -43,10 +46,11 @@ func (c *Client) WatchEvents(
 func (c *Client) WatchAgentExecution(
 	ctx context.Context, request *servicev1.WatchAgentExecutionRequest,
 ) iter.Seq2[*servicev1.WatchAgentExecutionResponse, error] {
-	next := proto.CloneOf(request)
-	return watch(ctx, c.retryFor, c.Agent.WatchAgentExecution, next, func() place[*servicev1.WatchAgentExecutionResponse] {
-		return &agentPlace{request: next}
-	})
+	begin := func() (*servicev1.WatchAgentExecutionRequest, place[*servicev1.WatchAgentExecutionResponse]) {
+		next := proto.CloneOf(request)
+		return next, &agentPlace{request: next}
+	}
+	return watch(ctx, c.retryFor, c.Agent.WatchAgentExecution, begin)
 }
 
 // StreamActionLogs yields what an action printed, and goes on behind the last piece when the stream is cut. It ends when
@@ -54,10 +58,11 @@ func (c *Client) WatchAgentExecution(
 func (c *Client) StreamActionLogs(
 	ctx context.Context, request *servicev1.StreamActionLogsRequest,
 ) iter.Seq2[*servicev1.StreamActionLogsResponse, error] {
-	next := proto.CloneOf(request)
-	return watch(ctx, c.retryFor, c.Workflow.StreamActionLogs, next, func() place[*servicev1.StreamActionLogsResponse] {
-		return &logPlace{request: next}
-	})
+	begin := func() (*servicev1.StreamActionLogsRequest, place[*servicev1.StreamActionLogsResponse]) {
+		next := proto.CloneOf(request)
+		return next, &logPlace{request: next}
+	}
+	return watch(ctx, c.retryFor, c.Workflow.StreamActionLogs, begin)
 }
 
 type eventPlace struct{ request *servicev1.WatchEventsRequest }
@@ -66,6 +71,8 @@ func (p *eventPlace) take(message *servicev1.WatchEventsResponse) bool {
 	p.request.AfterSequence = proto.Int64(message.GetSequence())
 	return true
 }
+
+func (p *eventPlace) position() any { return p.request.GetAfterSequence() }
 
 func (*eventPlace) isComplete() bool { return false }
 
@@ -88,6 +95,9 @@ func (p *agentPlace) take(message *servicev1.WatchAgentExecutionResponse) bool {
 	}
 	return true
 }
+
+// The run itself, which comes first in each stream, has no number.
+func (p *agentPlace) position() any { return p.request.AfterSequence }
 
 func (p *agentPlace) isComplete() bool { return p.hasStopped }
 
@@ -124,6 +134,8 @@ func (p *logPlace) take(piece *servicev1.StreamActionLogsResponse) bool {
 	return true
 }
 
+func (p *logPlace) position() any { return [3]int64{int64(p.attempt), int64(p.step), p.end} }
+
 func (*logPlace) isComplete() bool { return true }
 
 // watch yields the messages of a stream, which it opens again when it is cut.
@@ -131,16 +143,14 @@ func watch[Request, Response any](
 	ctx context.Context,
 	retryFor time.Duration,
 	open func(context.Context, *Request) (*connect.ServerStreamForClient[Response], error),
-	request *Request,
-	begin func() place[*Response],
+	begin func() (*Request, place[*Response]),
 ) iter.Seq2[*Response, error] {
 	return func(yield func(*Response, error) bool) {
-		came := begin()
+		request, came := begin()
 		failures := 0
 		var failingSince time.Time
 		for {
-			opened := time.Now()
-			hasNews, isLeft, err := follow(ctx, open, request, came, yield)
+			isGood, isLeft, err := follow(ctx, open, request, came, yield)
 			if isLeft || err == nil && came.isComplete() {
 				return
 			}
@@ -148,7 +158,7 @@ func watch[Request, Response any](
 				err = errEarly
 			}
 			now := time.Now()
-			if hasNews || failures == 0 || now.Sub(opened) > reached {
+			if isGood || failures == 0 {
 				failures, failingSince = 0, now
 			}
 			failures++
@@ -162,14 +172,15 @@ func watch[Request, Response any](
 	}
 }
 
-// follow yields what is new in one stream, until it ends or the caller leaves it.
+// follow yields what is new in one stream, until it ends or the caller leaves it. A stream is good that has brought the place
+// forward, or was open for long enough.
 func follow[Request, Response any](
 	ctx context.Context,
 	open func(context.Context, *Request) (*connect.ServerStreamForClient[Response], error),
 	request *Request,
 	came place[*Response],
 	yield func(*Response, error) bool,
-) (hasNews, isLeft bool, err error) {
+) (isGood, isLeft bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := open(ctx, request)
@@ -177,12 +188,16 @@ func follow[Request, Response any](
 		return false, false, err
 	}
 	defer func() { _ = stream.Close() }()
+	before := came.position()
+	// The time until here is that of connecting, unless this fails too.
+	stream.ResponseHeader()
+	opened := time.Now()
 	for stream.Receive() {
-		hasNews = true
 		message := stream.Msg()
 		if came.take(message) && !yield(message, nil) {
 			return true, true, nil
 		}
 	}
-	return hasNews, false, stream.Err()
+	isGood = came.position() != before || time.Since(opened) > reached
+	return isGood, false, stream.Err()
 }

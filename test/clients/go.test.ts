@@ -59,6 +59,10 @@ describeWith(["go"], "the Go client", () => {
       await build(packed, env, "go", "install", "-ldflags=-s -w", ".", "./packedfirstcall");
     }, BUILD_MS);
 
+    test("keeps its token, gives up, and begins again where it should", async () => {
+      expect(await build(join(folder, "packed"), env, "go", "test", "-ldflags=-s -w", ".")).toMatch(/^ok /);
+    });
+
     test("makes the first call of its page", async () => {
       const said = await build(folder, { ...env, TOKEN: server.token }, "packedfirstcall");
       expect(said).toBe("hello-go\ntrue\nERROR_REASON_NOT_FOUND\n");
