@@ -87,6 +87,10 @@ describeWith(["python3"], "the Python client", () => {
       });
     });
 
+    test("keeps its token, and sees where streams and connections end", async () => {
+      await build(folder, packed, "python3", "-m", "unittest", "test_package");
+    });
+
     describe.each(["http", "grpc"] as const)("over %s", (transport) => {
       const program = () => ({
         cwd: folder,

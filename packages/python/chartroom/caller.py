@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -80,11 +81,15 @@ class Caller:
         failures = 0
         failing_since = 0.0
         while True:
-            opened = time.monotonic()
+            opened = math.inf
             try:
-                for message in self._transport.stream(operation, place.next_request(), {}):
-                    failures = 0
+                messages = self._transport.stream(operation, place.next_request(), {})
+                opened = time.monotonic()
+                for message in messages:
+                    before = place.position()
                     new = place.take(message)
+                    if place.position() != before:
+                        failures = 0
                     if new is not None:
                         yield new
                 if place.is_complete():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -33,6 +34,8 @@ class Client(Services):
         certificate the machine does not trust: an `ssl.SSLContext`, or for gRPC what
         `grpc.ssl_channel_credentials` returns.
         """
+        if not re.fullmatch(r"[\x21-\x7e]*", token):
+            raise ValueError("the token has characters that no token has, such as the end of a line")
         headers = {
             "Authorization": f"Bearer {token}",
             "User-Agent": f"chartroom-python/{version('chartroom-client')}",

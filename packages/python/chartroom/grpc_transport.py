@@ -64,6 +64,11 @@ class GrpcTransport:
         opened = self._channel.unary_stream(
             f"/{operation.path}", operation.request.SerializeToString, operation.response.FromString
         )(request, metadata=self._metadata(headers))
+        # Waits for the headers; where there are none, the first message raises the error.
+        opened.initial_metadata()
+        return self._messages(opened)
+
+    def _messages(self, opened: grpc.Call) -> Iterator[Message]:
         try:
             yield from opened
         except grpc.RpcError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import selectors
 import ssl
 import threading
 import time
@@ -69,6 +70,21 @@ class HttpTransport:
             response = self._send(connection, operation, request, {**headers, **accept}, _SILENCE_SECONDS)
             if response.status != 200:
                 raise _failure(response, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise _cut(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        return self._messages(connection, response, operation)
+
+    def _messages(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, operation: Operation
+    ) -> Iterator[Message]:
+        try:
+            # Before the first chunk a cut looks like the end of the chunks.
+            if response.chunked and not response.fp.peek(1):
+                raise http.client.IncompleteRead(b"")
             while line := response.readline():
                 if not line.strip():
                     continue
@@ -78,8 +94,9 @@ class HttpTransport:
                 if "error" in content:
                     raise _error_of(content["error"], response.headers.get("X-Request-Id", ""))
                 yield json_format.ParseDict(content, operation.response(), ignore_unknown_fields=True)
-            # At a cut `readline` returns what it has, so the end of the chunks tells that it was complete.
-            if response.chunk_left is not None and not response.isclosed():
+            # At a cut `readline` returns what it has: what was left of the chunk, or of the length, tells of it.
+            is_complete = response.chunk_left is None if response.chunked else response.length == 0
+            if not is_complete:
                 raise http.client.IncompleteRead(b"")
         except (OSError, http.client.HTTPException) as error:
             raise _cut(error) from error
@@ -104,6 +121,10 @@ class HttpTransport:
             connection.timeout = min(patience, _CONNECT_SECONDS)
             try:
                 connection.connect()
+            except ssl.SSLCertVerificationError as error:
+                # It will be the same certificate again.
+                connection.close()
+                raise ApiError("unknown", f"the certificate of the server is not trusted: {error}") from error
             except TimeoutError as error:
                 raise ConnectionError("no connection within the time for it") from error
         connection.sock.settimeout(patience)
@@ -118,12 +139,11 @@ class HttpTransport:
 
     def _take(self) -> http.client.HTTPConnection:
         with self._lock:
-            if self._idle and time.monotonic() - self._idle[-1][1] < _IDLE_SECONDS:
-                return self._idle.pop()[0]
-            # The others have been idle for even longer.
-            old, self._idle = self._idle, []
-        for connection, _ in old:
-            connection.close()
+            while self._idle:
+                connection, idle_since = self._idle.pop()
+                if time.monotonic() - idle_since < _IDLE_SECONDS and not _has_ended(connection):
+                    return connection
+                connection.close()
         return self._open()
 
     def _give_back(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
@@ -132,6 +152,13 @@ class HttpTransport:
             return
         with self._lock:
             self._idle.append((connection, time.monotonic()))
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Returns whether there is something to read, which is the end where no answer is awaited."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _cut(error: Exception) -> ApiError:

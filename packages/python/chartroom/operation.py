@@ -43,7 +43,7 @@ class Transport(Protocol):
     def stream(
         self, operation: Operation, request: Message, headers: Mapping[str, str]
     ) -> Iterator[Message]:
-        """Yields the messages of a stream until it ends or is cut."""
+        """Returns the messages of a stream until it ends or is cut, once it has begun or has failed."""
 
     def close(self) -> None:
         """Closes the connections."""

@@ -18,6 +18,10 @@ class EventPlace:
         self._request.after_sequence = message.sequence
         return message
 
+    def position(self) -> object:
+        """Returns what differs once a message has brought the place forward, which not each new one does."""
+        return self._request.after_sequence
+
     def next_request(self) -> Message:
         """Returns the request for what follows the last message."""
         return self._request
@@ -74,6 +78,9 @@ class LogPlace(EventPlace):
         if not is_first:
             message.left_out_bytes = message.offset - had
         return message
+
+    def position(self) -> object:
+        return self._reached
 
     def is_complete(self) -> bool:
         return True
