@@ -22,6 +22,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "WorkflowService/PreviewWorkflow": "what the start would have: 1,000 actions",
   "WorkService/Register": "the classes of one runner, each an id",
   "WorkService/LeaseWork": "32 works, of --page-bytes together",
+  "RunnerService/ParseContextURL": "ids of 100 projects",
   "WorkService/ReportWorks": "32 works, of --page-bytes together",
   "WorkService/RenewLeases": "64 leases, each a time and a flag",
   "AgentWorkService/ReportAgents": "32 results, each a time, a flag and a number",
