@@ -139,8 +139,10 @@ function comparableGrpc({ output }: DescMethod, { status, headers, body: sent, t
 
 function related(headers: Readonly<Record<string, string>>): Record<string, string> {
   const kept = Object.entries(headers).filter(([name]) => !UNRELATED.has(name));
-  // The console's pages have a new one in each answer.
-  return Object.fromEntries(kept.map(([name, value]) => [name, value.replace(/'nonce-[^']*'/, "'nonce'")]));
+  // Pages of the console have a new nonce in each answer, and the server's own address.
+  const alike = (value: string) =>
+    value.replace(/'nonce-[^']*'/, "'nonce'").replace(/localhost:\d+/, "localhost");
+  return Object.fromEntries(kept.map(([name, value]) => [name, alike(value)]));
 }
 
 function comparableConnect({ output }: DescMethod, { status, headers, body: sent }: Exchanged) {
