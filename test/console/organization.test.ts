@@ -21,6 +21,7 @@ beforeAll(async () => {
   const { body } = await post(server, "UserService/GetAuthenticatedUser", {});
   organizationId = body.user.organizationId;
   await addMember(server, { organizationId, email: "ada@example.org" });
+  await plantHostToken();
   visit = await openAs(server, "admin@localhost");
   answers = collectAnswers(visit.page);
 });
@@ -28,6 +29,18 @@ afterAll(async () => {
   await closeAll();
   await stopAll();
 });
+
+/** Stores what no page shows at all, and what lists of runners and the audit log tell of without it. */
+async function plantHostToken() {
+  const { runner } = await succeeded(post(server, "RunnerService/CreateRunner", { name: "In the attic" }));
+  const [token, refreshToken] = ["canary-of-a-host-token", "canary-of-a-refresh-token"];
+  canaries.push(token, refreshToken);
+  await succeeded(
+    post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", {
+      ...{ runnerId: runner.runnerId, host: "git.example.org", token, refreshToken },
+    }),
+  );
+}
 
 const TABS = [
   "members",
@@ -388,6 +401,13 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Redeliver" }).first().click();
     await asked;
     await page.getByRole("link", { name: "All webhooks" }).click();
+    await confirm(/Team chat/, "New secret");
+    await dialog().getByText("Copy the secret now").waitFor();
+    const next = (await dialog().locator("code.secret").textContent()) ?? "";
+    expect(next).toMatch(/^whsec_/);
+    expect(next).not.toBe(secret);
+    await closeOf(next);
+    await goTo("webhooks");
     await confirm(/Team chat/, "Delete");
     await page.getByText("Events are sent nowhere yet.").waitFor();
   });
@@ -608,11 +628,23 @@ describe("the organization", () => {
   });
 
   test("has been answered no secret but by the operation that issued it", async () => {
-    expect(canaries.length).toBe(7);
+    expect(canaries.length).toBe(10);
     expect(canaries.every((canary) => canary.length > 10)).toBe(true);
-    const issuing = /\/Create/;
+    const issuing = /\/(Create|Rotate)/;
     const told = (await answers()).filter(([operation]) => !issuing.test(operation));
     expect(told.length).toBeGreaterThan(20);
     expect(told.filter(([, text]) => canaries.some((canary) => text.includes(canary)))).toEqual([]);
+  });
+
+  test("holds no secret on any of its parts, nor on the pages of runners and of the account", async () => {
+    const { page, context, origin } = visit;
+    const addresses = [...TABS.map((tab) => `/organization?tab=${tab}`), "/runners", "/account?tab=tokens"];
+    for (const address of addresses) {
+      await page.goto(origin + address);
+      await without(page, ".skeleton");
+      await expectForgotten(page, context, ...canaries);
+    }
+    // Which shows that what a page has would be found.
+    expect(await stateOf(page, context)).toContain("admin@localhost");
   });
 });

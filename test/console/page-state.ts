@@ -33,11 +33,18 @@ async function memoryOf(page: Page, context: BrowserContext): Promise<string> {
 /** Milliseconds in which a page lets go of what it has drawn and read: each draw takes the place of an earlier one. */
 const FORGOTTEN_MS = 120_000;
 
-/** Expects that nothing of a page holds a text, at once or when its scripts and its browser have cleared up. */
-export async function expectForgotten(page: Page, context: BrowserContext, text: string): Promise<void> {
+/** Expects that nothing of a page holds any of some texts, at once or when its scripts and its browser have cleared up. */
+export async function expectForgotten(
+  page: Page,
+  context: BrowserContext,
+  ...texts: string[]
+): Promise<void> {
   await until(
-    async () => (await stateOf(page, context)).includes(text),
-    (isHeld) => !isHeld,
+    async () => {
+      const state = await stateOf(page, context);
+      return texts.filter((text) => state.includes(text));
+    },
+    (held) => held.length === 0,
     FORGOTTEN_MS,
   );
 }

@@ -6,6 +6,7 @@ import { type HostedServer, startHostedServer, stopAll } from "../harness/server
 import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
 import { closeAll, openAs, type Visit, valued } from "./browser.ts";
+import { expectForgotten, stateOf } from "./page-state.ts";
 
 let server: HostedServer;
 let runner: FakeRunner;
@@ -132,15 +133,30 @@ describe("a workflow", () => {
     const workflowId = idOfPage();
     await page.getByRole("link", { name: "Triggers" }).click();
     await page.getByRole("button", { name: "Show secret" }).click();
-    const secret = await page.locator(".secret").innerText();
-    expect(secret).toMatch(/^whsec_/);
-    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    const shown = page.locator(".secret");
+    const first = await shown.innerText();
+    expect(first).toMatch(/^whsec_/);
+    // Which shows that it would be found.
+    expect(await stateOf(page, visit.context)).toContain(first);
+    const close = page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last();
+    await close.click();
+    await shown.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Make a new secret" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Make a new secret" }).click();
+    const second = await shown.innerText();
+    expect(second).toMatch(/^whsec_/);
+    expect(second).not.toBe(first);
+    await close.click();
+    await shown.waitFor({ state: "detached" });
+    // The page signs with the secret, which it asks for each time.
     await page.getByRole("button", { name: "Deliver" }).click();
     await page.locator(".verdicts").getByText("Started").waitFor();
-    expect(await page.content()).not.toContain(secret);
     await look(page);
     await page.getByRole("link", { name: "Ledger" }).click();
     const rows = page.getByRole("table", { name: "Ledger" }).getByRole("row");
+    await rows.filter({ hasText: "Webhook" }).waitFor();
+    const secrets = [first, second].map((secret) => secret.replace(/^whsec_/, ""));
+    await expectForgotten(page, visit.context, ...secrets);
     await rows.filter({ hasText: "Webhook" }).getByRole("button", { name: "Redeliver" }).click();
     await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     await look(page);
