@@ -5,7 +5,8 @@
  *   node scripts/screenshots.ts LINK docs/console/pages      FOLDER/PAGE/{light,dark,narrow}.jpg
  *   node scripts/screenshots.ts LINK FOLDER run              only pages whose names begin with "run"
  *
- * What the sample data has nothing of, such as webhooks, is made first. Fails where a page is wider than its window. Needs Chromium; TEST_CHROMIUM names another than Debian's.
+ * What the sample data has nothing of, such as webhooks, is made first. Fails where a page is wider than its window.
+ * Needs Chromium; TEST_CHROMIUM names another than Debian's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -329,7 +329,7 @@ describe("the console", () => {
   });
 
   test("shows a new access token once, renews it when it ends soon, and deletes it", async () => {
-    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    const { page, context, origin, faults } = await openAs(server, "admin@localhost");
     await page.goto(`${origin}/account?tab=tokens`);
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByLabel("What it is for").fill("A test of the console");
@@ -345,7 +345,10 @@ describe("the console", () => {
     expect((await who()).status).toBe(200);
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.locator(".secret").waitFor({ state: "detached" });
-    expect(await page.content()).not.toContain(token);
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.getByText("This browser", { exact: true }).waitFor();
+    await expectForgotten(page, context, token);
+    await page.getByRole("link", { name: "Access tokens", exact: true }).click();
     const row = page.getByRole("row", { name: /A test of the console/ });
     const dialog = page.getByRole("dialog");
     const ends = dialog.locator("select:focus");
@@ -392,9 +395,16 @@ describe("the lists", () => {
     await page.getByRole("row", { name: /^tools/ }).waitFor();
     await create("https://git.example.org/team/hello.git");
     await page.getByRole("row", { name: /^hello/ }).waitFor();
-    await page.getByLabel("Search projects").fill("HELL");
+    const search = page.getByLabel("Search projects");
+    await search.fill("HLL");
+    await page.waitForURL(`${origin}/projects?q=HLL`);
+    await search.press("Home");
+    await search.press("ArrowRight");
+    await page.keyboard.type("E");
     await page.getByRole("row", { name: /^tools/ }).waitFor({ state: "detached" });
     await page.waitForURL(`${origin}/projects?q=HELL`);
+    // The caret stays where one types.
+    expect(await search.evaluate((field) => (field as HTMLInputElement).selectionStart)).toBe(2);
     await page.reload();
     await page.getByRole("row", { name: /^hello/ }).waitFor();
     await page.getByLabel("Search projects").fill("");
@@ -408,6 +418,7 @@ describe("the lists", () => {
     await repository.fill("https://git.example.org/team/tools.git");
     await repository.press("Enter");
     await page.getByRole("row", { name: /^hello/ }).waitFor({ state: "detached" });
+    expect(await repository.evaluate((field) => field === document.activeElement)).toBe(true);
     // Whoever gets the address sees the same.
     await page.reload();
     await page.getByRole("button", { name: "Filters (2)" }).waitFor();
@@ -423,6 +434,7 @@ describe("the lists", () => {
     await page.getByText("No project is like this. Take a filter away.").waitFor();
     await look(page);
     await page.getByRole("button", { name: "Take filters away" }).click();
+    await page.locator("button:focus", { hasText: /^Filters$/ }).waitFor();
     await page.getByRole("row", { name: /^tools/ }).waitFor();
     await names.first().filter({ hasText: "hello" }).waitFor();
     await create("no repository");

@@ -72,8 +72,9 @@ function ToolCall({ json }: { readonly json: string }) {
           <>
             <dt>Where</dt>
             <dd>
-              {locations.map((location) => (
-                <code key={location} className="block">
+              {locations.map((location, at) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: an agent may name a place twice
+                <code key={at} className="block">
                   {location}
                 </code>
               ))}

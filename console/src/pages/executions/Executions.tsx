@@ -1,13 +1,12 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
-import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
+import { SearchField } from "../../parts/SearchField.tsx";
 import { NamedExecutions } from "./NamedExecutions.tsx";
 
 /** Executions of a page: their workflows' names are read by as many ids as a filter takes (contract). */
@@ -45,18 +44,14 @@ export function Executions() {
   return (
     <Page title="Executions" actions={<Link to="/workflows">All workflows</Link>}>
       <TabLinks current={tab} tabs={Object.entries(TABS).map(([value, [label]]) => [value, label])} />
-      <TextInput
-        type="search"
-        aria-label="Search executions"
+      <SearchField
+        label="Search executions"
         placeholder="Search names of workflows and ids"
-        leftSection={<Icon name="search" size={14} />}
         className="search"
         value={q}
-        maxLength={256}
-        onChange={(event) => {
-          const typed = event.currentTarget.value || undefined;
-          void navigate({ to: "/executions", search: (before) => ({ ...before, q: typed }), replace: true });
-        }}
+        onType={(typed) =>
+          void navigate({ to: "/executions", search: (before) => ({ ...before, q: typed }), replace: true })
+        }
       />
       <Loaded reading={executions}>
         {({ pages }) =>

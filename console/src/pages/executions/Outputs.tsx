@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -13,6 +13,7 @@ import { download } from "../../parts/download.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
+import { SearchField } from "../../parts/SearchField.tsx";
 import { csvOf, type OutputRow, sortedRows, valueText } from "./outputs.ts";
 import { useActions } from "./use-actions.ts";
 
@@ -107,14 +108,11 @@ function OutputTable({ rows, fileName }: { readonly rows: readonly OutputRow[]; 
   return (
     <>
       <div className="row outputs-head">
-        <TextInput
-          type="search"
-          aria-label="Filter the outputs"
+        <SearchField
+          label="Filter the outputs"
           placeholder="Filter"
-          leftSection={<Icon name="search" size={14} />}
           value={text}
-          maxLength={256}
-          onChange={(event) => choose({ q: event.currentTarget.value || undefined })}
+          onType={(q) => choose({ q })}
         />
         <span className="dim small figures" role="status">
           {kept.length.toLocaleString()} of {rows.length.toLocaleString()}

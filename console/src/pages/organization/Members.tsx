@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
-import { NativeSelect, TextInput } from "@mantine/core";
+import { NativeSelect } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -11,10 +11,10 @@ import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { usePerson } from "../../api/person.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
-import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
+import { SearchField } from "../../parts/SearchField.tsx";
 import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
@@ -93,21 +93,12 @@ export function Members({ organizationId, isAdministrator }: PartProps) {
     );
   return (
     <>
-      <TextInput
-        type="search"
-        aria-label="Search members"
+      <SearchField
+        label="Search members"
         placeholder="Search names and addresses"
-        leftSection={<Icon name="search" size={14} />}
         className="search"
         value={q}
-        maxLength={256}
-        onChange={({ currentTarget }) =>
-          void navigate({
-            to: "/organization",
-            search: { q: currentTarget.value || undefined },
-            replace: true,
-          })
-        }
+        onType={(typed) => void navigate({ to: "/organization", search: { q: typed }, replace: true })}
       />
       <Problem error={setRole.error ?? suspend.error ?? remove.error} />
       <Loaded reading={members}>

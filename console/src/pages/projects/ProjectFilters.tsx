@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { usePerson } from "../../api/person.tsx";
@@ -15,6 +15,7 @@ export function ProjectFilters() {
   const navigate = useNavigate();
   const count = countFilters(search);
   const [isOpen, setIsOpen] = useState(count > 0);
+  const toggle = useRef<HTMLButtonElement>(null);
   const set = (change: ProjectsSearch) =>
     void navigate({ to: "/projects", search: (before) => ({ ...before, ...change }), replace: true });
   return (
@@ -27,22 +28,30 @@ export function ProjectFilters() {
           onChange={({ currentTarget: { value } }) => set({ sort: value === "used" ? undefined : value })}
           data={Object.entries(ORDERS).map(([value, [label]]) => ({ value, label }))}
         />
-        <Button size="xs" variant="default" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+        <Button
+          ref={toggle}
+          size="xs"
+          variant="default"
+          aria-expanded={isOpen}
+          onClick={() => setIsOpen(!isOpen)}
+        >
           {count === 0 ? "Filters" : `Filters (${count})`}
         </Button>
         {count > 0 && (
           <Button
             size="xs"
             variant="subtle"
-            onClick={() =>
+            onClick={() => {
               set({
                 on: undefined,
                 runner: undefined,
                 by: undefined,
                 repository: undefined,
                 annotation: undefined,
-              })
-            }
+              });
+              // This button goes with the last filter.
+              toggle.current?.focus();
+            }}
           >
             Take filters away
           </Button>
@@ -90,7 +99,6 @@ function Fields({
           ]}
         />
         <Typed
-          key={`repository ${repository}`}
           label="Repository URL"
           placeholder="https://git.example.org/team/hello.git"
           maxLength={2048}
@@ -98,7 +106,6 @@ function Fields({
           onSet={(value) => onSet({ repository: value || undefined })}
         />
         <Typed
-          key={`annotation ${annotation}`}
           label="Annotation"
           placeholder="key=value"
           maxLength={641}
@@ -166,6 +173,12 @@ function Typed({
   readonly onSet: (value: string) => void;
 }) {
   const [text, setText] = useState(value);
+  const [shown, setShown] = useState(value);
+  // Another filter is in the address; the field stays, and the focus in it.
+  if (shown !== value) {
+    setShown(value);
+    setText(value);
+  }
   const send = () => {
     if (text.trim() !== value) onSet(text.trim());
   };

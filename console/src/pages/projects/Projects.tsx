@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button, Modal } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -11,6 +11,7 @@ import { Dialog } from "../../parts/Dialog.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page } from "../../parts/Page.tsx";
+import { SearchField } from "../../parts/SearchField.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { CreateProject } from "./CreateProject.tsx";
 import { ImportProjects } from "./ImportProjects.tsx";
@@ -49,18 +50,14 @@ export function Projects() {
         </>
       }
     >
-      <TextInput
-        type="search"
-        aria-label="Search projects"
+      <SearchField
+        label="Search projects"
         placeholder="Search names and repositories"
-        leftSection={<Icon name="search" size={14} />}
         className="search"
         value={q}
-        maxLength={256}
-        onChange={(event) => {
-          const typed = event.currentTarget.value || undefined;
-          void navigate({ to: "/projects", search: (before) => ({ ...before, q: typed }), replace: true });
-        }}
+        onType={(typed) =>
+          void navigate({ to: "/projects", search: (before) => ({ ...before, q: typed }), replace: true })
+        }
       />
       <ProjectFilters />
       <Loaded reading={projects}>

@@ -1,6 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
-import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -11,6 +10,7 @@ import { DataTable } from "../../parts/DataTable.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
+import { SearchField } from "../../parts/SearchField.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import { ButtonLink } from "./ButtonLink.tsx";
@@ -70,18 +70,14 @@ export function Workflows() {
       }
     >
       <TabLinks current={tab} tabs={TABS} />
-      <TextInput
-        type="search"
-        aria-label="Search workflows"
+      <SearchField
+        label="Search workflows"
         placeholder="Search names, descriptions and ids"
-        leftSection={<Icon name="search" size={14} />}
         className="search"
         value={q}
-        maxLength={256}
-        onChange={(event) => {
-          const typed = event.currentTarget.value || undefined;
-          void navigate({ to: "/workflows", search: (before) => ({ ...before, q: typed }), replace: true });
-        }}
+        onType={(typed) =>
+          void navigate({ to: "/workflows", search: (before) => ({ ...before, q: typed }), replace: true })
+        }
       />
       <Loaded reading={workflows}>
         {({ pages }) =>

@@ -224,15 +224,17 @@ function ToolCall({ call, block, isStopped }: BlockProps & { readonly call: Agen
       }
     >
       <div className="step-body stack">
-        {call.locations.map(({ path, line }) => (
-          <code key={`${path}:${line}`} className="block">
+        {call.locations.map(({ path, line }, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: an agent may name a place twice
+          <code key={at} className="block">
             {path}
             {line > 0 && `:${line}`}
           </code>
         ))}
         {call.input && <pre className="code">{call.input}</pre>}
-        {call.diffs.map(({ path, diff }) => (
-          <div key={path}>
+        {call.diffs.map(({ path, diff }, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: an agent may change a file twice in a call
+          <div key={at}>
             <code className="block">{path}</code>
             <Patch text={diff} />
           </div>

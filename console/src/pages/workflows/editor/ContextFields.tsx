@@ -195,9 +195,9 @@ function UrlsField({
           onChange(text.split("\n").flatMap((line) => line.trim() || []));
         }}
       />
-      {urls.map((url, at) => (
-        // The rules name each address by its place.
-        <PartBreach key={url} path={`${path}[${at}]`} />
+      {urls.map((_, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rules name each address by its place, and two may be the same
+        <PartBreach key={at} path={`${path}[${at}]`} />
       ))}
     </>
   );

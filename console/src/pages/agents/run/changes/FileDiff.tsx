@@ -53,8 +53,9 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
     return (
       <tr>
         <td colSpan={columns} className="patch-comments">
-          {here.map((comment) => (
-            <div key={comment.text} className="comment">
+          {here.map((comment, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: two comments of a line may say the same
+            <div key={at} className="comment">
               <p>{comment.text}</p>
               <Button variant="subtle" size="compact-xs" onClick={() => onRemove(comment)}>
                 Remove comment

@@ -48,8 +48,9 @@ function Sent({ input: { input, sender, createdAt } }: { readonly input: AgentIn
         <Ago at={createdAt} />
       </div>
       {review?.summary && <p>{review.summary}</p>}
-      {review?.comments.map((comment) => (
-        <div key={`${comment.path}:${comment.firstLine} ${comment.text}`} className="comment">
+      {review?.comments.map((comment, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a sent review never changes, and may say the same twice
+        <div key={at} className="comment">
           <div className="row small">
             <code>
               {comment.path}:{comment.firstLine}
