@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { EventService } from "#gen/service/v1/event_service_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { GetProjectRequestSchema, ProjectService } from "#gen/service/v1/project_service_pb.js";
 import packageJson from "../../package.json" with { type: "json" };
@@ -29,7 +30,7 @@ afterAll(stopAll);
 type Fate =
   | "pass"
   | "lose the answer"
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: object };
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: object | string };
 
 const proxies: Server[] = [];
 afterEach(() => {
@@ -45,7 +46,7 @@ async function startProxy(...fates: Fate[]) {
     const body = await buffer(req);
     if (typeof fate === "object") {
       res.writeHead(fate.status, { "content-type": "application/json", ...fate.headers });
-      res.end(JSON.stringify(fate.body ?? {}));
+      res.end(typeof fate.body === "string" ? fate.body : JSON.stringify(fate.body ?? {}));
       return;
     }
     const { host, connection, ...headers } = req.headers as Record<string, string>;
@@ -165,6 +166,60 @@ describe("a call", () => {
     const anonymous = createClient({ server: server.url }).service(ProjectService).listProjects({});
     const failure = failureOf(await anonymous.catch((thrown) => thrown));
     expect([failure.reason, failure.reasonName]).toEqual([ErrorReason.UNAUTHENTICATED, "UNAUTHENTICATED"]);
+  });
+});
+
+describe("a call is not repeated", () => {
+  const rejected = async (options: ClientOptions) => {
+    const call = createClient(options).service(ProjectService).listProjects({});
+    return failureOf(
+      await call.then(
+        () => undefined,
+        (thrown) => thrown,
+      ),
+    );
+  };
+
+  test("whose token or interceptor fails as a program does", async () => {
+    const proxy = await startProxy();
+    let asked = 0;
+    const fail = () => {
+      asked += 1;
+      throw new TypeError("a program's mistake");
+    };
+    const failure = { code: Code.Unknown, message: "a program's mistake" };
+    expect(await rejected({ server: proxy.url, token: fail })).toMatchObject(failure);
+    expect(await rejected({ server: proxy.url, interceptors: [fail] })).toMatchObject(failure);
+    expect(asked).toBe(2);
+    const { watchEvents } = EventService.method;
+    const events = createClient({ server: proxy.url, token: fail }).watch(watchEvents, {});
+    expect(failureOf(await collect(events).catch((thrown) => thrown))).toMatchObject(failure);
+    expect([asked, proxy.seen]).toEqual([3, []]);
+  });
+
+  test("whose token no header can carry, which is not shown", async () => {
+    const message = "the token has characters that no token has, such as the end of a line";
+    expect(() => createClient({ server: server.url, token: "hidden\nrest" })).toThrow(new TypeError(message));
+    expect(await rejected({ server: server.url, token: () => "hidden\nrest" })).toMatchObject({ message });
+  });
+
+  test("whose answer is a page", async () => {
+    const proxy = await startProxy({ status: 200, body: "<html>" });
+    expect(await rejected({ server: proxy.url })).toMatchObject({ code: Code.Unknown });
+    expect(proxy.seen).toHaveLength(1);
+  });
+
+  test("whose server has a certificate that is not trusted", async () => {
+    let calls = 0;
+    const fetch = async () => {
+      calls += 1;
+      const cause = Object.assign(new Error("self-signed certificate"), {
+        code: "DEPTH_ZERO_SELF_SIGNED_CERT",
+      });
+      throw new TypeError("fetch failed", { cause });
+    };
+    expect(await rejected({ server: server.url, fetch })).toMatchObject({ code: Code.Unknown });
+    expect(calls).toBe(1);
   });
 });
 

@@ -191,6 +191,29 @@ test("a stream is given up when the server cannot be reached for long enough", a
   await expect(collect(events)).rejects.toMatchObject({ code: Code.Unavailable });
 });
 
+test("a stream is given up that is always cut behind its first message, the run", async () => {
+  const run = await startLeasedAgentExecution(home);
+  let streams = 0;
+  const cutting: typeof fetch = async (input, init) => {
+    const res = await fetch(input, init);
+    streams += 1;
+    // Of a stream that is never given up.
+    if (streams > 20) throw new Error("too many streams");
+    const reader = res.body?.getReader();
+    const first = await reader?.read();
+    await reader?.cancel();
+    return new Response(first?.value, res);
+  };
+  const client = createClient({ server: server.url, token: home.token, fetch: cutting, retryForMs: 600 });
+  // An option without a value is that of the client.
+  const output = client.watch(
+    AgentService.method.watchAgentExecution,
+    { agentExecutionId: run.id },
+    { retryForMs: undefined as never },
+  );
+  await expect(collect(output)).rejects.toMatchObject({ code: Code.Unavailable });
+});
+
 test("a stream of another operation is not resumed", async () => {
   const method = { ...EventService.method.watchEvents, name: "WatchOthers" };
   await expect(chartroom.watch(method, {}).next()).rejects.toThrow(

@@ -17,7 +17,7 @@ import {
 } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { type ElementOf, readList, readPages } from "./pages.ts";
-import { createRetries } from "./retry.ts";
+import { createRetries, markUnavailable } from "./retry.ts";
 import { type WatchOptions, watchStream } from "./watch.ts";
 
 export interface ClientOptions {
@@ -77,7 +77,11 @@ export interface ChartroomClient {
   serverVersion(signal?: AbortSignal): Promise<ServerVersion>;
 }
 
-/** Creates a client of a server. It opens no connection before the first call, and nothing has to be closed. */
+/**
+ * Creates a client of a server. It opens no connection before the first call, and nothing has to be closed.
+ *
+ * @throws TypeError when no header can carry the token
+ */
 export function createClient({
   server,
   token,
@@ -86,10 +90,11 @@ export function createClient({
   interceptors = [],
   fetch,
 }: ClientOptions): ChartroomClient {
+  if (typeof token === "string") checkToken(token);
   const url = server.replace(/\/+$/, "");
   const base = createConnectTransport({
     baseUrl: `${url}/api`,
-    interceptors: [createRetries(retryForMs), authorize(token), ...interceptors],
+    interceptors: [createRetries(retryForMs), authorize(token), ...interceptors, markUnavailable],
     ...(fetch && { fetch }),
   });
   const transport: Transport = {
@@ -104,7 +109,10 @@ export function createClient({
     list: (method, request, options = {}) => readList(transport, method, request, options),
     pages: (method, request, options = {}) => readPages(transport, method, request, options),
     watch: (method, request, options = {}) =>
-      watchStream(transport, method, request, { retryForMs, ...options }),
+      watchStream(transport, method, request, {
+        ...options,
+        retryForMs: options.retryForMs ?? retryForMs,
+      }),
     serverVersion: (signal) => readVersion(url, fetch ?? globalThis.fetch, signal),
   };
 }
@@ -112,9 +120,16 @@ export function createClient({
 function authorize(token: ClientOptions["token"]): Interceptor {
   return (next) => async (req) => {
     const text = typeof token === "function" ? await token() : token;
+    checkToken(text ?? "");
     if (text) req.header.set("Authorization", `Bearer ${text}`);
     return next(req);
   };
+}
+
+/** The error of a header would contain the token. */
+function checkToken(token: string): void {
+  if (/[^\x21-\x7e]/.test(token))
+    throw new TypeError("the token has characters that no token has, such as the end of a line");
 }
 
 async function readVersion(

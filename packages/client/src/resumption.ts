@@ -17,6 +17,8 @@ export interface Resumption<I, O> {
    * @returns whether anything of it is new
    */
   accept(message: O): boolean;
+  /** Returns what differs once a message has brought the stream forward, which not each new one does. */
+  position(): unknown;
   /** Changes the request so that the next stream goes on behind what was accepted. */
   resume(request: I): void;
   /** Returns whether a stream that ends now without an error has ended for good. */
@@ -45,6 +47,7 @@ function resumeEvents(): Resumption<WatchEventsRequest, WatchEventsResponse> {
       sequence = message.sequence;
       return true;
     },
+    position: () => sequence,
     resume(request) {
       if (sequence !== undefined) request.afterSequence = sequence;
     },
@@ -64,6 +67,7 @@ function resumeAgentExecution({
       if (news.case === "agentExecution") hasStopped = news.value.status?.phase === Phase.STOPPED;
       return true;
     },
+    position: () => sequence,
     resume(request) {
       request.afterSequence = sequence;
     },
@@ -94,6 +98,7 @@ function resumeActionLogs(): Resumption<StreamActionLogsRequest, StreamActionLog
       last = { attempt, stepIndex, end };
       return true;
     },
+    position: () => last,
     resume(request) {
       if (last) request.afterOffset = 0n;
     },

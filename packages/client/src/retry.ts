@@ -26,7 +26,7 @@ export function createRetries(retryForMs: number): Interceptor {
       try {
         return await next(req);
       } catch (thrown) {
-        const error = asUnavailable(thrown);
+        const error = ConnectError.from(thrown);
         const waitMs = waitMsAfter(error, failures);
         const isLate = performance.now() - beganAt + waitMs > retryForMs;
         if (req.signal.aborted || isLate || !isTemporary(error)) throw error;
@@ -45,15 +45,47 @@ export function isTemporary(error: ConnectError): boolean {
 }
 
 /**
- * Returns the error of a connection as `unavailable`, and every other one as it is. The transport takes what `fetch`
- * throws for `unknown` with a cause; a cause that is a plain Error says that an answer is not of this contract.
+ * Makes failures of the connection `unavailable`, those of streams too. It has to be the innermost interceptor, where
+ * only the transport throws: what a token's function or another interceptor throws is a program's and not repeated.
  */
-export function asUnavailable(thrown: unknown): ConnectError {
+export const markUnavailable: Interceptor = (next) => async (req) => {
+  try {
+    const res = await next(req);
+    return res.stream ? { ...res, message: withUnavailable(res.message) } : res;
+  } catch (thrown) {
+    throw asUnavailable(thrown);
+  }
+};
+
+async function* withUnavailable<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void> {
+  try {
+    yield* messages;
+  } catch (thrown) {
+    throw asUnavailable(thrown);
+  }
+}
+
+/**
+ * Returns what `fetch` throws as `unavailable`, and everything else as it is: an answer that is not of this contract, and a
+ * certificate that is not trusted, would be the same the next time.
+ */
+function asUnavailable(thrown: unknown): ConnectError {
   const error = ConnectError.from(thrown);
   const { cause } = error;
-  const isOfFetch = error.code === Code.Unknown && cause !== undefined && (cause as Error).name !== "Error";
-  if (!isOfFetch) return error;
+  const isOfFetch = error.code === Code.Unknown && cause !== undefined && !isOfAnswer(cause);
+  if (!isOfFetch || isOfCertificate(cause)) return error;
   return new ConnectError(error.rawMessage, Code.Unavailable, error.metadata, undefined, cause);
+}
+
+/** Whether an answer was read whole, but is not of this contract. */
+function isOfAnswer(cause: unknown): boolean {
+  return ["Error", "SyntaxError"].includes((cause as Error).name);
+}
+
+/** Only Node says so, by the codes of OpenSSL. */
+function isOfCertificate(cause: unknown): boolean {
+  const { code } = Object((cause as Error).cause);
+  return /CERT|LEAF_SIGNATURE/.test(String(code));
 }
 
 /** Returns how many milliseconds to wait, at least as many as the server asks for; spread, so that clients do not come at once. */

@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type CallOptions, Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createResumption } from "./resumption.ts";
-import { asUnavailable, isTemporary, pause, waitMsAfter } from "./retry.ts";
+import { isTemporary, pause, waitMsAfter } from "./retry.ts";
 
 /** A stream that was open for so long, in milliseconds, had reached the server, also where it sent nothing for hours. */
 const REACHED_MS = 5_000;
@@ -57,8 +57,10 @@ export async function* watchStream<I extends DescMessage, O extends DescMessage>
         for await (const message of res.message) {
           // What was received before is still read then.
           if (leaving.signal.aborted) return;
-          failures = 0;
-          if (resumption.accept(message)) yield message;
+          const before = resumption.position();
+          const isNew = resumption.accept(message);
+          if (resumption.position() !== before) failures = 0;
+          if (isNew) yield message;
         }
         options.onTrailer?.(res.trailer);
         if (resumption.isComplete()) return;
@@ -83,10 +85,10 @@ export async function* watchStream<I extends DescMessage, O extends DescMessage>
   }
 }
 
-/** Returns the error of a stream, as `unavailable` where its connection has ended. */
+/** Returns the error of a stream, as `unavailable` where its connection has ended within a message. */
 function asInterruption(thrown: unknown): ConnectError {
-  const error = asUnavailable(thrown);
-  // A connection that ends within a message: only the client's own protocol says so, without a detail.
+  const error = ConnectError.from(thrown);
+  // Only the client's own protocol says so, without a detail.
   const isIncomplete = error.code === Code.InvalidArgument && error.details.length === 0;
   return isIncomplete ? new ConnectError(error.rawMessage, Code.Unavailable) : error;
 }
