@@ -32,8 +32,9 @@ export interface GitCall {
   readonly isApart?: boolean;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
-  /** Most bytes of output that are kept; what is beyond is dropped. Left out: more is a failure. */
+  /** Most bytes of output that are kept; what is beyond is dropped. Left out: more than `maxBytes` is a failure. */
   readonly keepBytes?: number;
+  readonly maxBytes?: number;
   /** Receives each line of progress that git prints with `--progress`; they are not part of its standard error. */
   readonly onProgress?: ((line: string) => void) | undefined;
 }
@@ -103,6 +104,7 @@ type RawGitResult = Omit<GitResult, "stdout"> & { readonly stdout: Buffer };
 
 async function runGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<RawGitResult> {
   const { timeoutMs } = tools;
+  const { maxBytes = MAX_STDOUT_BYTES } = call;
   const settings = [...SETTINGS, ...(call.access?.settings ?? [])];
   const complaints = new GitComplaints(call.onProgress);
   const link = linkOf(tools, commandOf(args), call, (bytes) => complaints.add(bytes));
@@ -114,7 +116,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     channel: link.channel,
     ...(call.input !== undefined && { input: Buffer.from(call.input) }),
     timeoutMs,
-    keepBytes: call.keepBytes ?? MAX_STDOUT_BYTES,
+    keepBytes: call.keepBytes ?? maxBytes,
     signal: call.signal,
     onOutput: (bytes, stream) => {
       if (stream === "stderr") complaints.add(bytes);
@@ -126,7 +128,7 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
     throw new WorkFailure("git_timed_out", `git ${commandOf(args)} took longer than ${timeoutMs} ms`, true);
   }
   if (result.outputTruncated && call.keepBytes === undefined) {
-    throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${MAX_STDOUT_BYTES} bytes`);
+    throw new WorkFailure("git_failed", `git ${commandOf(args)} wrote more than ${maxBytes} bytes`);
   }
   return { exit: result.exit, stdout: result.stdout, stderr: complaints.text };
 }

@@ -46,9 +46,15 @@ export async function listRemoteRefs(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly reached: RemoteAccess; readonly remote: RemoteRefs }> {
   const patterns = [`${BRANCHES}*`, `${TAGS}*`];
-  const { reached, text } = await askRemote(tools, access, patterns, signal);
+  const { reached, text } = await askRemote(tools, access, patterns, { signal });
   return { reached, remote: { ...parseHead(text), refs: parseRefs(text, "\t", BRANCHES) } };
 }
+
+/**
+ * Most bytes of the answer about single refs. The remote decides how long that is: it names every ref whose name ends
+ * with a wanted one.
+ */
+const MAX_NAMED_BYTES = 1_024 * 1_024;
 
 /** The refs that a remote has of those that it was asked for. */
 export interface NamedRefs extends Omit<RemoteRefs, "refs"> {
@@ -72,7 +78,7 @@ export async function findRemoteRefs(
   // The object of a tag, and behind it what the tag leads to, are two lines.
   const patterns = safe.flatMap((name) => (name.startsWith(TAGS) ? [name, `${name}^{}`] : [name]));
   const bytes = patterns.map((name) => Buffer.from(name, "latin1").toString());
-  const { reached, text } = await askRemote(tools, access, bytes, signal);
+  const { reached, text } = await askRemote(tools, access, bytes, { signal, maxBytes: MAX_NAMED_BYTES });
   const commits = new Map<string, string>();
   const wanted = new Set(safe);
   for (const line of text.split("\n")) {
@@ -89,11 +95,11 @@ async function askRemote(
   tools: GitTools,
   access: RemoteAccess,
   patterns: readonly string[],
-  signal: AbortSignal | undefined,
+  call: Pick<GitCall, "signal" | "maxBytes">,
 ): Promise<{ readonly reached: RemoteAccess; readonly text: string }> {
   const askAt = async (reached: RemoteAccess) => {
     const args = ["ls-remote", "--symref", "--", reached.remote.address, "HEAD", ...patterns];
-    return { reached, text: (await gitBytes(tools, args, { access: reached, signal })).toString("latin1") };
+    return { reached, text: (await gitBytes(tools, args, { ...call, access: reached })).toString("latin1") };
   };
   try {
     return await askAt(access);
