@@ -10,8 +10,8 @@ const EVERY_MS = 60_000;
 const MAX_QUESTIONS = 1_000;
 
 /**
- * Removes the questions about environments whose askers are gone: those of a server that was killed. Others are
- * removed by who asked.
+ * Removes the questions whose askers are gone: those of a server that was killed, and those that were left to their
+ * runner. Others are removed by who asked.
  *
  * @param now milliseconds since 1970 UTC
  * @returns the number of questions removed

@@ -1,5 +1,9 @@
-import { basename, dirname } from "node:path";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { basename, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { MAX_QUESTIONS_OF_CALLER } from "../../src/domain/runner/runner-questions.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { type GitHttpServer, serveGit } from "../harness/git-http-server.ts";
@@ -143,6 +147,57 @@ describe("the runner finds", () => {
     closed.fail({ status: 503 }, { times: 100, when: ({ target }) => target.includes("/pulls/") });
     const { body } = await parse(`${closed.url}/team/app/pull/1`, { token: member.token });
     expect(body.pullRequest).toMatchObject({ id: "1", title: "", headSha: origin.find("a/b") });
+  });
+});
+
+describe("a remote does not hold a runner up", () => {
+  test("with the names of more refs than anybody asked for", async () => {
+    const wordy = bareRepository(dirname(dirname(origin.folder)), { "a.txt": "one\n" }, "wordy");
+    const commit = wordy.find("main") ?? "";
+    const names = Array.from({ length: 5_000 }, (_, index) => `refs/heads/${"x".repeat(200)}${index}/HEAD`);
+    const lines = names.toSorted().map((name) => `${commit} ${name}\n`);
+    writeFileSync(
+      join(wordy.folder, "packed-refs"),
+      `# pack-refs with: peeled fully-peeled sorted \n${lines.join("")}`,
+    );
+    expect(failureOf(await parse(urlOf(wordy)))).toEqual([
+      "failed_precondition",
+      "REPOSITORY_UNREADABLE",
+      "git_failed",
+    ]);
+  });
+
+  test("by silence, however many callers have hung up meanwhile", async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => void sockets.push(socket.on("error", () => undefined)));
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const repositoryUrl = `http://127.0.0.1:${port}/o/r`;
+    for (let asked = 1; asked <= MAX_QUESTIONS_OF_CALLER; asked++) {
+      const leaving = new AbortController();
+      const left = fetch(`${server.url}/api/service.v1.RunnerService/CheckRepositoryAccess`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${server.token}` },
+        body: JSON.stringify({ runnerId: runner.runnerId, repositoryUrl }),
+        signal: leaving.signal,
+      }).catch((error: Error) => error.name);
+      await until(
+        async () => sockets.length,
+        (count) => count === asked,
+      );
+      leaving.abort();
+      expect(await left).toBe("AbortError");
+    }
+    expect(reasonOf(await check(repositoryUrl))).toBe("TOO_MANY_QUESTIONS");
+    expect(sockets.length).toBe(MAX_QUESTIONS_OF_CALLER);
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+    // Those have ended, and count no more.
+    await until(
+      () => check(pageOf("")),
+      ({ status }) => status === 200,
+    );
   });
 });
 

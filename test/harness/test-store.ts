@@ -177,7 +177,12 @@ export function operationsOf<S extends DescService>(
  *
  * @param leaving aborts when the client disconnects
  */
-export function contextOf(method: DescMethod, caller: Caller, leaving?: AbortSignal): HandlerContext {
+export function contextOf(
+  method: DescMethod,
+  caller: Caller,
+  leaving?: AbortSignal,
+  timeoutMs?: number,
+): HandlerContext {
   return createHandlerContext({
     service: method.parent,
     method,
@@ -186,5 +191,6 @@ export function contextOf(method: DescMethod, caller: Caller, leaving?: AbortSig
     url: "",
     contextValues: createContextValues().set(callerKey, caller),
     ...(leaving && { requestSignal: leaving }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
   });
 }

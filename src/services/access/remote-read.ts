@@ -94,6 +94,8 @@ async function readRemote(
     question: { case: "readRemote", value },
     answer: "remoteRead",
     waitMs: READ_MS,
+    // Else callers that hang up would have the runner ask more remotes at a time than it may.
+    isLeft: true,
   });
 }
 

@@ -75,6 +75,8 @@ export interface Asked<Case extends AnswerCase> {
   readonly answer: Case;
   /** Longest time to wait for the answer, in milliseconds. */
   readonly waitMs: number;
+  /** True if the runner goes on where the caller has hung up: the question then counts until it is answered or ends. */
+  readonly isLeft?: boolean;
 }
 
 /** The runner that is asked, and the errors of what keeps it from answering. */
@@ -114,10 +116,10 @@ export async function askGivenRunner<Case extends AnswerCase>(
   { store, now, draining }: QuestionDependencies,
   asker: Asker,
   runner: AskedRunner,
-  { environmentId, question, answer: expected, waitMs }: Asked<Case>,
+  { environmentId, question, answer: expected, waitMs, isLeft = false }: Asked<Case>,
 ): Promise<AnswerOf<Case>> {
   const { scope, signal } = asker;
-  const endsAt = now() + Math.min(waitMs, asker.timeoutMs ?? waitMs);
+  const endsAt = now() + (isLeft ? waitMs : Math.min(waitMs, asker.timeoutMs ?? waitMs));
   const id = await asker.write(async (tx) => {
     const runnerId = await runner.find(tx, asker);
     const id = tx.newId();
@@ -127,12 +129,14 @@ export async function askGivenRunner<Case extends AnswerCase>(
     return id;
   });
   const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);
+  let isOpen = true;
   try {
     for (;;) {
       const changed = notifier.next(Math.max(0, endsAt - now()));
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
       const asked = await findQuestion(store.reader, scope, id);
+      isOpen = asked !== undefined && !asked.answer && now() < endsAt;
       // Its runner was removed.
       if (!asked) throw runner.unreachable("runner_silent");
       if (asked.answer) return expectAnswer(asked.answer, expected, runner.failed);
@@ -141,9 +145,11 @@ export async function askGivenRunner<Case extends AnswerCase>(
     }
   } finally {
     notifier.close();
-    // Where this fails, the job removes it.
-    const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
-    await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
+    // One that is left, and one for which this fails, is removed by the job.
+    if (!isLeft || !isOpen) {
+      const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
+      await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
+    }
   }
 }
 

@@ -66,10 +66,11 @@ const selectOpen = prepared<OfRunner, Pick<EnvironmentQuestionTable, "asker_id">
       .select("asker_id")
       .where("runner_id", "=", runnerId)
       .where(unindexed("environment_question.organization_id"), "=", organizationId)
-      .where(unindexed("environment_question.ends_at"), ">", now),
+      .where(unindexed("environment_question.ends_at"), ">", now)
+      .where("answer", "is", null),
 );
 
-/** Returns who waits for answers of a runner: an id for each question. */
+/** Returns who asked what a runner has not answered: an id for each question. */
 export async function findAskers(
   db: Reader,
   { organizationId }: Scope,

@@ -1,4 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import {
   type AnswerRequestRequest,
@@ -78,10 +80,10 @@ async function isOpen(): Promise<boolean> {
 }
 
 /** Asks whether a repository can be read. */
-function check(by = caller, runnerId = runner.runnerId) {
+function check(by = caller, runnerId = runner.runnerId, timeoutMs?: number) {
   const leaving = new AbortController();
   const method = Contract.method.checkRepositoryAccess;
-  const ctx = contextOf(method, by, leaving.signal);
+  const ctx = contextOf(method, by, leaving.signal, timeoutMs);
   const request = create(method.input, { runnerId, repositoryUrl: ADDRESS });
   const outcome = new RunnerService(workDependencies(made))
     .checkRepositoryAccess(request, ctx)
@@ -135,17 +137,27 @@ test("a caller has as many questions open as it may, and no more", async () => {
   const asked = Array.from({ length: MAX_QUESTIONS_OF_CALLER - 1 }, () => check());
   for (const _ of asked) await nextQuestion();
   const last = check();
-  await nextQuestion();
+  const left = await nextQuestion();
   const refused = await check().outcome;
   expect(refused).toMatchObject({ reason: ErrorReason.TOO_MANY_QUESTIONS, metadata: { scope: "caller" } });
+  // The runner goes on with the question of one who has hung up.
   last.leave();
   expect(await last.outcome).toMatchObject({ message: "left" });
+  expect(await check().outcome).toMatchObject({ reason: ErrorReason.TOO_MANY_QUESTIONS });
+  await answer(left?.id ?? "", { case: "remoteRead", value: create(RemoteReadSchema) });
   const again = check();
   expect(await nextQuestion()).toBeDefined();
   for (const { leave, outcome } of [...asked, again]) {
     leave();
     await outcome;
   }
+});
+
+test("the time of a caller who cannot wait does not shorten that of the question", async () => {
+  const { outcome } = check(caller, runner.runnerId, 1_000);
+  const question = await nextQuestion();
+  expect(question?.expiresAt && timestampMs(question.expiresAt)).toBe(made.clock.now + READ_MS);
+  expect(await outcome).toMatchObject({ code: Code.DeadlineExceeded });
 });
 
 test("a local runner is not asked where none may be used", async () => {
