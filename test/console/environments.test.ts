@@ -49,11 +49,22 @@ async function environment(name: string, isStopped: boolean): Promise<string> {
 test("environments are archived once they are stopped, found by that, and taken out of the archive again", async () => {
   await environment("At work", false);
   const environmentId = await environment("At rest", true);
+  await call("EnvironmentService/ArchiveEnvironment", { environmentId: await environment("At night", true) });
   const { page, origin, faults } = await openAs(server, "admin@localhost");
   await page.goto(`${origin}/projects/${projectId}`);
   const rowOf = (name: string) => page.getByRole("row", { name });
   await rowOf("At work").getByText("Running").waitFor();
   expect(await rowOf("At work").getByRole("button").count()).toBe(0);
+  const archiving = "**/*EnvironmentService/ArchiveEnvironment";
+  await page.route(archiving, (route) =>
+    route.fulfill({ status: 503, json: { code: "unavailable", message: "the database is away" } }),
+  );
+  await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).click();
+  const problem = page.getByText("The database is away");
+  await problem.waitFor();
+  await page.unroute(archiving);
+  await rowOf("At night").getByRole("button", { name: "Take out of the archive" }).click();
+  await problem.waitFor({ state: "detached" });
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).click();
   await rowOf("At rest").getByText("Archived").waitFor();
   const { environment: archived } = await call("EnvironmentService/GetEnvironment", { environmentId });
@@ -70,6 +81,14 @@ test("environments are archived once they are stopped, found by that, and taken 
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).waitFor();
   await rowOf("At work").waitFor();
   expect(faults).toEqual([]);
+});
+
+test("where none is outside of the archive, the list says no more than that", async () => {
+  const initializer = repository("https://git.example.org/team/two.git");
+  const { project } = await call("ProjectService/CreateProject", { initializer });
+  const { page, origin } = await openAs(server, "admin@localhost");
+  await page.goto(`${origin}/projects/${project.id}?archived=no`);
+  await page.getByText("It has no environment that is not archived.").waitFor();
 });
 
 test("who did not make them and is no administrator sees them without the way to archive them", async () => {

@@ -72,7 +72,7 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
           data={Object.entries(SHOWN).map(([value, [, label]]) => ({ value, label }))}
         />
       </div>
-      <Problem error={archive.error ?? unarchive.error} />
+      <Problem error={(archive.submittedAt > unarchive.submittedAt ? archive : unarchive).error} />
       <Loaded reading={environments}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.environments);
@@ -117,6 +117,7 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
 
 function NoEnvironment({ shown }: { readonly shown: Shown }) {
   if (shown === "yes") return <Empty title="No environment of it is archived." />;
+  if (shown === "no") return <Empty title="It has no environment that is not archived." />;
   return (
     <Empty title="No environment is made of it now.">
       <p>Agents that start from the project, and workflows over it, make some.</p>
