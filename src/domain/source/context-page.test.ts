@@ -141,6 +141,23 @@ describe("a project may name the repository as", () => {
     );
   });
 
+  test.each([
+    ["ssh://git@git.example.org:2222/o/r", ["git@"]],
+    ["ssh://ada@git.example.org:2222/o/r.git", ["ada@", "git@"]],
+    ["ssh://git.example.org:2222/o/r.git", ["", "git@"]],
+  ])("its address by ssh at a port with the user, and that of git hosts: %s", (address, users) => {
+    const bases = users.map((user) => `ssh://${user}git.example.org:2222/o/r`);
+    expect(spellingsOf(read(address)).toSorted()).toEqual(
+      bases.flatMap((base) => [base, `${base}.git`]).toSorted(),
+    );
+  });
+
+  test("its address in the short form of its own user", () => {
+    expect(spellingsOf(read("ssh://ada@git.example.org:22/o/r"))).toEqual(
+      expect.arrayContaining(["ssh://ada@git.example.org/o/r.git", "ada@git.example.org:o/r", `${HOST}/o/r`]),
+    );
+  });
+
   test("its address by the one way that its port belongs to", () => {
     expect(spellingsOf(read("https://git.example.org:8443/o/r"))).toEqual([
       "https://git.example.org:8443/o/r",

@@ -97,10 +97,16 @@ function pageOf(
 export function spellingsOf({ cloneUrl, host }: Pick<ContextPage, "cloneUrl" | "host">): readonly string[] {
   const url = new URL(remoteForms(cloneUrl).at(-1) ?? cloneUrl);
   const path = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
-  const schemes = url.port === "" ? ["https", "http"] : [url.protocol.slice(0, -1)];
-  const bases = [
-    ...schemes.map((scheme) => `${scheme}://${host}${path}`),
-    ...(host.includes(":") ? [] : [`ssh://git@${host}${path}`, `git@${host}:${path.slice(1)}`]),
-  ];
+  const isSsh = url.protocol === "ssh:";
+  const users = isSsh ? ["git@", url.username && `${url.username}@`] : ["git@"];
+  const ssh = users.map((user) => `ssh://${user}${host}${path}`);
+  const short = users.map((user) => `${user}${host}:${path.slice(1)}`);
+  const web = `${host}${path}`;
+  // Where it has a port, only the scheme that this belongs to.
+  if (/:\d+$/.test(host)) return withSuffixes(cloneUrl, isSsh ? ssh : [`${url.protocol}//${web}`]);
+  return withSuffixes(cloneUrl, [`https://${web}`, `http://${web}`, ...ssh, ...short]);
+}
+
+function withSuffixes(cloneUrl: string, bases: readonly string[]): readonly string[] {
   return [...new Set([cloneUrl, ...bases.flatMap((base) => [base, `${base}.git`])])];
 }
