@@ -39,6 +39,8 @@ beforeAll(async () => {
   origin.commit({ "b.txt": "two\n" }, { branch: "a/b", from: "main" });
   origin.git("tag", "v1", origin.find("main") ?? "");
   origin.git("-c", "user.name=a", "-c", "user.email=a@example.org", "tag", "-a", "v2", "-m", "two", "main");
+  origin.git("branch", "both", "a/b");
+  origin.git("tag", "both", "main");
   origin.setRef("refs/pull/1/head", origin.find("a/b") ?? "");
   [server, open, closed] = await Promise.all([
     startHostedServer(),
@@ -96,6 +98,8 @@ describe("the runner finds", () => {
     ["where the name of a branch ends", "/tree/a/b/folder", { branch: "a/b", tag: "" }, "a/b"],
     ["a tag in the place of a branch", "/tree/v1", { branch: "", tag: "v1" }, "main"],
     ["the commit of an annotated tag", "/releases/tag/v2", { branch: "", tag: "v2" }, "main"],
+    ["a tag whose name a branch has, too", "/src/tag/both", { branch: "", tag: "both" }, "main"],
+    ["where the name of a tag ends", "/src/tag/both/folder", { branch: "", tag: "both" }, "main"],
     ["a pull request", "/pull/1/files", { branch: "", tag: "" }, "a/b"],
   ])("%s", async (_, page, revision, at) => {
     const { status, body } = await parse(pageOf(page));
@@ -120,7 +124,7 @@ describe("the runner finds", () => {
   });
 
   test("a repository of a commit, which is not looked up", async () => {
-    for (const page of ["commit/0a1b2c3d", "tree/0a1b2c3d/folder"]) {
+    for (const page of ["commit/0A1B2C3D", "tree/0a1b2c3d/folder", "src/commit/0a1b2c3d/a.txt"]) {
       const { body } = await parse(pageOf(`/${page}`));
       expect(body.git).toMatchObject({ branch: "", tag: "", commit: "0a1b2c3d" });
     }
@@ -210,6 +214,8 @@ describe("without a runner", () => {
     expect(issue.body).toMatchObject({ issue: { id: "7" }, git: { owner: "g/s", repo: "r" } });
     const tag = await parse("https://git.example.org/g/r/-/tags/v1", { runnerId: "" });
     expect(tag.body.git).toMatchObject({ tag: "v1", commit: "" });
+    const source = await parse("https://git.example.org/g/r/src/tag/v1", { runnerId: "" });
+    expect(source.body.git).toMatchObject({ tag: "v1", commit: "" });
     expect(open.requests.length).toBe(asked);
   });
 
@@ -298,17 +304,18 @@ describe("an address", () => {
     }
   });
 
-  test.each(["tree/none", "pull/99", "releases/tag/none", "tree/--output=x", "tree/*", "tree/a%00b"])(
-    "of a revision that the remote does not have is none: %s",
-    async (page) => {
-      const answer = await parse(pageOf(`/${page}`));
-      expect(failureOf(answer)).toEqual([
-        "failed_precondition",
-        "REPOSITORY_UNREADABLE",
-        "revision_not_found",
-      ]);
-    },
-  );
+  test.each([
+    "tree/none",
+    "pull/99",
+    "releases/tag/none",
+    "src/tag/main/x",
+    "tree/--output=x",
+    "tree/*",
+    "tree/a%00b",
+  ])("of a revision that the remote does not have is none: %s", async (page) => {
+    const answer = await parse(pageOf(`/${page}`));
+    expect(failureOf(answer)).toEqual(["failed_precondition", "REPOSITORY_UNREADABLE", "revision_not_found"]);
+  });
 
   test("whose user name may be a token is answered, and asked for, without it", async () => {
     const { body } = await parse(urlOf(origin).replace("//", "//hunter2hunter2@"));

@@ -370,3 +370,27 @@ describe("a branch that changes during a push", () => {
     expect(repository.list(branch)).toContain("theirs");
   });
 });
+
+test("the page of a tag leads to it where a branch has its name, too, and to nothing else", async () => {
+  const tagged = bareRepository(root, { "a.txt": "one\n" });
+  const tag = tagged.find("main");
+  tagged.git("tag", "both", "main");
+  tagged.commit({ "a.txt": "two\n" }, { branch: "both", from: "main" });
+  const { url } = await serve();
+  const tools = await realGit();
+  const checkOutPage = (page: string) => {
+    const value = { url: `${url}${tagged.folder.slice(root.length)}/src/tag/${page}` };
+    const initializer = create(EnvironmentInitializerSchema, {
+      specs: [{ spec: { case: "contextUrl", value } }],
+    });
+    return checkOutSources(tools, initializer, {
+      tree: temporaryFolder(),
+      credentialFor: opening(undefined),
+    });
+  };
+  for (const page of ["both", "both/a.txt"]) {
+    const [checkout] = await checkOutPage(page);
+    expect([checkout?.commit, checkout?.branch]).toEqual([tag, undefined]);
+  }
+  await expect(checkOutPage("main/a.txt")).rejects.toMatchObject({ reason: "revision_not_found" });
+});

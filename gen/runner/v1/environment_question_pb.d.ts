@@ -223,6 +223,13 @@ export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.Environm
    * @generated from field: int32 pull_request = 6;
    */
   pullRequest: number;
+
+  /**
+   * Whether only a tag counts for `path`.
+   *
+   * @generated from field: bool tags_only = 7;
+   */
+  tagsOnly: boolean;
 };
 
 /**

@@ -467,7 +467,8 @@ export enum ErrorReason {
    * The runner cannot be asked now. Code failed_precondition. Metadata: `cause`,
    * which is `runner_paused` for one that is wanted inactive, `runner_silent` for
    * one that does not listen to questions, `no_answer` for one that did not answer
-   * in time, and `question_unknown` for one of an earlier release.
+   * in time, `answer_failed` for one that failed, or did not reach the server, before
+   * it could ask the remote, and `question_unknown` for one of an earlier release.
    *
    * @generated from enum value: ERROR_REASON_RUNNER_UNREACHABLE = 72;
    */

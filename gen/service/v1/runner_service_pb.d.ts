@@ -690,7 +690,7 @@ export declare const RunnerService: GenService<{
    * service account of the organization. Errors: not_found for the runner;
    * invalid_argument for an address of no repository that runners clone;
    * failed_precondition (RUNNER_UNREACHABLE) for a runner that is paused, does not
-   * listen or does not answer in time; failed_precondition (REPOSITORY_UNREADABLE)
+   * listen, fails itself or does not answer in time; failed_precondition (REPOSITORY_UNREADABLE)
    * when the runner cannot read the repository, or it has no such revision;
    * failed_precondition (POLICY_DENIED) for a local runner where none may be used;
    * resource_exhausted for too many questions at once.

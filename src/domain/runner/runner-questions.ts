@@ -103,6 +103,7 @@ const UNREACHABLE = {
   runner_paused: "it is paused: UpdateRunner makes it active again",
   runner_silent: "it does not listen to questions now: it is stopped, out of reach, or of an earlier release",
   no_answer: "it did not answer in time",
+  answer_failed: "it failed before it could ask the remote: call again, or read its log",
   question_unknown: "it is of an earlier release, which cannot answer that",
 } as const;
 

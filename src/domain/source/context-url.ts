@@ -7,8 +7,8 @@ export type Target =
   /** A new branch from the default one. */
   | { readonly kind: "local-branch"; readonly name: string }
   | { readonly kind: "tag"; readonly name: string }
-  /** The branch, tag or commit that a path begins with; branch names may contain slashes. */
-  | { readonly kind: "path"; readonly path: string }
+  /** The branch, tag or commit that a path begins with, or no other than a tag; names may contain slashes. */
+  | { readonly kind: "path"; readonly path: string; readonly isTag?: true }
   /** A ref of the remote that is not a branch, as a new branch. */
   | { readonly kind: "ref"; readonly ref: string; readonly branch: string };
 
@@ -31,7 +31,8 @@ const REPOSITORY = "(/[^/]+/[^/]+)";
 const GROUP = "(/.+?)";
 
 const path = (text: string): Target => ({ kind: "path", path: text });
-const commit = (hash: string): Target => ({ kind: "commit", hash });
+const tagPath = (text: string): Target => ({ kind: "path", path: text, isTag: true });
+const commit = (hash: string): Target => ({ kind: "commit", hash: hash.toLowerCase() });
 const request =
   (namespace: string) =>
   (number: string): Target => ({
@@ -45,7 +46,7 @@ const head = (): Target => ({ kind: "head" });
 /** The pages of GitHub, GitLab, Gitea and Forgejo that name a revision; the first match counts. */
 const PAGES: readonly Page[] = [
   { pattern: new RegExp(`^${GROUP}/-/(?:tree|blob)/(.+)$`), target: path },
-  { pattern: new RegExp(`^${GROUP}/-/commit/([0-9a-f]+)$`), target: commit },
+  { pattern: new RegExp(`^${GROUP}/-/commit/([0-9a-fA-F]+)$`), target: commit },
   {
     pattern: new RegExp(`^${GROUP}/(?:-/)?merge_requests/(\\d+)(?:/.*)?$`),
     target: request("merge-requests"),
@@ -53,8 +54,11 @@ const PAGES: readonly Page[] = [
   { pattern: new RegExp(`^${GROUP}/-/(?:tags|releases)/(.+)$`), target: tag },
   { pattern: new RegExp(`^${GROUP}/-/issues/(\\d+)$`), target: head },
   { pattern: new RegExp(`^${REPOSITORY}/(?:tree|blob)/(.+)$`), target: path },
-  { pattern: new RegExp(`^${REPOSITORY}/src/(?:branch|tag)/(.+)$`), target: path },
-  { pattern: new RegExp(`^${REPOSITORY}/(?:src/)?commit/([0-9a-f]+)$`), target: commit },
+  { pattern: new RegExp(`^${REPOSITORY}/src/branch/(.+)$`), target: path },
+  { pattern: new RegExp(`^${REPOSITORY}/src/tag/([^/]+)$`), target: tag },
+  { pattern: new RegExp(`^${REPOSITORY}/src/tag/(.+)$`), target: tagPath },
+  { pattern: new RegExp(`^${REPOSITORY}/commit/([0-9a-fA-F]+)$`), target: commit },
+  { pattern: new RegExp(`^${REPOSITORY}/src/commit/([0-9a-fA-F]+)(?:/.*)?$`), target: commit },
   { pattern: new RegExp(`^${REPOSITORY}/pulls?/(\\d+)(?:/.*)?$`), target: request("pull") },
   { pattern: new RegExp(`^${REPOSITORY}/releases/tag/(.+)$`), target: tag },
   { pattern: new RegExp(`^${REPOSITORY}/issues/(\\d+)$`), target: head },

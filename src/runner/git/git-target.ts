@@ -78,7 +78,7 @@ async function resolveRevision(
       return { commit: commit ?? throwRevisionNotFound("revision", target.ref), branch: target.branch };
     }
     case "path":
-      return revisionOfPath(tools, call, fetched, target.path);
+      return revisionOfPath(tools, call, fetched, target);
   }
 }
 
@@ -86,22 +86,26 @@ function revisionOfHead({ headCommit, defaultBranch }: Fetched): Revision {
   return { commit: headCommit, branch: defaultBranch, isRemote: headCommit !== undefined };
 }
 
-/** Finds the longest prefix of a path that names a branch or tag, or else a commit as its first part. */
+/**
+ * Finds the longest prefix of a path that names a branch or tag, or else a commit as its first part. Where the page is
+ * of a tag, only that counts.
+ */
 async function revisionOfPath(
   tools: GitTools,
   call: GitCall,
   fetched: Fetched,
-  path: string,
+  { path, isTag }: Extract<Target, { kind: "path" }>,
 ): Promise<Revision> {
   const parts = path.split("/");
   for (let count = parts.length; count > 0; count--) {
     const name = parts.slice(0, count).join("/");
-    for (const kind of ["branch", "tag"] as const) {
+    for (const kind of isTag ? (["tag"] as const) : (["branch", "tag"] as const)) {
       if (fetched.refs.has(refNameOf(kind === "tag" ? "tags" : "heads", name))) {
         return resolveRevision(tools, call, fetched, { kind, name });
       }
     }
   }
+  if (isTag) throwRevisionNotFound("tag", path);
   const [first = ""] = parts;
   if (first === "HEAD") return revisionOfHead(fetched);
   return {

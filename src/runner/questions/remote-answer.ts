@@ -46,9 +46,9 @@ export async function respondToRead(
       if (found && "token" in found) credential = found;
       return found;
     });
-    const names = namesOf(read.revision);
+    const names = namesOf(read);
     const { reached, remote } = await findRemoteRefs(tools.git, access, names, signal);
-    const revision = revisionOf(read.revision, names, remote);
+    const revision = revisionOf(read, names, remote);
     const pullRequest = credential && (await readPullRequest(tools.scm, reached, credential, read, signal));
     return { remote: reached.remote.address, ...revision, ...(pullRequest && { pullRequest }) };
   } catch (error) {
@@ -58,7 +58,7 @@ export async function respondToRead(
 }
 
 /** Returns the refs to ask for, of which the first one that the remote has counts. */
-function namesOf(revision: ReadRemote["revision"]): readonly string[] {
+function namesOf({ revision, tagsOnly }: ReadRemote): readonly string[] {
   switch (revision.case) {
     case "tag":
       return [refNameOf("tags", revision.value)];
@@ -67,7 +67,8 @@ function namesOf(revision: ReadRemote["revision"]): readonly string[] {
     case "path": {
       const parts = revision.value.split("/").slice(0, MAX_NAME_PARTS);
       const names = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
-      return names.flatMap((name) => [refNameOf("heads", name), refNameOf("tags", name)]);
+      const kinds = tagsOnly ? (["tags"] as const) : (["heads", "tags"] as const);
+      return names.flatMap((name) => kinds.map((kind) => refNameOf(kind, name)));
     }
     default:
       return [];
@@ -75,7 +76,7 @@ function namesOf(revision: ReadRemote["revision"]): readonly string[] {
 }
 
 function revisionOf(
-  revision: ReadRemote["revision"],
+  { revision, tagsOnly }: ReadRemote,
   names: readonly string[],
   { commits, headCommit: commit = "", defaultBranch: branch = "" }: NamedRefs,
 ): Pick<RemoteRead, "branch" | "tag" | "commit"> {
@@ -91,9 +92,10 @@ function revisionOf(
     };
   }
   const [first = ""] = revision.value.split("/");
-  if (revision.case === "path" && first === "HEAD") return { commit, branch };
+  const mayBeOther = revision.case === "path" && !tagsOnly;
+  if (mayBeOther && first === "HEAD") return { commit, branch };
   // Remotes do not say of which commits they know.
-  if (revision.case === "path" && /^[0-9a-f]{7,64}$/i.test(first)) return { commit: first.toLowerCase() };
+  if (mayBeOther && /^[0-9a-f]{7,64}$/i.test(first)) return { commit: first.toLowerCase() };
   throw new WorkFailure(
     "revision_not_found",
     `the remote has no such branch, tag, commit or pull request: ${JSON.stringify(revision.value)}`,

@@ -88,8 +88,9 @@ async function readRemote(
     credentialOf: callerOf(ctx).subject,
     revision: revisionToFind(target),
     pullRequest: target.kind === "ref" ? (pullRequest?.number ?? 0) : 0,
+    tagsOnly: target.kind === "path" && target.isTag === true,
   });
-  return askGivenRunner(deps, askerOf(deps, ctx), askedRunner(runnerId), {
+  const read = await askGivenRunner(deps, askerOf(deps, ctx), askedRunner(runnerId), {
     environmentId: "",
     question: { case: "readRemote", value },
     answer: "remoteRead",
@@ -97,6 +98,9 @@ async function readRemote(
     // Else callers that hang up would have the runner ask more remotes at a time than it may.
     isLeft: true,
   });
+  // The runner got no answer of this server when it asked for the credential, which tells nothing of the repository.
+  if (read.failure?.reason === "refused_by_service") throw runnerUnreachable("answer_failed");
+  return read;
 }
 
 function revisionToFind(target: Target): ReadRemote["revision"] {
@@ -123,17 +127,17 @@ function askedRunner(runnerId: string): AskedRunner {
       return runnerId;
     },
     unreachable: runnerUnreachable,
-    failed: ({ reason, message }) => {
+    failed: ({ reason }) => {
       // A runner that does not know the question looks for its environment.
       const isUnknown = reason === "question_unknown" || reason === "environment_absent";
-      return isUnknown ? runnerUnreachable("question_unknown") : repositoryUnreadable({ reason, message });
+      return runnerUnreachable(isUnknown ? "question_unknown" : "answer_failed");
     },
   };
 }
 
 /** Returns what is known of the revision: what the page names, and what was found. */
 function revisionOf(target: Target, read: RemoteRead | undefined) {
-  if (target.kind === "commit") return { commit: target.hash.toLowerCase() };
+  if (target.kind === "commit") return { commit: target.hash };
   if (read) return { branch: read.branch, tag: read.tag, commit: read.commit };
   return target.kind === "tag" ? { tag: target.name } : {};
 }

@@ -133,6 +133,18 @@ test.each(["environment_absent", "question_unknown"])(
   },
 );
 
+test("a runner that failed, or got nothing of the server, says nothing of the repository", async () => {
+  const failed = check();
+  const fault = create(FailureSchema, { reason: "runner_fault", message: "it says" });
+  await answer((await nextQuestion())?.id ?? "", { case: "failure", value: fault });
+  expect(await failed.outcome).toMatchObject(unreachable("answer_failed"));
+  const cutOff = check();
+  const failure = create(FailureSchema, { reason: "refused_by_service", message: "it says" });
+  const value = create(RemoteReadSchema, { failure });
+  await answer((await nextQuestion())?.id ?? "", { case: "remoteRead", value });
+  expect(await cutOff.outcome).toMatchObject(unreachable("answer_failed"));
+});
+
 test("a caller has as many questions open as it may, and no more", async () => {
   const asked = Array.from({ length: MAX_QUESTIONS_OF_CALLER - 1 }, () => check());
   for (const _ of asked) await nextQuestion();
