@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -47,14 +47,13 @@ const prebuild = (more: MessageInitShape<typeof PrebuildWorkSchema> = {}) =>
     assignment,
     create(PrebuildWorkSchema, { prebuildId: PREBUILD, initializer: initializer(), ...more }),
   );
-const environment = (prebuildId: string, desiredPhase = EnvironmentPhase.RUNNING) =>
-  executeEnvironment(
-    assignment,
-    create(EnvironmentWorkSchema, {
-      prebuildId,
-      environment: { id: ENVIRONMENT, spec: { desiredPhase, content: { initializer: initializer() } } },
-    }),
-  );
+const environmentWork = (prebuildId: string, desiredPhase = EnvironmentPhase.RUNNING) =>
+  create(EnvironmentWorkSchema, {
+    prebuildId,
+    environment: { id: ENVIRONMENT, spec: { desiredPhase, content: { initializer: initializer() } } },
+  });
+const environment = (...work: Parameters<typeof environmentWork>) =>
+  executeEnvironment(assignment, environmentWork(...work));
 const prepared = () => join(tools.prebuilds, PREBUILD, "tree", "hello");
 const folder = () => join(tools.workspaces, ENVIRONMENT, "tree", "hello");
 
@@ -97,16 +96,7 @@ test("a copy is taken as it is where the remote has nothing new: no file is writ
       repository.commit({ "b.txt": "b\n" });
       commands.splice(0);
     }
-    await executeEnvironment(
-      { ...assignment, tools: recording },
-      create(EnvironmentWorkSchema, {
-        prebuildId: PREBUILD,
-        environment: {
-          id: ENVIRONMENT,
-          spec: { desiredPhase: EnvironmentPhase.RUNNING, content: { initializer: initializer() } },
-        },
-      }),
-    );
+    await executeEnvironment({ ...assignment, tools: recording }, environmentWork(PREBUILD));
     expect(commands.filter((command) => command !== "init")).toEqual(
       time === before ? ["ls-remote", "checkout"] : ["ls-remote", "fetch", "for-each-ref", "checkout"],
     );
@@ -124,7 +114,39 @@ test("once the prepared workspace is removed, environments start from their init
   await environment(PREBUILD);
   expect(existsSync(join(folder(), "built"))).toBe(false);
   expect(existsSync(join(folder(), "a.txt"))).toBe(true);
+  await environment("", EnvironmentPhase.DELETED);
 });
+
+test.each(["before", "while"])(
+  "an environment starts from its initializer where the prepared workspace goes %s it is copied",
+  async (when) => {
+    await prebuild();
+    const removed = join(tools.prebuilds, PREBUILD);
+    const copies: string[] = [];
+    const { run } = tools.programs;
+    const removing: RunnerTools = {
+      ...tools,
+      programs: {
+        ...tools.programs,
+        run(command) {
+          if (command.program === "cp") {
+            copies.push(command.program);
+            // The removal takes the marker first, and the folders after what is in them.
+            rmSync(join(removed, "complete.json"));
+            rmSync(when === "before" ? removed : prepared(), { recursive: true });
+          }
+          return run(command);
+        },
+      },
+    };
+    await executeEnvironment({ ...assignment, tools: removing }, environmentWork(PREBUILD));
+    expect(copies).toEqual(["cp"]);
+    expect(readFileSync(join(folder(), "a.txt"), "utf8")).toBe("two\n");
+    expect(runGit(folder(), ["status", "--porcelain", "--branch"])).toBe("## main...origin/main");
+    await environment("", EnvironmentPhase.DELETED);
+    await executePrebuildRemoval(assignment, create(PrebuildRemovalWorkSchema, { prebuildId: PREBUILD }));
+  },
+);
 
 test("a preparation that takes too long leaves nothing", async () => {
   await expect(prebuild({ timeout: durationFromMs(1) })).rejects.toMatchObject({

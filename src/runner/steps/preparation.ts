@@ -31,9 +31,11 @@ export async function prepareWorkspace(
 ): Promise<readonly Checkout[]> {
   const { git, log, programs, repositoryCache: cache } = tools;
   const prebuild = prebuildId === "" ? undefined : prebuildWorkspace(tools, prebuildId);
-  const copied = prebuild && (await readCheckouts(prebuild));
+  const readPrepared = async () => prebuild && (await readCheckouts(prebuild));
   const onProgress = createFetchProgress(log, workspace.folder);
-  const fill = async ({ tree }: Workspace) => {
+  const fill = async ({ tree }: Workspace, copied?: readonly Checkout[]) => {
+    // A copy that a removal ran into lacks files: the removal takes the marker away first.
+    if (copied && !(await readPrepared())) throw new Error("the prepared workspace was removed");
     const context = { tree, copied, credentialFor, cache, onProgress, signal };
     const checkouts = await checkOutSources(git, initializer, context);
     const [first] = checkouts;
@@ -41,7 +43,16 @@ export async function prepareWorkspace(
     await keepIndexes(workspace, checkouts);
     return checkouts;
   };
-  return createWorkspace(programs, workspace, fill, copied && prebuild);
+  const copied = await readPrepared();
+  if (copied) {
+    try {
+      return await createWorkspace(programs, workspace, (to) => fill(to, copied), prebuild);
+    } catch (error) {
+      if (signal.aborted || (await readPrepared())) throw error;
+      log.info({ prebuildId }, "the prepared workspace was removed while it was copied");
+    }
+  }
+  return createWorkspace(programs, workspace, (to) => fill(to));
 }
 
 /** A fetch that takes longer is shown in the log, and again after this time. */
