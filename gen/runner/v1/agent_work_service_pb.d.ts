@@ -130,7 +130,7 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
    * waited for before. What has happened already, such as the end of a sub-agent,
    * wakes at once. One that has fired, with news that the agent has not got yet,
    * does not fire again. Ignored of a run that waits already, so that a report
-   * that is repeated starts no timer anew. At most 16.
+   * that is repeated restarts no timer. At most 16.
    *
    * @generated from field: repeated runner.v1.ReportAgentRequest.Interest interests = 6;
    */

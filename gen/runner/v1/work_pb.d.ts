@@ -18,8 +18,8 @@ import type { AgentExecution, PullRequest } from "../../service/v1/agent_pb.js";
 export declare const file_runner_v1_work: GenFile;
 
 /**
- * A piece of work on lease. Whoever holds the lease, and its fence, is the only
- * one that may report on it.
+ * A piece of work on lease. Only the runner that holds the lease, and its fence,
+ * may report on it.
  *
  * @generated from message runner.v1.Work
  */
@@ -845,7 +845,7 @@ export enum AgentForm {
 
   /**
    * Plain text: a prompt on its input, the answer on its output; the program is
-   * started anew for each turn.
+   * started again for each turn.
    *
    * @generated from enum value: AGENT_FORM_TEXT = 2;
    */

@@ -1026,7 +1026,7 @@ export declare const AgentControlInput_MoveQueuedMessageSchema: GenMessage<Agent
 
 /**
  * Hands the agent the inputs of the lost turn again, each under its id and with
- * its options, ahead of the queue: they are delivered anew until the agent has
+ * its options, ahead of the queue: they are delivered again until the agent has
  * confirmed them. What the lost attempt said stays in the output. Refused
  * (failed_precondition) when no turn was lost, or while another one goes on.
  *
@@ -1100,7 +1100,7 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   url: string;
 
   /**
-   * The login name of whoever opened it. At most 255 characters.
+   * The login name of the account that opened it. At most 255 characters.
    *
    * @generated from field: string author = 6;
    */
@@ -1208,8 +1208,8 @@ export enum PullRequest_Origin {
   UNSPECIFIED = 0,
 
   /**
-   * In the repository that the changes are meant for: whoever pushed them may
-   * write there.
+   * In the repository that the changes are meant for: the account that
+   * pushed them may write there.
    *
    * @generated from enum value: ORIGIN_SAME_REPOSITORY = 1;
    */
@@ -1395,7 +1395,7 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
   workflowActionId?: string | undefined;
 
   /**
-   * Notes of whoever started it.
+   * Notes of the caller that started it.
    *
    * @generated from field: map<string, string> annotations = 8;
    */
@@ -3813,7 +3813,7 @@ export enum AgentKind {
 
   /**
    * Plain text: a prompt on its input, the answer on its output; the program is
-   * started anew for each turn.
+   * started again for each turn.
    *
    * @generated from enum value: AGENT_KIND_TEXT = 1;
    */

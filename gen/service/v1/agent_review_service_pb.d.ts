@@ -291,8 +291,9 @@ export declare const DeleteAgentReviewDraftResponseSchema: GenMessage<DeleteAgen
 export declare const AgentReviewService: GenService<{
   /**
    * Lists the reviews that were sent to a run, in the order in which they were
-   * stored, with the present state of each comment. Whoever may read the run may
-   * call it. Errors: not_found; invalid_argument for a page token of another query.
+   * stored, with the present state of each comment. Everyone who may read the run
+   * may call it. Errors: not_found; invalid_argument for a page token of another
+   * query.
    *
    * @generated from rpc service.v1.AgentReviewService.ListAgentReviews
    */

@@ -701,8 +701,9 @@ export declare type ListAgentOutputBlocksResponse = Message<"service.v1.ListAgen
   blocks: AgentOutputBlock[];
 
   /**
-   * The run's last block when this page was read; 0 before the first. Whoever has
-   * read all pages watches after that of the first page and misses nothing.
+   * The run's last block when this page was read; 0 before the first. A client
+   * that has read all pages watches after that of the first page and misses
+   * nothing.
    *
    * @generated from field: int64 last_sequence = 3;
    */
@@ -1099,7 +1100,7 @@ export declare const AgentService: GenService<{
     output: typeof SendToAgentExecutionResponseSchema;
   },
   /**
-   * Returns one run. Whoever may read the run may call it: its creator,
+   * Returns one run. Everyone who may read the run may call it: its creator,
    * administrators and the runner that it is on always, others as the
    * organization's conversationSharingPolicy says. Errors: not_found, also for a
    * run that the caller may not read.
@@ -1150,13 +1151,14 @@ export declare const AgentService: GenService<{
   },
   /**
    * Streams what the agent answers, each block once and in order, and the run
-   * whenever it changes. Whoever kept the last sequence number resumes after it.
+   * whenever it changes. A client that kept the last sequence number resumes after
+   * it.
    * The blocks of the runs that this one goes on with come first, as far as the
    * caller may read those runs and they are not deleted; begin after
    * `metadata.earlierSequence` to leave them out.
    * The stream ends once the run has stopped and all was sent, when the caller's
-   * token no longer holds, or when the server drains (unavailable). Whoever may
-   * read the run may call it. Errors: not_found; invalid_argument when
+   * token no longer holds, or when the server drains (unavailable). Everyone
+   * who may read the run may call it. Errors: not_found; invalid_argument when
    * `after_sequence` is a number that the run has not reached.
    *
    * @generated from rpc service.v1.AgentService.WatchAgentExecution
@@ -1170,7 +1172,7 @@ export declare const AgentService: GenService<{
    * Lists what the agent answered, by sequence ascending: every block, or the
    * present picture. The blocks of the runs that this one goes on with come
    * first, as far as the caller may read those runs and they are not deleted.
-   * Whoever may read the run may call it. Errors: not_found;
+   * Everyone who may read the run may call it. Errors: not_found;
    * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentOutputBlocks
@@ -1182,9 +1184,9 @@ export declare const AgentService: GenService<{
   },
   /**
    * Lists the inputs of a run: those that are queued in the order of their
-   * delivery, or all in the order in which they were stored. Whoever may read
-   * the run may call it. Errors: not_found; invalid_argument for a page token of
-   * another query.
+   * delivery, or all in the order in which they were stored. Everyone who may
+   * read the run may call it. Errors: not_found; invalid_argument for a page token
+   * of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentInputs
    */

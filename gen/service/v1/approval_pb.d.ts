@@ -15,7 +15,7 @@ export declare const file_service_v1_approval: GenFile;
 /**
  * A question whether something may be done, which people answer. It is pending
  * until enough of those who may decide have approved it, one of them has denied
- * it, its time has run out, or whoever asks has ended. It is removed with the
+ * it, its time has run out, or what asks for it has ended. It is removed with the
  * agent run, the workflow action or the environment that it is asked for.
  *
  * @generated from message service.v1.Approval
@@ -75,7 +75,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
 
   /**
    * Who started the agent run or, of a step, the workflow's execution. Of a push
-   * outside of workflows whoever asked for it.
+   * outside of workflows the caller that asked for it.
    *
    * @generated from field: service.v1.Subject creator = 8;
    */
@@ -124,7 +124,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   decisions: ApprovalDecision[];
 
   /**
-   * Why it was denied or cancelled, for whoever asked and for people. Empty
+   * Why it was denied or cancelled, for the one who asked and for people. Empty
    * otherwise, and where somebody denied it without a reason.
    *
    * @generated from field: string reason = 15;
@@ -560,8 +560,8 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
   required: number;
 
   /**
-   * Whether whoever started the run or the execution, and whom the execution runs
-   * as, may not decide.
+   * Whether the one who started the run or the execution, and the one whom the
+   * execution runs as, may not decide.
    *
    * @generated from field: bool excludes_starter = 4;
    */
@@ -597,7 +597,7 @@ export enum ApprovalDeciders_Who {
   UNSPECIFIED = 0,
 
   /**
-   * Whoever may send to the run: who started it, and administrators.
+   * Those who may send to the run: who started it, and administrators.
    *
    * @generated from enum value: WHO_STARTER_AND_ADMINISTRATORS = 1;
    */
@@ -776,7 +776,7 @@ export enum ApprovalState {
   EXPIRED = 4,
 
   /**
-   * Whoever asked has ended, or asks for something else in its place. Final.
+   * What asked for it has ended, or asks for something else in its place. Final.
    *
    * @generated from enum value: APPROVAL_STATE_CANCELLED = 5;
    */

@@ -180,7 +180,7 @@ export declare type DecideApprovalRequest = Message<"service.v1.DecideApprovalRe
   optionId: string;
 
   /**
-   * Why, for whoever asked and for people; may be empty. At most 2,048
+   * Why, for the one who asked and for people; may be empty. At most 2,048
    * characters.
    *
    * @generated from field: string reason = 5;
@@ -279,8 +279,8 @@ export declare const ApprovalService: GenService<{
     output: typeof ListApprovalsResponseSchema;
   },
   /**
-   * Returns one approval. Whoever would see it in the list may call it. Errors:
-   * not_found, also for one that the caller may not read.
+   * Returns one approval. Everyone who would see it in the list may call it.
+   * Errors: not_found, also for one that the caller may not read.
    *
    * @generated from rpc service.v1.ApprovalService.GetApproval
    */
@@ -291,8 +291,8 @@ export declare const ApprovalService: GenService<{
   },
   /**
    * Approves or denies what is asked for. The approval ends with the first
-   * denial, and once as many as must have approved; whoever asked learns of it
-   * then. Of several decisions at the same time the first ones count. Whom the
+   * denial, and once as many as must have approved; the one who asked learns of
+   * it then. Of several decisions at the same time the first ones count. Whom the
    * approval names as deciders may call it. Errors: not_found, also for one that
    * the caller may not read; permission_denied for everybody else; aborted when
    * the digest is not that of the approval; failed_precondition when it is not

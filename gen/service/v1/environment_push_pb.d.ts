@@ -70,7 +70,8 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
 
   /**
    * The approval that the push waits for; empty where it waits for none. Once it is
-   * approved, whoever asked for the push repeats the call, which carries it out.
+   * approved, the caller that asked for the push repeats the call, which carries
+   * it out.
    *
    * @generated from field: string approval_id = 8;
    */

@@ -1493,7 +1493,7 @@ export declare const EnvironmentService: GenService<{
   /**
    * Archives a stopped environment: its content stays, and the policy
    * `deleteArchivedEnvironmentsAfter` counts from now on. To repeat the call is
-   * harmless, and does not begin that time anew. Callable by administrators of the
+   * harmless, and does not restart that time. Callable by administrators of the
    * organization and by the environment's creator. Errors: permission_denied for
    * everybody else in it; not_found; failed_precondition when the environment is
    * not stopped, when its deletion is already desired, or when it belongs to an

@@ -468,8 +468,8 @@ export declare type WatchEventsResponse = Message<"service.v1.WatchEventsRespons
    * record, or in a message about the stream itself the number up to which
    * everything was sent or left out. Numbers ascend from message to message. Those
    * between two messages belong to events that the caller may not read or did not
-   * ask for. Whoever resumes after this number misses nothing. A stream that has
-   * left out 100 numbers tells how far it has come, and so does one that has
+   * ask for. A client that resumes after this number misses nothing. A stream that
+   * has left out 100 numbers tells how far it has come, and so does one that has
    * caught up with what happened before it began.
    *
    * @generated from field: int64 sequence = 1000;

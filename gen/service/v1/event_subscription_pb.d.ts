@@ -122,8 +122,8 @@ export declare const EventSubscriptionSchema: GenMessage<EventSubscription>;
  */
 export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   /**
-   * Id of the delivery, which each attempt sends as `webhook-id`: whoever has seen
-   * it has the event already.
+   * Id of the delivery, which each attempt sends as `webhook-id`: a receiver
+   * that has seen it has the event already.
    *
    * @generated from field: string id = 1;
    */

@@ -216,8 +216,8 @@ export declare type UpdateEventSubscriptionRequest = Message<"service.v1.UpdateE
   format?: EventFormat | undefined;
 
   /**
-   * True pauses the subscription, false resumes it, whoever has paused it. Unset:
-   * it stays.
+   * True pauses the subscription, false resumes it, no matter who has paused it.
+   * Unset: it stays.
    *
    * @generated from field: optional bool paused = 6;
    */

@@ -101,7 +101,7 @@ export declare type OrganizationInvite = Message<"service.v1.OrganizationInvite"
   inviteId: string;
 
   /**
-   * The role of whoever joins with it.
+   * The role of those who join with it.
    *
    * @generated from field: service.v1.OrganizationRole role = 1000;
    */
@@ -845,7 +845,8 @@ export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
 
   /**
    * What holds for them. EFFECT_ASK: people approve each push first, others than
-   * whoever asks for it, or started the execution whose pullRequest step does.
+   * the one who asks for it, or started the execution whose pullRequest step
+   * does.
    *
    * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 2;
    */
@@ -862,8 +863,8 @@ export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
 
   /**
    * Who decides, with EFFECT_ASK. Unset: administrators of the organization.
-   * Whoever asks for the push never decides. Refused (invalid_argument) when the
-   * people of the organization could not satisfy it.
+   * The one who asks for the push never decides. Refused (invalid_argument) when
+   * the people of the organization could not satisfy it.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 4;
    */
@@ -972,7 +973,7 @@ export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApproval
   reason: string;
 
   /**
-   * Who decides, with EFFECT_ASK. Unset: whoever may send to the run. Refused
+   * Who decides, with EFFECT_ASK. Unset: those who may send to the run. Refused
    * (invalid_argument) when the people of the organization could not satisfy it.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 5;
@@ -1131,8 +1132,8 @@ export declare const ExtAgentModelPolicySchema: GenMessage<ExtAgentModelPolicy>;
  */
 export declare type CustomSecurityAgent = Message<"service.v1.CustomSecurityAgent"> & {
   /**
-   * Tells the agents of one policy apart; chosen by whoever sets the policy. At
-   * most 128 characters.
+   * Tells the agents of one policy apart; chosen by the caller that sets the
+   * policy. At most 128 characters.
    *
    * @generated from field: string id = 1;
    */

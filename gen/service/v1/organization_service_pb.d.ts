@@ -469,7 +469,7 @@ export declare type CreateOrganizationInviteRequest = Message<"service.v1.Create
   maxUses: number;
 
   /**
-   * The role of whoever joins with it. Unspecified means member.
+   * The role of those who join with it. Unspecified means member.
    *
    * @generated from field: service.v1.OrganizationRole role = 1002;
    */
@@ -1800,7 +1800,7 @@ export declare const OrganizationService: GenService<{
     output: typeof GetOrganizationInviteResponseSchema;
   },
   /**
-   * Tells which organization an invite is of, to whoever has its id. Every user
+   * Tells which organization an invite is of, to anyone who has its id. Every user
    * may call it, of any organization. Errors: not_found when the invite is
    * unknown, replaced, expired or used up, all alike.
    *
@@ -1822,7 +1822,7 @@ export declare const OrganizationService: GenService<{
    * Every user may call it, of any organization. Errors: not_found when the
    * invite is unknown, replaced, expired or used up, all alike, and for an
    * organization that does not take the caller; permission_denied when the policy
-   * restrict_account_creation_to_scim keeps out whoever is no member yet;
+   * restrict_account_creation_to_scim keeps out those who are not members yet;
    * invalid_argument when the request names neither.
    *
    * @generated from rpc service.v1.OrganizationService.JoinOrganization

@@ -246,8 +246,8 @@ export declare type ProjectEnvironmentClass = Message<"service.v1.ProjectEnviron
    */
   environmentClass: {
     /**
-     * Whether environments run on the local runner of whoever creates them. In a
-     * request only true is taken.
+     * Whether environments run on the local runner of the user who creates them.
+     * In a request only true is taken.
      *
      * @generated from field: bool local_runner = 1;
      */

@@ -16,9 +16,9 @@ export declare const file_service_v1_pull_request: GenFile;
 /**
  * A pull request that an action of a workflow, or somebody in an environment,
  * opened, and how it stands at its host. The server follows it until it is merged
- * or closed: it asks the host, with the credential of the executor or of whoever
- * opened it, first each minute and then more seldom, at most an hour apart, and at
- * once when an event of the host tells of it. It is removed with its workflow, or
+ * or closed: it asks the host, with the credential of the executor or of the caller
+ * that opened it, first each minute and then more seldom, at most an hour apart,
+ * and at once when an event of the host tells of it. It is removed with its workflow, or
  * with its environment and the agent runs in that.
  *
  * @generated from message service.v1.FollowedPullRequest

@@ -269,7 +269,7 @@ export declare const ResourceService: GenService<{
   /**
    * Shows what ApplyChanges would do with the same changes, and does none of it:
    * they are made in a transaction that is taken back. A read-only token may call
-   * it. Callable by whoever may make each of the changes. Errors: those of
+   * it. Callable by those who may make each of the changes. Errors: those of
    * ApplyChanges.
    *
    * @generated from rpc service.v1.ResourceService.PreviewChanges
@@ -281,7 +281,7 @@ export declare const ResourceService: GenService<{
   },
   /**
    * Makes changes in their order, in one transaction: all of them or none.
-   * Callable by whoever may make each of the changes. Errors: those of the
+   * Callable by those who may make each of the changes. Errors: those of the
    * operations whose requests the changes are, also permission_denied, and
    * invalid_argument when the resources in the answer would have more than 16 MiB;
    * the metadata `change` of the error is the position of the change, from 0.

@@ -648,7 +648,7 @@ export declare const RunnerService: GenService<{
   /**
    * Deletes a runner with its environment classes and the host authentication
    * tokens that it uses, and drops the entries of projects that name one of its
-   * classes. Actions of workflows that it works on begin anew on another runner;
+   * classes. Actions of workflows that it works on begin again on another runner;
    * those that wait for one of its classes fail, and so do agent runs that are
    * routed to it or work in its environments. All of it happens or none, but of
    * more than 64 environments the others are deleted first: a request that ends

@@ -168,7 +168,7 @@ export declare const ServiceAccountTokenSchema: GenMessage<ServiceAccountToken>;
 
 /**
  * A trust of a service account in an issuer of tokens of machines, such as a CI
- * system: whoever has a token of that issuer with these claims gets a short
+ * system: a client that has a token of that issuer with these claims gets a short
  * token of the service account (docs/sign-in.md).
  *
  * @generated from message service.v1.ServiceAccountTrust

@@ -1990,7 +1990,7 @@ export declare const WorkflowService: GenService<{
    * Cancels an execution and returns without waiting: actions that have not
    * started never do, those that run are stopped; of many actions the rest after
    * the answer. To cancel one that has ended, or is being stopped, changes
-   * nothing. Whoever started it, the workflow's creator and administrators of
+   * nothing. The one who started it, the workflow's creator and administrators of
    * the organization may call it. Errors: permission_denied for everybody else
    * in it; not_found.
    *
@@ -2005,8 +2005,8 @@ export declare const WorkflowService: GenService<{
    * Starts an execution that does the failed actions of another again, from the
    * same copies: steps, context and parameters, not from what the workflow says
    * now. Actions that were stopped are not done again. Each call starts an
-   * execution of its own. Whoever may start the workflow may call it. Errors:
-   * permission_denied for everybody else in the organization; not_found;
+   * execution of its own. Everyone who may start the workflow may call it.
+   * Errors: permission_denied for everybody else in the organization; not_found;
    * failed_precondition when the execution has not ended or has no failed
    * action, and where StartWorkflow has it for the workflow or its executor.
    *
@@ -2044,8 +2044,8 @@ export declare const WorkflowService: GenService<{
   /**
    * Cancels one action and returns without waiting for its runner; the others
    * of its execution go on. To cancel one that has ended changes nothing.
-   * Whoever may cancel the execution may call it. Errors: permission_denied for
-   * everybody else in the organization; not_found.
+   * Everyone who may cancel the execution may call it. Errors: permission_denied
+   * for everybody else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecutionAction
    */
@@ -2156,7 +2156,7 @@ export declare const WorkflowService: GenService<{
    * single trigger goes to that trigger alone. A start that is refused is an
    * entry too, and no error. The caller is the creator of what it starts.
    * Entries with the verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since
-   * nothing of them was kept. Whoever may start the workflow may call it.
+   * nothing of them was kept. Everyone who may start the workflow may call it.
    * Errors: permission_denied for everybody else in the organization; not_found;
    * failed_precondition for such an entry.
    *
