@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { ROOT } from "../harness/program.ts";
@@ -11,6 +11,9 @@ const PROBED = [
   "ProjectService_CreateProject",
   "IdentityService_GetAuthenticatedIdentity",
 ];
+
+/** Operations that could end the access of the account that probes. */
+const ENDING = /RevokeSession|RemoveMember|LeaveOrganization|BlockAccount/;
 
 const CHECKS = [
   "not_a_server_error",
@@ -50,18 +53,38 @@ describeWith(["python3"], "what is made from /openapi.json", () => {
     });
   });
 
-  test("a tester that makes values, valid and not, gets no answer that the document does not describe", async () => {
-    const output = await build(
+  /** Has schemathesis call operations; fails with its report when an answer is none that the document describes. */
+  const probe = (...args: string[]) =>
+    build(
       folder,
       env,
       ...["schemathesis", "--no-color", "run", "openapi.json"],
       ...["--url", `${server.url}/api`, "--header", `Authorization: Bearer ${server.token}`],
-      ...PROBED.flatMap((operation) => ["--include-operation-id", operation]),
-      ...["--phases", "examples,coverage,fuzzing", "--max-examples", "10"],
       ...["--generation-deterministic", "--no-shrink", "--checks", CHECKS.join()],
       // A slow machine is no finding.
       ...["--suppress-health-check", "all", "--request-timeout", "300"],
+      ...args,
+    );
+
+  test("a tester that makes values, valid and not, gets no answer that the document does not describe", async () => {
+    const output = await probe(
+      ...PROBED.flatMap((operation) => ["--include-operation-id", operation]),
+      ...["--phases", "examples,coverage,fuzzing", "--max-examples", "10"],
     );
     expect(output).toMatch(/Tested: 3\b/);
+  });
+
+  test("no operation answers its example, or a value like it, otherwise than the document says", async () => {
+    const document = JSON.parse(readFileSync(join(folder, "openapi.json"), "utf8"));
+    const operations = Object.keys(document.paths).length;
+    const output = await probe(
+      ...["--exclude-operation-id-regex", ENDING.source],
+      ...["--phases", "examples,fuzzing", "--max-examples", "1"],
+    );
+    const [, selected] = /Selected: (\d+)\/\d+/.exec(output) ?? [];
+    expect(Number(selected)).toBe(
+      operations - Object.keys(document.paths).filter((path) => ENDING.test(path)).length,
+    );
+    expect(output).toContain(`Tested: ${selected}`);
   });
 });
