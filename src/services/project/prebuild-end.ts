@@ -102,12 +102,23 @@ export async function endPrebuild(
   const { state } = before;
   // The runner has been told, or the removal is queued.
   if (isEnding(state)) return updateEnding(tx, scope, before, ending);
-  if (state === "failed" || state === "cancelled") return endWithoutWorkspace(tx, scope, before, ending);
+  if (state === "failed" || state === "cancelled") return endRecord(tx, scope, before, ending);
   if (state === "ready") return queueWorkspaceRemoval(tx, scope, before, ending);
   const stopped = await stopWork(tx, scope, WorkKind.PREBUILD, before.id);
   if (stopped === "stopping") return updateEnding(tx, scope, before, ending);
   if (state === "waiting") return endWithoutWorkspace(tx, scope, before, ending);
   return queueWorkspaceRemoval(tx, scope, before, ending);
+}
+
+/** Ends the record of a prebuild that failed or was cancelled. What its runner could not remove is tried once more. */
+export function endRecord(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Prebuild,
+  ending: PrebuildEnding,
+): Promise<Prebuild | undefined> {
+  if (before.warning !== "") return queueWorkspaceRemoval(tx, scope, before, ending);
+  return endWithoutWorkspace(tx, scope, before, ending);
 }
 
 function updateEnding(

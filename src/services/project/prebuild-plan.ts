@@ -14,11 +14,13 @@ import { findEnvironmentClass, findEnvironmentClasses } from "../../store/runner
 import { insertWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findAccountOfExecutor, getExecutorAsCaller } from "../identity/executor.ts";
+import { queueWorkspaceRemoval } from "./prebuild-end.ts";
 
 /**
  * Creates the prebuilds of a project that are due at an instant, one for each of its
  * classes, and queues them. One that cannot be prepared is stored as failed, so that
- * the audit log has the reason.
+ * the audit log has the reason. A class gets none while one that somebody asked for
+ * waits or runs: it would be removed, or made twice.
  */
 export async function planPrebuilds(
   tx: WriteTransaction,
@@ -77,6 +79,9 @@ async function planPrebuild(
   environmentClass: EnvironmentClass,
   instantMs: number,
 ): Promise<void> {
+  const filter = { projectId: project.id, environmentClassId: environmentClass.id } as const;
+  const unfinished = await findPrebuilds(tx.db, scope, { ...filter, states: ["waiting", "running"] });
+  if (unfinished.some(({ creator }) => creator)) return;
   const failure = await findPrebuildFailure(tx, scope, { executor: executorOf(project), environmentClass });
   const timeoutMs = prebuildTimeoutMs(project);
   const planned = newPrebuild(tx, project, environmentClass, { instantMs, timeoutMs });
@@ -143,13 +148,13 @@ export async function findPrebuildFailure(
   }
 }
 
-/** Removes the earlier prebuilds that no runner has begun or that left no workspace. */
+/** Ends the earlier prebuilds that no runner has begun, and the records of those that failed or were cancelled. */
 async function removeSuperseded(tx: WriteTransaction, scope: Scope, newest: Prebuild): Promise<void> {
   const { projectId, environmentClassId, instantMs } = newest;
   const filter = { projectId, environmentClassId, states: ["waiting", "failed", "cancelled"] } as const;
   for (const prebuild of await findPrebuilds(tx.db, scope, filter)) {
-    if (prebuild.instantMs < instantMs) {
-      await removePrebuild(tx, scope, prebuild, "overtaken by a later prebuild");
-    }
+    if (prebuild.instantMs >= instantMs) continue;
+    if (prebuild.warning === "") await removePrebuild(tx, scope, prebuild, "overtaken by a later prebuild");
+    else await queueWorkspaceRemoval(tx, scope, prebuild, { state: "removing" });
   }
 }

@@ -151,9 +151,8 @@ async function endingOf(
   { projectId, state, failure: known }: Prebuild,
   told: string,
 ): Promise<PrebuildEnding> {
-  if (state === "cancelling") return { state, failure: "" };
+  if (isEnding(state)) return { state, failure: state === "cancelling" ? "" : known };
   const failure = known || told;
-  if (isEnding(state)) return { state, failure };
   // A project that is pending deletion waits for the rows of its prebuilds to go.
   const project = await findProject(tx.db, scope, projectId);
   return { state: project?.desiredPhase === ProjectPhase.DELETED ? "removing" : "failing", failure };

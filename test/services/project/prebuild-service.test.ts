@@ -13,7 +13,7 @@ import { PREBUILD_SERVICE_LEVEL } from "../../../src/store/feature-level.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
 import { MINUTE_MS, START_MS } from "../../harness/test-store.ts";
 import { gitSpec, servicesOf } from "../services.ts";
-import { HOUR_MS, openPrebuilt, type Prebuilt, REMOTE } from "./prebuilt.ts";
+import { HOUR_MS, type Leased, openPrebuilt, type Prebuilt, REMOTE } from "./prebuilt.ts";
 
 let made: Prebuilt;
 beforeEach(async () => {
@@ -26,6 +26,15 @@ const start = async (projectId: string) =>
 const get = async (prebuildId: string) => (await made.own.prebuilds.getPrebuild({ prebuildId })).prebuild;
 const phases = async () =>
   (await made.own.prebuilds.listPrebuilds({})).prebuilds.map(({ status }) => status?.phase);
+
+/** Has the runner fail to remove a workspace until it is left to people. */
+async function failRemoval(look?: () => Promise<void>) {
+  for (const _ of [1, 2, 3]) {
+    await look?.();
+    await made.finish(await made.leaseOf("prebuildRemoval"), Outcome.FAILED, "it is mounted");
+    await made.pass(MINUTE_MS);
+  }
+}
 
 /** A project of which prebuilds are only made when somebody asks; its id. */
 const unscheduled = () => made.project({ enabled: false });
@@ -56,6 +65,18 @@ describe("a prebuild that was asked for", () => {
     await made.finish(await made.leaseOf("prebuild"));
     expect(await made.states()).toEqual(["ready", "removing"]);
     expect((await get(id))?.status?.phase).toBe(Phase.DELETING);
+  });
+
+  test.each(["waiting", "running"])("has the schedule make none of the day while it is %s", async (state) => {
+    const projectId = await made.project();
+    await made.passTo(START_MS + 3 * HOUR_MS - 1);
+    const id = await start(projectId);
+    if (state === "running") await made.leaseOf("prebuild");
+    await made.passTo(START_MS + 3 * HOUR_MS + 15 * MINUTE_MS);
+    expect((await made.prebuilds()).map((each) => [each.id, each.state])).toEqual([[id, state]]);
+    await made.finish(await made.leaseOf("prebuild"));
+    await made.passToDay(1);
+    expect(await made.states()).toEqual(["waiting", "ready"]);
   });
 
   test("is listed beside those of the schedule, each with who asked for it", async () => {
@@ -96,17 +117,55 @@ describe("the end of a prebuild", () => {
     await made.lose();
     await made.own.prebuilds.cancelPrebuild({ prebuildId: id });
     expect(await made.openWork()).toEqual([WorkKind.PREBUILD_REMOVAL]);
-    for (const _ of [1, 2, 3]) {
-      expect(await phases()).toEqual([Phase.CANCELLING]);
-      await made.finish(await made.leaseOf("prebuildRemoval"), Outcome.FAILED, "it is mounted");
-      await made.pass(MINUTE_MS);
-    }
+    await failRemoval(() => expect(phases()).resolves.toEqual([Phase.CANCELLING]));
     expect((await get(id))?.status).toMatchObject({
       phase: Phase.CANCELLED,
       failureMessage: "",
       warningMessage: "its workspace may still be at the runner: it is mounted",
     });
     expect(await made.openWork()).toEqual([]);
+  });
+
+  test.each<[string, (prebuildId: string, projectId: string) => Promise<unknown>]>([
+    ["is deleted", (prebuildId) => made.own.prebuilds.deletePrebuild({ prebuildId })],
+    ["is overtaken", (_, projectId) => start(projectId)],
+    ["goes with its project", (_, projectId) => made.own.projects.deleteProject({ projectId })],
+  ])("that left a workspace has it removed when the record %s", async (_, remove) => {
+    const projectId = await unscheduled();
+    const id = await start(projectId);
+    await made.leaseOf("prebuild");
+    await made.lose();
+    await made.own.prebuilds.cancelPrebuild({ prebuildId: id });
+    await failRemoval();
+    await remove(id, projectId);
+    expect((await get(id))?.status?.phase).toBe(Phase.DELETING);
+    const removal = await made.leaseOf("prebuildRemoval");
+    expect(removal.content.prebuildId).toBe(id);
+    await made.finish(removal);
+    await expect(get(id)).rejects.toThrow("prebuild not found");
+  });
+
+  test.each<[string, (leased: Leased) => Promise<unknown>]>([
+    ["stops", (leased) => made.finish(leased, Outcome.STOPPED)],
+    ["was done already", (leased) => made.finish(leased)],
+    ["is lost", () => made.lose()],
+  ])("that was deleted tells of no failure where its runner %s", async (_, end) => {
+    for (const isCancelled of [true, false]) {
+      const prebuildId = await start(await unscheduled());
+      const leased = await made.leaseOf("prebuild");
+      if (isCancelled) await made.own.prebuilds.cancelPrebuild({ prebuildId });
+      await made.own.prebuilds.deletePrebuild({ prebuildId });
+      await end(leased);
+      const removal = await made.lease();
+      if (removal) await made.finish(removal);
+    }
+    expect(await made.states()).toEqual([]);
+    expect(await made.failures()).toEqual([]);
+    const { audit } = await made.history(made.caller);
+    const reasons = audit.flatMap(({ subject_type, reason }) =>
+      subject_type === "prebuild" ? [reason] : [],
+    );
+    expect(reasons.filter(Boolean)).toEqual([]);
   });
 
   test("is that of its project, when that is deleted meanwhile", async () => {
