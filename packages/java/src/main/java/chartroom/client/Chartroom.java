@@ -80,6 +80,8 @@ public final class Chartroom extends Services implements AutoCloseable {
     private Builder(String address, String token) {
       this.address = URI.create(address);
       this.token = token;
+      if (!token.matches("[\\x21-\\x7e]*"))
+        throw new IllegalArgumentException("the token has characters that no token has, such as the end of a line");
       String scheme = this.address.getScheme();
       boolean isUrl = "http".equals(scheme) || "https".equals(scheme);
       if (!isUrl || this.address.getHost() == null)

@@ -10,6 +10,9 @@ interface Place<T> {
   /** Notes a message and returns what of it is new; null when nothing is. */
   T take(T message);
 
+  /** Returns what differs once a message has brought the place forward, which not each new one does. */
+  Object position();
+
   /** Returns whether a stream that ends now without an error has ended for good. */
   boolean isComplete();
 }

@@ -8,6 +8,7 @@ import chartroom.service.v1.WatchAgentExecutionResponse;
 import chartroom.service.v1.WatchEventsRequest;
 import chartroom.service.v1.WatchEventsResponse;
 import java.util.Iterator;
+import java.util.List;
 import java.util.function.Function;
 
 /** The places of the streams of the contract. */
@@ -33,6 +34,11 @@ final class Places {
     public WatchEventsResponse take(WatchEventsResponse message) {
       request = request.toBuilder().setAfterSequence(message.getSequence()).build();
       return message;
+    }
+
+    @Override
+    public Object position() {
+      return request.getAfterSequence();
     }
 
     @Override
@@ -70,6 +76,11 @@ final class Places {
       if (message.hasAgentExecution())
         hasStopped = message.getAgentExecution().getStatus().getPhase() == AgentExecution.Phase.PHASE_STOPPED;
       return message;
+    }
+
+    @Override
+    public Object position() {
+      return request.getAfterSequence();
     }
 
     @Override
@@ -121,6 +132,11 @@ final class Places {
       end = until;
       request = request.toBuilder().setAfterOffset(0).build();
       return piece.build();
+    }
+
+    @Override
+    public Object position() {
+      return List.of(attempt, step, end);
     }
 
     @Override

@@ -133,7 +133,7 @@ class RepeatedCall<Q, A> extends ClientCall<Q, A> {
       if (answerHeaders != null) all.merge(answerHeaders);
       all.merge(trailers);
       Failure failure = Failure.of(status, all);
-      if (!Retries.isTemporary(failure)) return false;
+      if (!Retries.isTemporary(failure, status.getCause())) return false;
       synchronized (RepeatedCall.this) {
         failures += 1;
         Duration wait = Retries.pauseAfter(failure, failures);

@@ -5,6 +5,7 @@ import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
 import io.grpc.Deadline;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
@@ -65,7 +66,23 @@ final class Repetition implements ClientInterceptor {
     @Override
     public void start(Listener<A> listener, Metadata headers) {
       authorize(headers);
-      super.start(listener, headers);
+      Runnable onOpened = Watch.ON_OPENED.get();
+      super.start(onOpened == null ? listener : new OpenedListener<>(listener, onOpened), headers);
+    }
+  }
+
+  private static final class OpenedListener<A> extends SimpleForwardingClientCallListener<A> {
+    private final Runnable onOpened;
+
+    OpenedListener(ClientCall.Listener<A> listener, Runnable onOpened) {
+      super(listener);
+      this.onOpened = onOpened;
+    }
+
+    @Override
+    public void onHeaders(Metadata headers) {
+      onOpened.run();
+      super.onHeaders(headers);
     }
   }
 }

@@ -1,6 +1,7 @@
 package chartroom.client;
 
 import io.grpc.Status;
+import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
@@ -12,7 +13,10 @@ final class Retries {
   private Retries() {}
 
   /** Returns whether the same call may succeed later: no answer, a busy server, or too many calls. */
-  static boolean isTemporary(Failure failure) {
+  static boolean isTemporary(Failure failure, Throwable cause) {
+    // It will be the same certificate again.
+    for (Throwable each = cause; each != null; each = each.getCause())
+      if (each instanceof CertificateException) return false;
     return switch (failure.reason()) {
       // Of the connection, or of a proxy.
       case ERROR_REASON_UNSPECIFIED -> failure.code() == Status.Code.UNAVAILABLE;

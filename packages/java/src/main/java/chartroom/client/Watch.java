@@ -18,13 +18,18 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
   /** A stream that was open for so long had reached the server, also where it sent nothing for hours. */
   private static final long REACHED_NANOS = TimeUnit.SECONDS.toNanos(5);
 
+  /** What a call runs once the headers of its answer have come. */
+  static final Context.Key<Runnable> ON_OPENED = Context.key("chartroom-on-opened");
+
   private final Place<T> place;
   private final Duration retryFor;
-  private final Context.CancellableContext context = Context.current().withCancellation();
+  private final Context.CancellableContext context =
+      Context.current().withValue(ON_OPENED, this::noteOpened).withCancellation();
   private final CountDownLatch closed = new CountDownLatch(1);
   private Iterator<T> stream;
   private T next;
-  private long opened;
+  private volatile boolean isOpen;
+  private volatile long opened;
   private int failures;
   private long failingSince;
 
@@ -40,8 +45,9 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
       try {
         if (stream == null) open();
         if (stream.hasNext()) {
-          failures = 0;
+          Object before = place.position();
           next = place.take(stream.next());
+          if (!place.position().equals(before)) failures = 0;
           continue;
         }
         if (place.isComplete()) {
@@ -75,7 +81,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
   }
 
   private void open() {
-    opened = System.nanoTime();
+    isOpen = false;
     Context before = context.attach();
     try {
       stream = place.open();
@@ -84,17 +90,22 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     }
   }
 
+  private void noteOpened() {
+    opened = System.nanoTime();
+    isOpen = true;
+  }
+
   private void pause(StatusRuntimeException interruption) {
     Failure failure = Failure.of(interruption);
     long now = System.nanoTime();
-    if (failures == 0 || now - opened > REACHED_NANOS) {
+    if (failures == 0 || isOpen && now - opened > REACHED_NANOS) {
       failures = 0;
       failingSince = now;
     }
     failures += 1;
     Duration wait = Retries.pauseAfter(failure, failures);
     boolean isLate = now + wait.toNanos() - failingSince > retryFor.toNanos();
-    if (isLate || !Retries.isTemporary(failure)) {
+    if (isLate || !Retries.isTemporary(failure, interruption.getCause())) {
       close();
       throw interruption;
     }
