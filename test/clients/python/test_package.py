@@ -31,8 +31,11 @@ def serving(*answers):
                 connection, _ = listener.accept()
             except OSError:
                 return
-            with connection:
-                requests.append(connection.recv(65536))
+            with connection, connection.makefile("rb") as sent:
+                # The whole request: what is not read makes the end a reset, which may overtake the answer.
+                headers = dict(line.split(b": ") for line in list(iter(sent.readline, b"\r\n"))[1:])
+                sent.read(int(headers[b"Content-Length"]))
+                requests.append(headers)
                 connection.sendall(answer)
 
     threading.Thread(target=serve, daemon=True).start()
