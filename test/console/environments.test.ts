@@ -57,7 +57,11 @@ test("environments are archived once they are stopped, found by that, and taken 
   expect(await rowOf("At work").getByRole("button").count()).toBe(0);
   const archiving = "**/*EnvironmentService/ArchiveEnvironment";
   await page.route(archiving, (route) =>
-    route.fulfill({ status: 503, json: { code: "unavailable", message: "the database is away" } }),
+    route.fulfill({
+      status: 503,
+      headers: { "x-request-id": "request-of-an-archive" },
+      json: { code: "unavailable", message: "the database is away" },
+    }),
   );
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).click();
   const problem = page.getByText("The database is away");
