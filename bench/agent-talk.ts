@@ -23,7 +23,7 @@ export interface Deliveries {
   readonly sentMs: number[];
   /** Until the agent's program had read the message. */
   readonly deliveryMs: number[];
-  /** Until whoever watches the run in a view had the answer. */
+  /** Until the client that watches the run in a view had the answer. */
   readonly answerMs: ReadonlyMap<AgentOutputView, number[]>;
   /** The blocks that all who watch were sent. */
   blocks: number;

@@ -112,7 +112,7 @@ async function startPeers(
   return peers;
 }
 
-/** Reads must have one answer, and changes of one project leave the same rows, whoever is asked. */
+/** Reads must have one answer, and changes of one project leave the same rows, whichever peer is asked. */
 async function expectAlike(
   cases: readonly Case[],
   data: Seeded,

@@ -1,7 +1,7 @@
 import { registerHooks } from "node:module";
 
 /*
- * A start loads a thousand modules, and Node resolves each of their imports anew, which is a third of the processor
+ * A start loads a thousand modules, and Node resolves each of their imports again, which is a third of the processor
  * time that loading them takes. Two things follow from what it has resolved before:
  */
 

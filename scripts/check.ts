@@ -28,7 +28,7 @@ function run(name: string, command: string, args: readonly string[]): Promise<Ou
   });
 }
 
-/** Generates anew beside the committed code and compares. */
+/** Generates the code again, next to the committed one, and compares. */
 async function freshness(): Promise<Outcome> {
   const name = "generated code is fresh";
   const folder = mkdtempSync(join(tmpdir(), "chartroom-gen-"));

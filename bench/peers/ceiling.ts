@@ -17,7 +17,7 @@ import { openKeys, pageToken } from "./token-hash.ts";
 
 const keys = openKeys(dataFolder());
 
-/** Values of subqueries are not looked at by the planner, which would plan anew at each binding: 15 µs a token. */
+/** Values of subqueries are not looked at by the planner, which would plan again at each binding: 15 µs a token. */
 const queries = openQueries(dataFolder(), keys, (statement) => statement.replaceAll("= ?", "= (select ?)"));
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -13,7 +13,7 @@ const nonce = document.querySelector<HTMLMetaElement>("meta[property='csp-nonce'
 // By this name, packages that make style elements of their own find it.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-// A page of before an upgrade asks for files that the new server does not have: it is loaded anew, once.
+// A page of before an upgrade asks for files that the new server does not have: it is loaded again, once.
 window.addEventListener("vite:preloadError", () => {
   if (sessionStorage.getItem("reloaded") === location.href) return;
   sessionStorage.setItem("reloaded", location.href);

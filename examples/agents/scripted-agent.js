@@ -58,7 +58,7 @@ let isOver = false;
 let leaves = false;
 let start = {};
 let count = 0;
-/** What it waits for besides messages, by its own names: each wait says all of it anew. */
+/** What it waits for besides messages, by its own names: each wait says all of it again. */
 const waitedFor = new Map();
 /** What takes an answer about sub-agents, by the key of each, and to requests, by their names. */
 const answered = new Map();

@@ -63,7 +63,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
         await used.keys
       )(header, token)) as CryptoKey;
     } catch (error) {
-      // The issuer may have another key by now. Whoever names keys that are not there has it asked no more often.
+      // The issuer may have another key by now. Callers that name unknown keys have it asked no more often.
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
       const newest = last && now() - last.at < ASK_AGAIN_MS ? last : ask();
       if (newest === used) throw error;

@@ -19,7 +19,7 @@ export interface SpanQueueOptions {
   readonly maxWaiting?: number;
 }
 
-/** The spans that wait for a collector. Whoever adds some never waits; one export goes on at a time. */
+/** The spans that wait for a collector. Adding some never waits; one export goes on at a time. */
 export class SpanQueue {
   readonly #options: SpanQueueOptions;
   readonly #maxWaiting: number;

@@ -547,7 +547,7 @@ describe("the organization", () => {
     await page.getByText("No environment is made of it now.").waitFor();
     await page.getByRole("link", { name: "Classes" }).click();
     await page.getByLabel("Class to add: search, then add").fill("LOCAL");
-    await page.getByRole("button", { name: "Add The local runner of whoever makes it" }).click();
+    await page.getByRole("button", { name: "Add The local runner of the user who makes it" }).click();
     await page.getByRole("button", { name: "Save classes" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Editors" }).click();

@@ -23,7 +23,7 @@ export interface StreamOptions<M> {
   /** Names the stream in the page: another one begins when it changes. Undefined begins none. */
   readonly key: string | undefined;
   readonly slot: keyof typeof SLOTS;
-  /** Opens the stream after what the page has, and tells when the server has taken it; called anew after each interruption. */
+  /** Opens the stream after what the page has, and tells when the server has taken it; called again after each interruption. */
   readonly open: (signal: AbortSignal, onHeader: () => void) => AsyncIterable<M>;
   /** Takes a message into the query cache, and remembers how far the stream has come. */
   readonly onMessage: (message: M) => void;

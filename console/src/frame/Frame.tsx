@@ -17,7 +17,7 @@ const Help = lazy(() => import("./Help.tsx"));
 const Organizations = lazy(() => import("./Organizations.tsx"));
 const Palette = lazy(() => import("./Palette.tsx"));
 
-/** The frame of every page. Whoever is not signed in goes to the sign-in page first, and comes back. */
+/** The frame of every page. A person who is not signed in goes to the sign-in page first, and comes back. */
 export function Frame() {
   const { reading, user } = usePerson();
   const isRefused = useValue(signInAgain);

@@ -20,7 +20,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Follows a value of the time: the page draws anew only when the value changes. */
+/** Follows a value of the time: the page draws again only when the value changes. */
 export function useClock<T extends string>(read: (now: number) => T): T {
   return useSyncExternalStore(subscribe, () => read(now));
 }

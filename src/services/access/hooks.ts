@@ -20,7 +20,7 @@ environmentChanged.set(async (tx, scope, before, after) => {
 });
 approvalEnded.set(async (tx, scope, approval) => {
   const isOfStep = approval.asker?.stepIndex !== undefined;
-  // Whoever asked for a push carries it out by another call.
+  // The caller that asked for a push carries it out by another call.
   if (approval.kind === ApprovalKind.PUSH && !isOfStep) return;
   if (approval.kind === ApprovalKind.STEP && !isOfStep) return applyForkApproval(tx, scope, approval);
   await (isOfStep ? applyStepApproval(tx, scope, approval) : deliverApproval(tx, scope, approval));

@@ -126,7 +126,7 @@ export function joinOrganizationAs(
   );
 }
 
-/** Whoever left or was removed needs an invite to come back: an address would bring in at once whom somebody removed. */
+/** Accounts that left or were removed need an invite: by an address alone, a removed one would be back at once. */
 async function requireDomain(
   db: Reader,
   scope: Scope,

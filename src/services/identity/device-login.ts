@@ -106,7 +106,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   ): Promise<T> => {
     if (!present) throw unauthenticated();
     const { organizationId, subject } = present;
-    // Whoever has none left has no write wait, which would keep others from theirs.
+    // A caller that has none left has no write wait, which would keep others from theirs.
     await requireAttemptLeft(store.reader, { account: present.accountId, network }, now());
     const macs = keys.tokenMacs(typedCode(text));
     const look = async (tx: WriteTransaction) => {

@@ -96,7 +96,7 @@ export class Transaction {
       if (hasSavepoints) raw.exec("release part");
       return value;
     } catch (error) {
-      // As in attempt. Whoever caught it and went on would write past any transaction.
+      // As in attempt. A caller that caught it and went on would write past any transaction.
       if (!raw.inTransaction) throw fail(error);
       if (hasSavepoints) backTo(raw, "part");
       else if (this.#needsSavepoints || this.#connection.changes() !== changes) throw this.#restart(error);

@@ -51,7 +51,7 @@ export function StartRun() {
         agents.length === 0 ? (
           <Empty title="No agent is registered yet.">
             <p>
-              Whoever operates the server registers one: <code>npx chartroom agent add</code>, see
+              The operator of the server registers one: <code>npx chartroom agent add</code>, see
               docs/agents.md.
             </p>
           </Empty>

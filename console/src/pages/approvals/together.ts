@@ -25,12 +25,12 @@ export function whyNotTogether(
   if (decisions.some(({ by }) => by?.id === userId)) return "You have decided it; others must, too.";
   const isStarter = creator?.id === userId;
   if (deciders?.excludesStarter && (isStarter || executor?.id === userId))
-    return "Whoever asked does not decide it.";
+    return "The one who asked does not decide it.";
   if (deciders?.who === Who.USERS) {
     const isNamed = deciders.userIds.includes(userId) || deciders.groupIds.length > 0;
     return isNamed ? undefined : "Others are named to decide it.";
   }
   if (mayBeAdministrator) return undefined;
   if (deciders?.who === Who.ADMINISTRATORS) return "Administrators decide it.";
-  return isStarter ? undefined : "Whoever asked and administrators decide it.";
+  return isStarter ? undefined : "The one who asked and administrators decide it.";
 }

@@ -26,7 +26,7 @@ export function Invites({ organizationId, isAdministrator }: PartProps) {
     >
       <Empty title="An invite brings people in by a link.">
         <p>
-          Whoever has an account here and opens the link joins the organization. There is one invite at a
+          Anyone who has an account here and opens the link joins the organization. There is one invite at a
           time: making another one withdraws the one before. People whom a sign-in provider or SCIM brings in
           need none.
         </p>

@@ -24,7 +24,7 @@ export function Join() {
     <Page title="Join an organization">
       {inviteId === "" ? (
         <Empty title="This link is not whole.">
-          <p>An invite’s link goes on after the sign #. Ask whoever sent it for all of it.</p>
+          <p>An invite’s link goes on after the sign #. Ask the person who sent it for all of it.</p>
         </Empty>
       ) : (
         <Loaded reading={summary}>

@@ -9,7 +9,7 @@ import { FOUND } from "../../parts/pickers/page-size.ts";
 import { SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 
-/** The local runner of whoever makes an environment, among ids of classes. */
+/** The local runner of the user who makes an environment, among ids of classes. */
 const LOCAL = "local";
 
 /** Most entries of a project (contract). */
@@ -32,7 +32,7 @@ export function ProjectClasses({
   const classes = useClasses();
   const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onSaved });
   const names = new Map(classes.data?.map(({ id, displayName }) => [id, displayName]));
-  names.set(LOCAL, "The local runner of whoever makes it");
+  names.set(LOCAL, "The local runner of the user who makes it");
   const search = typed.search.trim().toLowerCase();
   const free = [...names].flatMap(([id, name]) =>
     !entries.includes(id) && `${name}\n${id}`.toLowerCase().includes(search) ? { id, name } : [],

@@ -54,9 +54,9 @@ export function forkWarnings({ trigger, forkWork }: WorkflowExecutionTrigger): r
 }
 
 /**
- * Returns who decides whether an execution that a pull request from a fork began may run. Whoever delivered its event, or
- * redelivered it, started the execution and decides no more by that, unless it is the workflow's creator or executor, as
- * which the hosts' deliveries start it: otherwise to approve would take no more than to start the workflow.
+ * Returns who decides whether an execution that a pull request from a fork began may run. A caller that delivered its
+ * event, or redelivered it, started the execution and decides no more by that, unless it is the workflow's creator or
+ * executor, as which the hosts' deliveries start it: otherwise to approve would take no more than to start the workflow.
  *
  * @param chosen as for approval steps; undefined where nobody chose
  */

@@ -67,7 +67,7 @@ const tabs = new BroadcastChannel("chartroom-session");
 const [, inviteId] = /^\/organization\/join#([0-9a-fA-F-]{36})$/.exec(next) ?? [];
 
 const INVITE_GONE =
-  "This invite has ended, was used up, or was withdrawn: ask whoever sent it to you for another one.";
+  "This invite has ended, was used up, or was withdrawn: ask the person who sent it to you for another one.";
 
 /** Says what an invite is for, and the ways in: those who have an account here, and those who have none. */
 function offerInvite(invite, providers) {
@@ -79,7 +79,7 @@ function offerInvite(invite, providers) {
   const withAccount =
     "If you have an account on this server, sign in to it first, with an access token or a link. ";
   const without =
-    "If you have none, ask whoever sent you the invite, or whoever runs this server, to make you one and send you " +
+    "If you have none, ask the person who sent you the invite, or who runs this server, to make you one and send you " +
     "a sign-in link; then open the invite again.";
   show(`You are invited to join ${invite.organization}. ${byProvider}${withAccount}${without}`, problem);
   problem = "";

@@ -29,7 +29,7 @@ export class WorkspaceFiles {
   constructor(tree: string, owner: number | undefined) {
     this.#owner = owner;
     this.tree = realpath(tree);
-    // Whoever needs it learns of the failure.
+    // Callers that need it learn of the failure.
     this.tree.catch(() => undefined);
   }
 

@@ -65,7 +65,7 @@ export function createScimUser(deps: ScimDependencies, caller: Caller, body: unk
     const account =
       (await findAccountByEmail(tx.db, values.userName)) ?? (await findAccountByEmail(tx.db, userName));
     const former = account && (await findMemberOfAccount(tx.db, caller, account.id));
-    // Whoever has an account elsewhere joins by an invite: an organization takes in nobody unasked.
+    // A person who has an account elsewhere joins by an invite: an organization takes in nobody unasked.
     requireAddressFree(former?.left_at == null ? account : undefined);
     requireAddressFree(await findUserByAddress(tx.db, caller, userName));
     const accountId = account?.id ?? tx.newId();

@@ -207,7 +207,7 @@ async function enter(
   return changed;
 }
 
-/** Whoever is the last one stays it, whatever the claims say: nobody could administer the organization any more. */
+/** The last administrator stays one, whatever the claims say: otherwise nobody could administer the organization. */
 async function isLastAdministrator(tx: WriteTransaction, scope: Scope, member: StoredMember) {
   if (member.role !== OrganizationRole.ADMIN) return false;
   return (await countOtherAdministrators(tx.db, scope, member.id)) === 0;

@@ -82,7 +82,7 @@ async function findToken(
   const subject = requireExecutor(user);
   try {
     await getExecutorAsCaller(tx, scope, subject);
-    // Whoever opened one by hand has named its repository by that.
+    // A person who opened one by hand has named its repository by that.
     if (execution) {
       await requireTrustedSource(tx, scope, {
         host,

@@ -14,7 +14,7 @@ interface PatchProps {
 
 const SIGNS = { added: "+", deleted: "−", same: " ", hunk: "" } as const;
 
-/** Shows a unified diff: whoever cannot tell the colours apart has the signs. */
+/** Shows a unified diff: readers who cannot tell the colours apart have the signs. */
 export function Patch({ text, onLine, below, isSplit = false }: PatchProps) {
   const lines = useMemo(() => patchLines(text), [text]);
   if (isSplit && lines.length > 0) return <SplitPatch lines={lines} onLine={onLine} below={below} />;

@@ -21,7 +21,7 @@ export function useFollowedEnd(total: number) {
     const page = document.documentElement;
     const follow = (follows: boolean) => {
       isAtEnd = follows;
-      // Whoever reads further up is held where they are by the browser; at the end that would look like scrolling up,
+      // The browser holds a person who reads further up where they are; at the end that would look like scrolling up,
       // when earlier things make room for new ones.
       page.style.overflowAnchor = follows ? "none" : "";
     };

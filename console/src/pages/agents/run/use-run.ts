@@ -106,7 +106,7 @@ function newest(
   return (read.status?.statusVersion ?? 0n) > (told.status?.statusVersion ?? 0n) ? read : told;
 }
 
-/** Reads the inputs of a run anew. */
+/** Reads the inputs of a run again. */
 export const refreshInputs = (runId: string) => queries.invalidateQueries({ queryKey: inputsKey(runId) });
 
 async function readInputs(agentExecutionId: string): Promise<Inputs> {

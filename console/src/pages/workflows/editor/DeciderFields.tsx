@@ -84,7 +84,7 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
         </div>
       )}
       <Checkbox
-        label="Not whoever started it, nor whom it runs as"
+        label="Not the one who started it, nor the one whom it runs as"
         checked={deciders.excludesStarter}
         onChange={(event) => set({ excludesStarter: event.currentTarget.checked })}
       />

@@ -99,7 +99,7 @@ function Done({ push, status }: { readonly push: EnvironmentPush; readonly statu
   );
 }
 
-/** A push that people are asked about: nothing is pushed until it is approved, and then by whoever asked. */
+/** A push that people are asked about: nothing is pushed until it is approved, and then by the caller that asked. */
 function Waiting({
   runId,
   approvalId,

@@ -49,7 +49,7 @@ export function useReviewDraft(runId: string) {
   const { data, isFetchedAfterMount } = useQuery(
     AgentReviewService.method.listAgentReviewDrafts,
     { agentExecutionId: runId, pagination: { pageSize: 1 } },
-    // Of whoever may not send to the run there are none.
+    // A person who may not send to the run has none.
     {
       enabled: isSettled,
       staleTime: 0,
@@ -110,7 +110,7 @@ export function useReviewDraft(runId: string) {
   };
   const leave = useRef(keep);
   leave.current = keep;
-  // The last words of whoever goes to another page are kept, too.
+  // What a person typed last before going to another page is kept, too.
   useEffect(
     () => () => {
       const last = timer.current === undefined ? saves.current : leave.current();

@@ -55,7 +55,7 @@ export function useShownDiff(environmentId: string, base: DiffBase, told: string
     else if (isEmpty(held)) show();
   }
   const digest = digestOf(held);
-  // Whoever is on the way to another page is not called back.
+  // A person on the way to another page is not called back.
   const isUnderWay = useRouterState({ select: ({ isLoading }) => isLoading });
   useEffect(() => {
     if (isFollowed && !isUnderWay && digest !== "" && digest !== linked)
