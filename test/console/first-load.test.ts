@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 describe("the console", () => {
-  test("leads whoever is not signed in to the sign-in page, and from there back to where they wanted to go", async () => {
+  test("leads a person who is not signed in to the sign-in page, and from there back to where they wanted to go", async () => {
     const { page, origin } = await open(server);
     await page.goto(`${server.url}/account?tab=tokens`);
     await page.waitForURL(`${origin}/sign-in?*`);
@@ -298,7 +298,7 @@ describe("the console", () => {
     await page.waitForURL(`${origin}/sign-in`);
     await page.getByText(/^You are invited to join Inviting\./).waitFor();
     expect(await barriers(page)).toEqual([]);
-    // Whoever comes by a link opens the invite again.
+    // A person who comes by a link opens the invite again.
     await page.goto("about:blank");
     await page.goto(`${origin}/sign-in#${await signInLink(server, email)}`);
     await page.getByRole("button", { name: /^Sign in as/ }).click();
@@ -419,7 +419,7 @@ describe("the lists", () => {
     await repository.press("Enter");
     await page.getByRole("row", { name: /^hello/ }).waitFor({ state: "detached" });
     expect(await repository.evaluate((field) => field === document.activeElement)).toBe(true);
-    // Whoever gets the address sees the same.
+    // A person who gets the address sees the same.
     await page.reload();
     await page.getByRole("button", { name: "Filters (2)" }).waitFor();
     await page.getByRole("row", { name: /^tools/ }).waitFor();

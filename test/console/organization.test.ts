@@ -134,7 +134,7 @@ describe("the organization", () => {
     await page.getByRole("row", { name: /^Administrator/ }).waitFor();
   });
 
-  test("shows an invite’s link once, and what it is for to whoever opens it", async () => {
+  test("shows an invite’s link once, and what it is for to the person who opens it", async () => {
     const { page } = visit;
     await goTo("invites");
     await page.getByRole("button", { name: "Create invite" }).click();

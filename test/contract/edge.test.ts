@@ -50,7 +50,7 @@ const FREE = [
   "UpdateOrganizationPoliciesRequest.agentPolicy.scmToolsAllowedGroupId",
 ];
 
-/** Whether a text is an id; the rules are read anew: a UUID, or nothing or a UUID. */
+/** Whether a text is an id; the rules are read again: a UUID, or nothing or a UUID. */
 function isId({ field, path }: Reached): boolean {
   if (FREE.includes(path)) return true;
   const rules = rulesOf(field);

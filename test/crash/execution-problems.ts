@@ -69,7 +69,7 @@ export async function recordProblems(
         : []),
       ...(ends === 1 ? [] : [`${ends} ends`]),
       ...(begun === status.attempt ? [] : [`${begun} attempts begun, ${status.attempt} told`]),
-      ...(lost === status.attempt - 1 ? [] : [`${lost} of ${status.attempt} attempts begun anew`]),
+      ...(lost === status.attempt - 1 ? [] : [`${lost} of ${status.attempt} attempts begun again`]),
       ...(warned.every((attempt, index) => attempt === index + 1) ? [] : [`warnings of ${warned}`]),
       ...(warned.length >= lost ? [] : [`${lost} attempts lost, ${warned.length} warnings`]),
     ];

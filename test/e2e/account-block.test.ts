@@ -150,7 +150,7 @@ describe("a blocked account", () => {
     expect((await unblock(person.accountId)).body).toEqual({});
   });
 
-  test("has another receipt when it is blocked anew", async () => {
+  test("has another receipt when it is blocked again", async () => {
     expect((await block(person.accountId)).body).toEqual({
       environmentsStopped: 1,
       subscriptionsCancelled: 0,

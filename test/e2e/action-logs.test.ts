@@ -110,7 +110,7 @@ describe("the logs of an action", () => {
     ]);
   });
 
-  test("begin anew with another attempt", async () => {
+  test("begin again with another attempt", async () => {
     const { work, actionId } = await begun();
     await report(work, chunk(0, 0, 3));
     const stream = streamLogs(server, actionId, { follow: true });

@@ -44,7 +44,7 @@ function startChat(
   { url = server.url, options = [] }: { url?: string; options?: readonly string[] } = {},
 ) {
   const args = ["bin/chartroom.js", "agent", "chat", id, "--server", url, ...options];
-  // With no token of whoever runs the tests, which may be for a server that had the same address.
+  // With no token of the person who runs the tests, which may be for a server that had the same address.
   const own = { PATH: process.env.PATH, XDG_CONFIG_HOME: temporaryFolder() };
   const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...own, ...env } });
   chats.push(child);
@@ -286,7 +286,7 @@ describe("a chat whose server goes away", () => {
 });
 
 describe("a chat in a terminal", () => {
-  testWith("npx", "script")("shows the stream and the queue to whoever types", async () => {
+  testWith("npx", "script")("shows the stream and the queue to the person who types", async () => {
     const conversation = await startConversation(server);
     const command = `npx chartroom agent chat ${conversation.id} --server ${server.url}`;
     // It gives the command a terminal of its own, and ends with its status.
@@ -340,7 +340,7 @@ describe("a chat in a terminal", () => {
       () => shown,
       (all) => all.includes("\u{1b}[J\u{fffd}[31mred\n"),
     );
-    // Whoever joins later sees what it answers, too.
+    // A person who joins later sees what it answers, too.
     expect(shown).toContain("-- echo \u{fffd}[31mred\n");
     input.write("echo hel");
     await conversation.say("other", "echo meanwhile");
@@ -353,7 +353,7 @@ describe("a chat in a terminal", () => {
       () => shown,
       (all) => all.includes("\u{1b}[Jhello\n"),
     );
-    // Over a pasted line of three rows, of which readline learns when it prints it anew, and goes up from then on.
+    // Over a pasted line of three rows, of which readline learns when it prints it again, and goes up from then on.
     const before = shown.length;
     input.write("x".repeat(50));
     await conversation.say("third", "echo above");

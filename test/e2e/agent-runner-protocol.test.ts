@@ -370,7 +370,7 @@ describe("a lease that is lost", () => {
     await succeeded(home.runner.finish(next.work));
   });
 
-  test("three times without a step forward ends the run, and a step forward counts anew", async () => {
+  test("three times without a step forward ends the run, and a step forward restarts the count", async () => {
     const { run, work, release } = await runGivenBack();
     expect([await release(), await release()]).toEqual([true, true]);
     await succeeded(home.runner.agent("ReportAgent", work(), { blocks: [textBlock(1)] }));

@@ -145,7 +145,7 @@ describe("a run that a runner has", () => {
     expect((await succeeded(child.report())).stop).toBe(true);
   });
 
-  test("tells whoever watches it what its sub-agents do", async () => {
+  test("tells the caller that watches it what its sub-agents do", async () => {
     const held = await startLeasedAgentExecution(home);
     const watched = held.watch();
     const seen = (activity: string) =>

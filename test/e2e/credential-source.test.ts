@@ -47,7 +47,7 @@ describe("the source of a project that an administrator's workflow names", () =>
     await world.setSource(projectId, admin, "secrets");
     await world.start(workflowId, admin);
     expect(await world.credentialOfNextAction()).toBe("admin");
-    // To set what is there already is to set it, whoever does it.
+    // To set what is there already is to set it, no matter who does it.
     await world.setSource(projectId, member, "secrets");
     await world.start(workflowId, admin);
     expect(await world.credentialOfNextAction()).toBe("CREDENTIAL_WITHHELD");

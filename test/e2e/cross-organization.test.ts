@@ -28,7 +28,7 @@ afterAll(stopAll);
 const operations = everyOperation();
 
 describe.each(operations)("%s", (name, operation) => {
-  // The id of an invite is a secret, which whoever has it may use: test/e2e/membership.test.ts.
+  // The id of an invite is a secret, which anyone who has it may use: test/e2e/membership.test.ts.
   const paths = Object.entries(operation.ids).filter(([, kind]) => kind !== "invite");
   const told = async (path: string, id: string) => {
     const answer = await post(
@@ -99,7 +99,7 @@ function expectNothing(
     // A session is whatever its environments say it is; no resource stands behind the id.
     expect([status, body.environment.metadata.sessionId]).toEqual([200, theirWorld.session]);
   } else if (path === "integrationId") {
-    // An integration is the business of whoever made the credential; the id is only passed on.
+    // An integration is the business of the user who made the credential; the id is only passed on.
     expect([status, body.token.integrationId]).toEqual([200, theirWorld.integration]);
   } else if (path === "agentId" && body.workflow) {
     // An agent is looked up when it runs; until then the id is only kept.
@@ -115,7 +115,7 @@ function expectNothing(
     expect([status, body.code]).toEqual([400, "invalid_argument"]);
     expect(body.message).toMatch(/^this server has no (webhook|integration) resources: leave \w+ unset$/);
   } else if (path === "userId" && status === 400) {
-    // Whoever it is, it is another than the subject beside it.
+    // No matter who it is, it is another than the subject beside it.
     expect(body.message).toBe("userId and subject name different subjects: leave userId out");
   } else if (path === "userId" && (kind === "user" || name === "OrganizationService/LeaveOrganization")) {
     expect([status, body.code]).toEqual([403, "permission_denied"]);

@@ -74,7 +74,7 @@ describe("the doctor", () => {
         0,
         expect.stringMatching(`^${behind} \\(rows in all: \\d+\\)$`),
       ]);
-      // Whoever reaches the server reads it: how much is done on it is nobody's business.
+      // Anyone who reaches the server reads it: how much is done on it is nobody's business.
       const server = await startHostedServer({ dataDir, args });
       const ready = await fetch(`${server.url}/readyz`);
       expect([ready.status, await ready.json()]).toEqual([

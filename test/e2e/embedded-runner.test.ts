@@ -154,7 +154,7 @@ describe("a runner that cannot work says why in a sentence", () => {
 });
 
 describe("the runner beside the server", () => {
-  test("registers itself, also at the next start, and anew when it was deleted", async () => {
+  test("registers itself, also at the next start, and again when it was deleted", async () => {
     const first = await startServer({ args: ["--local-runner"] });
     const { dataDir } = first;
     const taking = (each: Pick<TestServer, "log">) =>

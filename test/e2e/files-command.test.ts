@@ -152,7 +152,7 @@ describe("a folder of files", () => {
     expect(await recorded()).toEqual(after);
   });
 
-  test("shows what differs, whoever has changed it, and puts it right", async () => {
+  test("shows what differs, no matter who has changed it, and puts it right", async () => {
     writeAll();
     await apply();
     write("a.yaml", workflow, {

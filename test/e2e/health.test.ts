@@ -79,7 +79,7 @@ test("buf curl asks the same", async () => {
   expect([run.code, JSON.parse(run.stdout)]).toEqual([0, { status: "SERVING" }]);
 });
 
-test("whoever watches learns that the server goes, and is cut off as unavailable", async () => {
+test("a caller that watches learns that the server goes, and is cut off as unavailable", async () => {
   const client = healthClient();
   const both = new Map<string, () => void>();
   const begun = Promise.all(

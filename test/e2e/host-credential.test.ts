@@ -37,7 +37,7 @@ const workOn = async (remote: string) => {
 };
 
 describe("the credential of a host", () => {
-  test("is handed to whoever holds work of its owner that begins there, each time with a row in the record", async () => {
+  test("is handed to the runner that holds work of its owner that begins there, each time with a row in the record", async () => {
     const id = await store("one.example.org", "credential of one", { expiresAt: "2999-12-31T00:00:00Z" });
     const work = await workOn("https://One.Example.org/team/a.git");
     for (let time = 0; time < 2; time += 1) {

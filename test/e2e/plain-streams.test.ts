@@ -132,7 +132,7 @@ describe.each<[PlainForm, "GET" | "POST"]>([
     expect(read.flatMap(({ block }) => (block ? [block.sequence] : []))).toEqual(["1", "2", "3"]);
   });
 
-  test("of logs resumes in the middle of a step, and begins anew with another attempt", async () => {
+  test("of logs resumes in the middle of a step, and begins again with another attempt", async () => {
     await startExecution({ url: server.url, token: home.token }, { steps: [task("one"), task("two")] });
     const work = await home.runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
     const message = { workflowExecutionActionId: work.action.actionId, follow: true };

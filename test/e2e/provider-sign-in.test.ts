@@ -558,7 +558,7 @@ describe("joining an organization by its id", () => {
     const joined = await join(asPerson());
     expect([joined.status, joined.body.member.role]).toEqual([200, "ORGANIZATION_ROLE_MEMBER"]);
     expect((await join(asPerson())).body.member).toEqual(joined.body.member);
-    // Whoever was removed does not come back by it.
+    // A person who was removed does not come back by it.
     await post(
       server,
       "OrganizationService/RemoveMember",

@@ -175,7 +175,7 @@ describe("the README", () => {
     );
 
   withGit(
-    "runs a first workflow, whose output is there to be read, on a server started anew with a runner",
+    "runs a first workflow, whose output is there to be read, on a server started again with a runner",
     async () => {
       const [start = "", repository, call, create, run, read] = blocksOf("A first workflow", 6);
       second = await startByNpm(start, /^Chartroom is ready at .*\n/m);

@@ -185,7 +185,7 @@ describe("sign-in providers", () => {
   });
 });
 
-test("a log file that was moved is written anew after SIGHUP, and no line is on standard error", async () => {
+test("a log file that was moved is written again after SIGHUP, and no line is on standard error", async () => {
   const file = join(temporaryFolder(), "server.log");
   const logging = await startServer({ args: ["--log-file", file] });
   const lines = (path: string) =>

@@ -93,10 +93,10 @@ describe("work", () => {
     const second = await registerRunner(server, { token });
     expect(await second.lease()).toEqual([]);
     await expireLease(server, old);
-    const anew = await second.leaseOne();
-    expect([anew.leaseId, anew.fence, anew.attempt]).toEqual([old.leaseId, "2", 2]);
+    const again = await second.leaseOne();
+    expect([again.leaseId, again.fence, again.attempt]).toEqual([old.leaseId, "2", 2]);
     for (const answer of await Promise.all(allOn(runner, old))) expect(refusal(answer)).toEqual(LOST);
-    await doAction(second, anew);
+    await doAction(second, again);
     expect((await run.actions())[0].status).toMatchObject({
       phase: "WORKFLOW_EXECUTION_ACTION_PHASE_DONE",
       failures: [],
@@ -112,9 +112,9 @@ describe("work", () => {
     const old = await first.leaseOne();
     const endsAt = Date.parse(old.expiresAt);
     expect([endsAt >= asked + 5_000, endsAt <= Date.now() + 5_000]).toEqual([true, true]);
-    const anew = await second.leaseOne();
+    const again = await second.leaseOne();
     expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
-    expect([anew.leaseId, anew.fence]).toEqual([old.leaseId, "2"]);
+    expect([again.leaseId, again.fence]).toEqual([old.leaseId, "2"]);
   });
 
   test("is lost to everybody but the runner and the fence that hold it", async () => {

@@ -379,7 +379,7 @@ describe("the event of a pull request", () => {
     expect(await namesOfNextAction()).toEqual([]);
   });
 
-  test("from a fork gives none to an agent in its environment, whoever starts it", async () => {
+  test("from a fork gives none to an agent in its environment, no matter who starts it", async () => {
     const { admin, runner } = world;
     const { send } = await listening();
     await send(openedPullRequest());

@@ -501,7 +501,7 @@ describe("a session of a member of several organizations", () => {
   });
 });
 
-test("the sign-in page names the organization of an invite to whoever has its id, and of no other", async () => {
+test("the sign-in page names the organization of an invite to anyone who has its id, and of no other", async () => {
   const { body } = await post(server, "OrganizationService/CreateOrganizationInvite", { organizationId });
   const { inviteId } = body.invite;
   const named = await page(server, "invite", { inviteId });

@@ -269,7 +269,7 @@ describe("delivering an entry again", () => {
     ]);
   });
 
-  test("is for whoever may start the workflow, in its name", async () => {
+  test("is for those who may start the workflow, in its name", async () => {
     const { id, secret } = await addWorkflow({ url: server.url, token: member.token });
     await deliver(server, id, RUN, hubSignature(secret, RUN));
     const [entry] = await ledgerOf(server, id);

@@ -134,7 +134,7 @@ describe("the id of a delivery", () => {
     expect((await deliver(server, workflow.id, RUN, named(workflow, "one"))).status).toBe(202);
   });
 
-  test("is known again for 24 hours, and then counts from anew", async () => {
+  test("is known again for 24 hours, and then counts from the start", async () => {
     const workflow = await addWorkflow(server);
     const send = () => deliver(server, workflow.id, RUN, named(workflow, "one"));
     /** Lets the first arrival be as old as this. */
@@ -204,7 +204,7 @@ describe("a body that X-Hub-Signature-256 signs", () => {
     expect(verdictsOf(await send(workflow))).toEqual([200, "DUPLICATE"]);
   });
 
-  test("counts anew after 24 hours", async () => {
+  test("counts again after 24 hours", async () => {
     const workflow = await addWorkflow(server);
     expect(verdictsOf(await send(workflow))).toEqual([202, "STARTED"]);
     await withServerData(server, (store) =>

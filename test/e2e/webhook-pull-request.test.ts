@@ -246,7 +246,7 @@ describe("an event that comes again", () => {
     ]);
   });
 
-  test("at another head, of another pull request, of another kind starts anew", async () => {
+  test("at another head, of another pull request, of another kind starts again", async () => {
     const workflow = await addWorkflow(server, { triggers: [on({ fromTrigger: {} })] });
     const headSha = "0123456789abcdef0123456789abcdef01234567";
     const deliveries: [Payload, Record<string, string>?][] = [

@@ -89,7 +89,7 @@ const reasons = (actions: readonly Answer["body"][], of: "failures" | "warnings"
   actions.map(({ status }) => status[of].map(({ reason }: { reason: string }) => reason).join(" "));
 
 /** Phase and counts of an execution. */
-async function tally(run: StartedExecution): Promise<string> {
+async function countsOf(run: StartedExecution): Promise<string> {
   const { status } = await run.execution();
   const counts = ["pending", "running", "failed", "done", "stopped"].map((name) => [
     name,
@@ -156,7 +156,7 @@ describe("a workflow over twelve repositories at a source-control host", () => {
       const repositories = serveRepositories(names("all"), host);
       const run = await startEditing(server, repositories);
       const seen = await watched(run);
-      expect(await tally(run)).toBe("COMPLETED, 13 done");
+      expect(await countsOf(run)).toBe("COMPLETED, 13 done");
       expect([await recorded(server, run), seen <= 3, overlap(repositories) <= 3]).toEqual([3, true, true]);
       expect(await outputs(run)).toEqual({
         ...Object.fromEntries(repositories.map(({ name }, index) => [name, index + 1])),
@@ -189,10 +189,10 @@ describe("a workflow over twelve repositories at a source-control host", () => {
       gate.close(...[...running, ...rest].map(({ name }) => name));
       const run = await startEditing(server, repositories);
       await gate.reached(...running.map(({ name }) => name));
-      expect(await tally(run)).toBe("RUNNING, 6 pending, 3 running, 3 done");
+      expect(await countsOf(run)).toBe("RUNNING, 6 pending, 3 running, 3 done");
       await run.cancel();
       await watched(run);
-      expect(await tally(run)).toBe("STOPPED, 3 done, 9 stopped");
+      expect(await countsOf(run)).toBe("STOPPED, 3 done, 9 stopped");
       const actions = await run.actions();
       expect(phases(actions)).toEqual([...Array(3).fill("DONE"), ...Array(9).fill("STOPPED")]);
       expect(actions.map(({ metadata }) => metadata.startedAt !== undefined)).toEqual([
@@ -227,7 +227,7 @@ describe("a workflow over twelve folders, on the runner beside the server", () =
       for (const { name } of failing) writeFileSync(broken(name), "");
       const first = await startEditing(server, repositories);
       const seen = await watched(first);
-      expect(await tally(first)).toBe("COMPLETED, 2 failed, 11 done");
+      expect(await countsOf(first)).toBe("COMPLETED, 2 failed, 11 done");
       expect([await recorded(server, first), seen <= 3]).toEqual([3, true]);
       const actions = (await first.actions()).slice(0, 12);
       expect(reasons(actions, "failures")).toEqual(
@@ -243,7 +243,7 @@ describe("a workflow over twelve folders, on the runner beside the server", () =
       for (const { name } of failing) rmSync(broken(name));
       const again = await first.retry();
       await watched(again);
-      expect(await tally(again)).toBe("COMPLETED, 3 done");
+      expect(await countsOf(again)).toBe("COMPLETED, 3 done");
       expect((await again.execution()).metadata.retriedExecutionId).toBe(first.executionId);
       expect(await outputs(again)).toEqual({ "retried-5": 5, "retried-8": 8, report: LINES });
       for (const repository of repositories) edited(repository);
@@ -251,7 +251,7 @@ describe("a workflow over twelve folders, on the runner beside the server", () =
       expect(after.map((commit, index) => commit === before[index])).toEqual(
         repositories.map((each) => !failing.includes(each)),
       );
-      expect(await tally(first)).toBe("COMPLETED, 2 failed, 11 done");
+      expect(await countsOf(first)).toBe("COMPLETED, 2 failed, 11 done");
     },
     LONG_MS,
   );

@@ -101,7 +101,7 @@ export interface World {
   readonly lease: string;
   /** A user that is no administrator; `account` is its account. */
   readonly member: string;
-  /** What accounts join the organization with; a secret, and so good for whoever has it. */
+  /** What accounts join the organization with; a secret, and so good for anyone who has it. */
   readonly invite: string;
   readonly organization: string;
   /** One of two prebuilds of `prebuiltProject`, which waits for `runner`. */

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 
 /**
  * Ports that no system hands out by itself: below 32768, where Linux begins, and 49152, where macOS does. A port that it
- * hands out is another test's before long, while whoever asked for it has not listened yet, or does not at the moment.
+ * hands out is another test's before long, while the caller that asked for it does not listen, not yet or not now.
  */
 const [FIRST, END] = [20_000, 32_000];
 

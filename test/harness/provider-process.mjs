@@ -50,7 +50,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     accounts.has(id) && { accountId: id, claims: () => ({ sub: id, ...accounts.get(id) }) },
 });
 
-// The person at the provider: whoever the address names is there, and agrees.
+// The person at the provider: the one whom the address names is there, and agrees.
 provider.use(async (ctx, nextPart) => {
   if (!ctx.path.startsWith("/interaction/")) return nextPart();
   const { prompt, params, session } = await provider.interactionDetails(ctx.req, ctx.res);

@@ -90,7 +90,7 @@ describe("a page", () => {
     }
   });
 
-  test("of any other origin may not, whoever the token is of", async () => {
+  test("of any other origin may not, no matter whose token it is", async () => {
     for (const origin of ["https://elsewhere.example.org", "null", `${PAGES}.example.com`]) {
       expect([origin, ...(await refused({ headers: { origin } }))]).toEqual([
         origin,

@@ -43,7 +43,7 @@ export default class NativeRuntime {
     return require(path);
   }
 
-  /** Loads the part of jest anew that keeps the tests of one file, and removes what it has kept of the last. */
+  /** Loads again the part of jest that keeps the tests of one file, and removes what it has kept of the last. */
   requireInternalModule(path: string): unknown {
     delete require.cache[path];
     for (const key of Object.getOwnPropertySymbols(globalThis)) {

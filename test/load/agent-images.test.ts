@@ -143,7 +143,7 @@ describe("ten images of 4 MiB", () => {
       const workedBefore = mainThreadMs(server.process);
       expect(await countBytes(form)).toBeGreaterThan(40 * MIB);
       const { longestMs, peakBytes } = await prober.take();
-      // Whoever waits longer than the server's own thread worked waits for other processes of the machine.
+      // A call that waits longer than the server's own thread worked waits for other processes of the machine.
       stalledMs = Math.min(longestMs, mainThreadMs(server.process) - workedBefore);
       expect((peakBytes - idleBytes) / MIB).toBeLessThan(256);
     }

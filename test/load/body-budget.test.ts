@@ -85,7 +85,7 @@ describe.each([
 
   /**
    * Makes so many callers. Before anything is held: a body that waits for longer
-   * than the server's idle time is refused, and each caller opens the database anew.
+   * than the server's idle time is refused, and each caller opens the database again.
    */
   async function newCallers(count: number): Promise<string[]> {
     const tokens: string[] = [];
@@ -193,7 +193,7 @@ describe.each([
     return refusal as NonNullable<typeof refusal>;
   }
 
-  test("a promise costs nothing, whoever makes how many", async () => {
+  test("a promise costs nothing, no matter who makes how many", async () => {
     const promises = [];
     for (let count = 0; count < 4 * CALLERS; count++) promises.push(await promise(LIMIT));
     expect(promises.map(({ answer }) => answer)).toEqual(promises.map(() => undefined));
@@ -201,7 +201,7 @@ describe.each([
     for (const each of promises) each.leave();
   });
 
-  test("is one of each caller and one of all; whoever holds the most gives way to others, and has room later", async () => {
+  test("is one of each caller and one of all; the caller that holds the most gives way to others, and has room later", async () => {
     const [last = "", ...others] = await newCallers(CALLERS);
     const { answer: ofAll, held } = await refuseYoungest(last, others);
     expectError(ofAll, 429, "resource_exhausted", "BODY_BUDGET_EXCEEDED");

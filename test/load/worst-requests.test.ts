@@ -46,7 +46,7 @@ describe.each([
       const workedBefore = mainThreadMs(server.process);
       const answer = await sendWorst(server, worst, body, runnerToken);
       waited = await prober.take();
-      // Whoever waits longer than the server's own thread worked waits for other processes of the machine.
+      // A call that waits longer than the server's own thread worked waits for other processes of the machine.
       stalledMs = Math.min(waited.longestMs, mainThreadMs(server.process) - workedBefore);
       if (worst.isValid) expect([...COUNTED, "INTERNAL"]).not.toContain(reasonOf(answer));
       else expect(COUNTED).toContain(reasonOf(answer));

@@ -107,7 +107,7 @@ describe("of two servers, the one that leads the jobs", () => {
     });
     await begun.promise;
     await endLead();
-    // Whoever has the lock now has asked whether writes of jobs go on.
+    // The server that has the lock now has asked whether writes of jobs go on.
     await until(
       async () => (await onCluster(url, ASKED)).rowCount,
       (count) => count === 1,

@@ -55,7 +55,7 @@ test("no lock is that of another purpose, whatever the ids of organizations are"
   ];
   const ofOrganizations = await exceptInstallation(["installation", "common", "shared", "1"]);
   await client.end();
-  // Whoever leads the jobs takes two.
+  // The server that leads the jobs takes two.
   expect(new Set([...ofPurposes, ...ofOrganizations]).size).toBe(6 + 4);
   // The engine keeps apart the locks of two numbers and those of one.
   expect(ofPurposes.every((lock) => lock.startsWith("2 "))).toBe(true);

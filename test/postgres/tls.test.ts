@@ -112,7 +112,7 @@ describe("sslmode", () => {
   const other = () => root(certificates.otherCa);
 
   test.each<readonly [string, () => string]>([
-    ["require, whoever signed", () => `${url}?sslmode=require`],
+    ["require, no matter who signed", () => `${url}?sslmode=require`],
     ["require with the CA, whatever the name", () => `${named(url)}?sslmode=require&${ca()}`],
     ["verify-ca with the CA", () => `${url}?sslmode=verify-ca&${ca()}`],
     ["verify-ca with the CA, whatever the name", () => `${named(url)}?sslmode=verify-ca&${ca()}`],

@@ -59,7 +59,7 @@ describe("a token", () => {
     expect(await stored()).toEqual({ hash: sha256(), hmac_key_id: null });
   });
 
-  test("that an earlier release stored under an HMAC works, and is stored anew by its first use", async () => {
+  test("that an earlier release stored under an HMAC works, and is stored again by its first use", async () => {
     await storeUnderMac();
     // As if it had been used a moment ago: that its last use is not written puts nothing off.
     await within((raw) => raw.rows("update token set last_used_at = ?", testStore.clock.now));
@@ -72,7 +72,7 @@ describe("a token", () => {
     expect(failures).toEqual([]);
   });
 
-  test("goes on working while it cannot be stored anew", async () => {
+  test("goes on working while it cannot be stored again", async () => {
     await storeUnderMac();
     await refuse(testStore.dataDir, REFUSAL);
     expect(await use()).toBe("known");

@@ -48,7 +48,7 @@ beforeEach(() => {
   reports = [];
 });
 
-/** The part of a runner's program that answers, as it is started anew. */
+/** The part of a runner's program that answers, as it is started again. */
 function program() {
   const client = {
     reportEnvironmentChanges: async (report: ChangesReport) => void reports.push(report),

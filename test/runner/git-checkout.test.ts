@@ -314,7 +314,7 @@ describe("a repository that is there already", () => {
     expect([existsSync(trap), existsSync(alternates)]).toEqual([false, false]);
   });
 
-  test("is made anew where its .git leads elsewhere", async () => {
+  test("is made again where its .git leads elsewhere", async () => {
     const tree = temporaryFolder();
     const elsewhere = temporaryFolder();
     mkdirSync(join(tree, "repository"));
@@ -326,7 +326,7 @@ describe("a repository that is there already", () => {
 });
 
 describe("a checkout that is ended", () => {
-  test("fails with the reason of whoever ended it", async () => {
+  test("fails with the reason of the caller that ended it", async () => {
     const signal = AbortSignal.abort(new Error("the lease is lost"));
     const place = { tree: temporaryFolder(), credentialFor: noCredential, signal };
     await expect(checkOutSources(tools, initializer({ remoteUri: repository.url }), place)).rejects.toThrow(

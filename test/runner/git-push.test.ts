@@ -293,7 +293,7 @@ describe("a push", () => {
     expect([await action.push(), await action.push()]).toEqual(["created", "unchanged"]);
   });
 
-  test("of a commit that goes on from the branch advances it, whoever made it", async () => {
+  test("of a commit that goes on from the branch advances it, no matter who made it", async () => {
     const repository = newRepository();
     repository.commit({ theirs: "t" }, { branch: "topic", from: "main" });
     const action = await Action.begin(repository);

@@ -353,7 +353,7 @@ describe("an agent that breaks the form", () => {
   });
 });
 
-describe("an agent that was started anew", () => {
+describe("an agent that was started again", () => {
   test("says what it waits for without having been told anything", async () => {
     const interests = [{ id: "tea", timer: "3s" }];
     const agent = await inline(
@@ -490,7 +490,7 @@ describe("the agent of a step", () => {
     expect(await agent.ended).toMatchObject({ reason: "agent_failed" });
   });
 
-  test("is not started anew: what it did is not known", async () => {
+  test("is not started again: what it did is not known", async () => {
     const agent = await scripted({ work });
     agent.say("one", "slow 1000");
     await agent.until(() => agent.output().length > 0);

@@ -55,7 +55,7 @@ const withError = (file: string, at: number) => {
 };
 const readState = () => JSON.parse(readFileSync(join(cached, "state.json"), "utf8"));
 const writeState = (state: object) => write(join(cached, "state.json"), JSON.stringify(state));
-/** Makes the description of the cache fit its files, as whoever changes those would. */
+/** Makes the description of the cache fit its files, as a program that changes those would. */
 const describeFiles = () => {
   const state = readState();
   for (const file of state.files) {

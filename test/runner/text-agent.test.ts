@@ -13,7 +13,7 @@ const shell = (command: string, more: Partial<RunningAgentOptions> = {}) =>
   start({ command: ["sh", "-c", command], form: AgentForm.TEXT, ...more });
 
 describe("an agent that reads a prompt and prints an answer", () => {
-  test("is started anew for each turn, and its whole output is the answer", async () => {
+  test("is started again for each turn, and its whole output is the answer", async () => {
     const agent = await shell("echo turn $CHARTROOM_AGENT_STARTS; tr a-z A-Z; printf end");
     for (const turn of [1, 2, 3]) {
       agent.say(`input ${turn}`, `hello ${turn} ü`);

@@ -59,7 +59,7 @@ describe("a workspace", () => {
     expect(existsSync(workspace.folder)).toBe(false);
   });
 
-  test("of a runner that was killed while it made it is known as half made, and made anew", async () => {
+  test("of a runner that was killed while it made it is known as half made, and made again", async () => {
     const root = temporaryFolder();
     const maker = startNode(
       `

@@ -27,7 +27,7 @@ describe.each(["github", "gitlab", "gitea"] as const)("a pull request at a host 
     scm.readPullRequest({ host: host.host, token: host.token, repository, number: 1, memory, ...more });
   const change = (what: Parameters<ScmHost["changePullRequest"]>[2]) =>
     host.changePullRequest(repository, 1, what);
-  /** The status of each answer of a call: what the host sent anew, and what it said is unchanged. */
+  /** The status of each answer of a call: what the host sent again, and what it said is unchanged. */
   const asked = async (call: () => Promise<unknown>) => {
     const before = host.requests.length;
     await call();

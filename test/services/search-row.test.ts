@@ -72,7 +72,7 @@ test("the first project of an organization fails, and another is its first in th
   expect(await found(harbour, "lost")).toEqual([]);
 });
 
-test("a new name that fails leaves its row to whoever comes next in the same commit", async () => {
+test("a new name that fails leaves its row to the caller that comes next in the same commit", async () => {
   const harbour = await made.createOrganization("harbour");
   const quay = named("quay");
   const [pier, mole] = [named("pier"), named("mole")];

@@ -97,7 +97,7 @@ test("a search that takes long lets those behind it go first, its own organizati
   expect(order.slice(2)).toEqual(["long 0", "long 0", "long 0"]);
 });
 
-test("a query of a list tests few rows on the main thread, and begins anew as a search when they do not suffice", async () => {
+test("a query of a list tests few rows on the main thread, and begins again as a search when they do not suffice", async () => {
   fill(20_000);
   const reading = openConnection(ownFile(), "reader");
   let tested = 0;

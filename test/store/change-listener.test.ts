@@ -46,7 +46,7 @@ test("a write that fails tells nobody", async () => {
   expect(told).toEqual([]);
 });
 
-test("who has left is told no more, whoever else waits for the same", async () => {
+test("who has left is told no more, no matter who else waits for the same", async () => {
   const leave = listen("a");
   listen("a");
   leave();

@@ -90,7 +90,7 @@ describe("the log beside the file", () => {
     await Promise.all([client("one"), client("two")]);
   };
   const pages = () => (beside.pragma("wal_checkpoint(NOOP)") as [{ log: number }])[0].log;
-  /** Resolves when the engine has begun the log anew so many times; fails when it does not. */
+  /** Resolves when the engine has begun the log again so many times; fails when it does not. */
   const begunAnew = async (times: number) => {
     let before = 0;
     let count = 0;
@@ -106,7 +106,7 @@ describe("the log beside the file", () => {
     );
   };
 
-  test("begins anew again and again under writes and reads that never pause", async () => {
+  test("begins again, over and over, under writes and reads that never pause", async () => {
     const loading = load();
     await begunAnew(3).finally(() => {
       isEnough = true;
@@ -114,7 +114,7 @@ describe("the log beside the file", () => {
     await loading;
   });
 
-  test("grows while somebody reads an older state, holds up no write, and begins anew after that", async () => {
+  test("grows while somebody reads an older state, holds up no write, and begins again after that", async () => {
     beside.exec("begin");
     beside.prepare("select 1 from migration").get();
     const loading = load();

@@ -6,7 +6,7 @@ import { expectWholeRecord, factsIn, ONE, openAt, openWithOrganizations, put } f
 
 /** More rows than any machine writes before it has paused so often. */
 const MANY = 30_000;
-/** Until then whoever began at the first has asked for the lock. */
+/** Until then the one that began at the first has asked for the lock. */
 const PAUSES = 4;
 
 let dataDir: string;

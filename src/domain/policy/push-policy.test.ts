@@ -41,7 +41,7 @@ describe("rules that are written", () => {
 });
 
 describe("who decides a push", () => {
-  test("is never whoever asks for it, whatever the rule says", () => {
+  test("is never the one who asks for it, whatever the rule says", () => {
     expect(pushDeciders(undefined)).toMatchObject({ excludesStarter: true });
     const chosen = create(ApprovalDecidersSchema, { who: Who.ADMINISTRATORS, excludesStarter: false });
     expect(pushDeciders(chosen)).toMatchObject({ who: Who.ADMINISTRATORS, excludesStarter: true });

@@ -183,7 +183,7 @@ describe("a workflow that is pending deletion", () => {
   });
 });
 
-describe("the executor that a request asks for anew", () => {
+describe("the executor that a request asks for again", () => {
   const requested = (executor: object) =>
     requestedExecutor(create(UpdateWorkflowRequestSchema, { executor }), made());
 

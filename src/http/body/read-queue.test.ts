@@ -7,7 +7,7 @@ function rest(queue: ReadQueue<string>): string[] {
   return taken;
 }
 
-test("callers have their turns one after the other, whoever asks for much", () => {
+test("callers have their turns one after the other, no matter who asks for much", () => {
   const queue = new ReadQueue<string>();
   for (const name of ["a1", "a2", "a3", "a4"]) queue.add("a", 16, name);
   queue.add("b", 1, "b1");

@@ -68,7 +68,7 @@ test("a page has the nonce of its policy, and each answer another", async () => 
   expect(nonces[0]).not.toBe(nonces[1]);
 });
 
-test("a file never changes under its name, and is sent packed to whoever takes that", async () => {
+test("a file never changes under its name, and is sent packed to clients that take that", async () => {
   build();
   for (const encoding of ["gzip", "identity"]) {
     const res = await fetch(`${url}/assets/index-a1.js`, { headers: { "accept-encoding": encoding } });

@@ -97,7 +97,7 @@ describe("a call waits", () => {
     expect(await Promise.all(rooms.map(hasRoom))).toEqual(rooms.map(() => true));
   });
 
-  test("when everything is full, whoever calls, until an answer ends", async () => {
+  test("when everything is full, no matter who calls, until an answer ends", async () => {
     const { open } = setUp();
     const outputs = ["a", "b", "c", "d"].map((caller) => {
       const output = open(connected(), caller, caller);

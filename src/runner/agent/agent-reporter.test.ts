@@ -93,7 +93,7 @@ test("of what an agent says of itself the newest is told", async () => {
   expect(told).toMatchObject([{ currentActivity: "two", usage: { iterations: 1n } }]);
 });
 
-test("whoever says more than is taken waits, and goes on when there is room", async () => {
+test("a caller that says more than is taken waits, and goes on when there is room", async () => {
   const gate = Promise.withResolvers<void>();
   let taken = 0;
   const report = reportTo(
@@ -118,7 +118,7 @@ test("whoever says more than is taken waits, and goes on when there is room", as
   expect(taken).toBe(20);
 });
 
-test("after a report that fails nothing is told, and whoever waits learns why", async () => {
+test("after a report that fails nothing is told, and a caller that waits learns why", async () => {
   let calls = 0;
   const report = reportTo(() => {
     calls++;

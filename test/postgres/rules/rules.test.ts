@@ -110,7 +110,7 @@ describe("commands at once", () => {
       await untilWaiting(url, 2);
       await lock.release();
       const [{ code, stdout }, blocked] = await Promise.all([joining, blocking]);
-      // Whoever blocks an account needs to be an administrator of each organization that it is in.
+      // A person who blocks an account needs to be an administrator of each organization that it is in.
       expect([code, outcomeOf(blocked)]).toEqual(code === 0 ? [0, "PERMISSION_DENIED"] : [1, "done"]);
       if (code !== 0) continue;
       const answer = await post(first(), "AccountService/GetAccount", {}, stdout.trim());

@@ -355,7 +355,7 @@ describe("the secret of a subscription", () => {
     expect(sent.map(({ secrets }) => secrets)).toEqual([[rotated.secret, secret], [rotated.secret]]);
   });
 
-  test("and the address are sealed, recorded as replaced alone, and sealed anew with another key", async () => {
+  test("and the address are sealed, recorded as replaced alone, and sealed again with another key", async () => {
     const { id, secret } = await subscribe();
     await operations().rotateEventSubscriptionSecret({ eventSubscriptionId: id });
     const url = "https://other.example.org/canary";

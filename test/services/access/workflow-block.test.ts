@@ -76,7 +76,7 @@ test("blocking an account stops what runs as it at once, and nothing else", asyn
   expect(environment?.spec?.desiredPhase).toBe(EnvironmentPhase.DELETED);
   expect((await all().execution(other.id)).status?.phase).toBe(Phase.PENDING);
 
-  // Whoever works on it learns why, and what it says changes nothing any more.
+  // The runner that works on it learns why, and what it says changes nothing any more.
   for (const work of [first, second]) {
     if (!work) throw new Error("no work");
     for (const call of [() => runner.renew(work), () => runner.finish(work, Outcome.DONE)]) {

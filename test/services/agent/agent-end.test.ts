@@ -215,7 +215,7 @@ describe("a blocked account", () => {
   });
 });
 
-describe("whoever leaves", () => {
+describe("a person who leaves", () => {
   test("as a member has runs that stop at once", async () => {
     const { userId, runs: theirs } = await member();
     const { id } = await theirs.running();

@@ -147,7 +147,7 @@ test("what is gone of a conversation cannot be forked, and a fork keeps its plac
   });
 });
 
-test("whoever may send to a run may fork it", async () => {
+test("everyone who may send to a run may fork it", async () => {
   const { organizationId } = caller;
   const email = "second@example.org";
   const second = await insertTestMember(made.store, made.keys, { organizationId, email });

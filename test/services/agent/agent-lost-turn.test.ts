@@ -234,7 +234,7 @@ test("decisions are refused where there is nothing to decide, and each counts on
   await expect(control(lost, "retryTurn")).rejects.toMatchObject(refused);
 });
 
-test("whoever may send to the run decides, and the audit trail tells of it", async () => {
+test("those who may send to the run decide, and the audit trail tells of it", async () => {
   const id = await withLostTurn(true);
   const { organizationId } = caller;
   const email = "second@example.org";

@@ -193,7 +193,7 @@ describe("a run that goes on with another", () => {
     expect(first.given.work).toMatchObject({ value: { lastSequence: 0n, conversationId: first.id } });
   });
 
-  test("is for whoever may send to that one, and start its environment", async () => {
+  test("is for those who may send to that one, and start its environment", async () => {
     const { organizationId } = caller;
     const email = "second@example.org";
     const second = await insertTestMember(made.store, made.keys, { organizationId, email });

@@ -194,7 +194,7 @@ describe("a review", () => {
     expect(parts[1]?.input.value).toMatchObject({ content: expect.stringContaining("line 2 (outdated") });
   });
 
-  test("is read by whoever may read the run, and sent by whoever may send to it", async () => {
+  test("is read by those who may read the run, and sent by those who may send to it", async () => {
     const run = await runWith("first line", "second line");
     await send(run.id, { comments: [comment(run.digest)] });
     const member = await addMember("second@example.org");
@@ -252,7 +252,7 @@ describe("a draft", () => {
     expect(await draftsOf(member, agentExecutionId)).toEqual([]);
   });
 
-  test("is changed by whoever has seen its revision, and keeps the lines of its comments", async () => {
+  test("is changed by a person who has seen its revision, and keeps the lines of its comments", async () => {
     const run = await runWith("first line", "second line");
     const own = await draft(caller, run.id, { comments: [comment(run.digest)] });
     const id = own?.id ?? "";

@@ -88,7 +88,7 @@ describe("a run", () => {
     expect((await runs.takeOn()).work).toMatchObject({ value: { agentExecution: { id: second } } });
   });
 
-  test("that is routed goes to that runner, whoever has the environment", async () => {
+  test("that is routed goes to that runner, no matter which has the environment", async () => {
     const { id } = await runs.running();
     const south = await registeredRunner(made, caller, { name: "south" });
     const codeContext = {

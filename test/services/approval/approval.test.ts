@@ -73,11 +73,11 @@ describe("an approval", () => {
 
   test("that is approved says so to the run, with the option that allows once", async () => {
     const asked = await ask(made, caller, id);
-    const { approval } = await own().decideApproval(decision(asked, { reason: "it can be built anew" }));
+    const { approval } = await own().decideApproval(decision(asked, { reason: "it can be built again" }));
     expect(approval).toMatchObject({ state: APPROVED, optionId: "once", decisions: [{ approved: true }] });
     expect(await operationsOn(asked.id)).toEqual([
       ["approval/asked", ""],
-      ["approval/approved", "it can be built anew"],
+      ["approval/approved", "it can be built again"],
     ]);
     expect(await outcomesOf(id)).toMatchObject([
       { approvalId: asked.id, toolCallId: "call", digest: asked.digest, state: APPROVED, optionId: "once" },
@@ -179,7 +179,7 @@ describe("an approval", () => {
 });
 
 describe("who may decide", () => {
-  test("is whoever may send to the run; others do not find it, or are refused where runs are shared", async () => {
+  test("are those who may send to the run; others do not find it, or are refused where runs are shared", async () => {
     const member = await colleague(made, caller, "ann@example.org");
     const asked = await ask(made, caller, id);
     const theirs = approvalsOf(made, member);

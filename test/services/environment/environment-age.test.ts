@@ -127,7 +127,7 @@ describe("archival", () => {
     expect(await archive()).toBe(0);
   });
 
-  test("ends with a start, and begins to count anew with the next stop", async () => {
+  test("ends with a start, and begins to count again with the next stop", async () => {
     const id = await createEnvironment();
     pass(2 * DAY_MS);
     await archive();
@@ -141,7 +141,7 @@ describe("archival", () => {
     expect(await archive()).toBe(1);
   });
 
-  test("begins to count anew once an environment is out of the archive, also after a call", async () => {
+  test("begins to count again once an environment is out of the archive, also after a call", async () => {
     const id = await createEnvironment();
     pass(2 * DAY_MS);
     await archive();

@@ -139,7 +139,7 @@ test("progress puts its end off, for an hour at most; without any it is over", a
   expect(await silent.outcome).toMatchObject({ metadata: { cause: "no_answer" } });
 });
 
-test("calls that wait for the same share its answer, or ask anew where another was answered first", async () => {
+test("calls that wait for the same share its answer, or ask again where another was answered first", async () => {
   await listen();
   const all = [ask(), ask({ branch: "c" })];
   const ids = await asked(2);

@@ -160,7 +160,7 @@ describe("the export to a file", () => {
   test.each([
     ["to the end", 0],
     ["past the end", 1_000_000],
-  ])("leaves nothing out where another hand moved its position on %s: it begins anew", async (_, past) => {
+  ])("leaves nothing out where another hand moved its position on %s: it begins again", async (_, past) => {
     const file = fileOf("audit.jsonl");
     await exportTo(file);
     await change("one");

@@ -194,7 +194,7 @@ describe("the wait", () => {
   });
 });
 
-test("the wait goes on under a change that demands as much, and begins anew under one that demands less", async () => {
+test("the wait goes on under a change that demands as much, and begins again under one that demands less", async () => {
   await setPolicies({ egress: {}, vetoExecPolicy: { enabled: true, executables: ["curl"] } });
   const open = await runner("open", []);
   const { id, action, warnings } = await started();

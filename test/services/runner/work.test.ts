@@ -350,7 +350,7 @@ describe("a lease", () => {
 });
 
 describe("stopping work", () => {
-  test("takes it out of the queue while nobody has it, and tells whoever has it", async () => {
+  test("takes it out of the queue while nobody has it, and tells the runner that has it", async () => {
     await queue("a-1");
     await queue("b-1");
     const held = await take();

@@ -116,7 +116,7 @@ describe("the lease of an action", () => {
     expect(await runner.lease()).toEqual([]);
   });
 
-  test("holds to the millisecond, and by each renewal and report anew", async () => {
+  test("holds to the millisecond, and by each renewal and report again", async () => {
     const runner = await registeredRunner(made, caller);
     await startedRun(made, caller);
     const name = named(await runner.leaseOne());
@@ -145,9 +145,9 @@ describe("the lease of an action", () => {
         warnings: [{ reason: "attempt_lost", meta: { runner_id: first.runnerId, attempt: "1" } }],
       },
     });
-    const anew = await second.leaseOne();
-    expect(anew).toMatchObject({ leaseId: old.leaseId, fence: old.fence + 1n, attempt: 2 });
-    expect(contentOf(anew).environment?.id).not.toBe(contentOf(old).environment?.id);
+    const again = await second.leaseOne();
+    expect(again).toMatchObject({ leaseId: old.leaseId, fence: old.fence + 1n, attempt: 2 });
+    expect(contentOf(again).environment?.id).not.toBe(contentOf(old).environment?.id);
     const history = (await made.history(caller)).audit.length;
     const late = [
       first.renewLease(named(old)),
@@ -155,7 +155,7 @@ describe("the lease of an action", () => {
       first.finishWork({ ...named(old), outcome: Outcome.DONE }),
       first.getHostCredential({ ...named(old), host: "git.example.org" }),
       // Even who guesses the new fence does not hold the lease.
-      first.renewLease(named(anew)),
+      first.renewLease(named(again)),
     ];
     const refused = Array(late.length).fill({ status: "rejected", reason: expect.objectContaining(LOST) });
     expect(await Promise.allSettled(late)).toEqual(refused);

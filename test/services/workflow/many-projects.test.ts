@@ -24,7 +24,7 @@ afterEach(() => made.close());
 test("a workflow over many projects is made and started without reading them", async () => {
   const { project } = servicesOf(made, caller);
   const ids = [await project("first"), await project("second"), await project("third")];
-  // Whoever reads one of those that are not given to a runner yet fails from now on.
+  // A statement that reads one of those that are not given to a runner yet fails from now on.
   await made.store.write(SYSTEM, "test", async ({ db }) => {
     for (const [index, name] of ["second", "third"].entries()) {
       const body = JSON.stringify({ metadata: { name }, unreadable: true });

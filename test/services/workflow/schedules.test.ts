@@ -221,7 +221,7 @@ describe("while an execution of the trigger still runs", () => {
 });
 
 describe("a workflow that is off", () => {
-  test("starts nothing at its instants while disabled, and begins anew once it is enabled", async () => {
+  test("starts nothing at its instants while disabled, and begins again once it is enabled", async () => {
     const id = await own.create([time("0 * * * *")]);
     await own.operations.updateWorkflow({ workflowId: id, disabled: true });
     for (const hours of [1, 2]) await fireAt(START_MS + hours * HOUR_MS);
@@ -245,7 +245,7 @@ describe("a workflow that is off", () => {
 });
 
 describe("a time zone", () => {
-  test("is what the job fires by, and a change of it begins the schedule anew", async () => {
+  test("is what the job fires by, and a change of it begins the schedule again", async () => {
     const inBerlin = { ...time("0 9 * * *") };
     inBerlin.trigger.value.timeZone = "Europe/Berlin";
     const id = await own.create([inBerlin]);

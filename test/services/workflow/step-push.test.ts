@@ -195,7 +195,7 @@ describe("a pullRequest step whose push the rules ask about", () => {
     expect((await environmentOf(environmentId))?.spec?.desiredPhase).toBe(EnvironmentPhase.DELETED);
   });
 
-  test("asks anew when it would push another commit than was approved", async () => {
+  test("asks again when it would push another commit than was approved", async () => {
     const { id } = await waiting();
     const first = await newest(id);
     await decide(first);

@@ -97,7 +97,7 @@ test("ids of deliveries are forgotten after 24 hours", async () => {
   );
 });
 
-test("an id that is too old to count is taken anew before it is forgotten", async () => {
+test("an id that is too old to count is taken again before it is forgotten", async () => {
   await note("first", ["old"]);
   testStore.clock.now += DAY_MS;
   const found = async () =>

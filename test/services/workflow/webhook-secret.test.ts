@@ -179,7 +179,7 @@ describe("webhook secrets in the database", () => {
     expect(await open(one)).toHaveLength(2);
   });
 
-  test("are sealed anew under the newest key, without those that verify no more", async () => {
+  test("are sealed again under the newest key, without those that verify no more", async () => {
     const [plain, overlapping, expired] = [await make(), await make(), await make()];
     await rotate(expired);
     testStore.clock.now += DAY_MS;

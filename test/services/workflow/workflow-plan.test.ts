@@ -61,7 +61,7 @@ test("an execution of the largest workflow goes from lease to end without readin
   const { id, spec } = await workflows.start(await largest());
   const { plan = 0 } = (await sizes(id)) ?? {};
   expect(plan).toBeGreaterThan(3.9e6);
-  // Whoever reads the stored plan from now on fails, and so does whoever writes it.
+  // A statement that reads the stored plan from now on fails, and so does one that writes it.
   await made.store.write(SYSTEM, "test", async ({ db }) => {
     await builderOf(db)
       .updateTable("workflow_plan")

@@ -55,7 +55,7 @@ describe("a subscription", () => {
     expect(update({ url: "https://else.example.org" }).target).toBe("https://else.example.org");
   });
 
-  test("is paused and resumed, whoever paused it", () => {
+  test("is paused and resumed, no matter who paused it", () => {
     const paused = update({ paused: true });
     expect(paused.state).toBe(State.PAUSED);
     expect(() => requireActive(paused)).toThrow("paused");

@@ -69,7 +69,7 @@ describe("the end of an action", () => {
     ]);
   });
 
-  test("of a lost attempt lets it begin anew, with a warning", () => {
+  test("of a lost attempt lets it begin again, with a warning", () => {
     const action = end(moved(running(), ...done(0), { stepIndex: 1, state: "running" }), lost());
     expect([phaseOf(action), countedPhaseOf(action)]).toEqual([Phase.PENDING, "pending"]);
     expect(phases(action)).toBe("PENDING PENDING PENDING");
