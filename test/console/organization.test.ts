@@ -575,7 +575,8 @@ describe("the organization", () => {
 
   test("has prebuilds of a project made, and cancels and deletes them", async () => {
     const { page, origin } = visit;
-    const { environmentClassId } = await registerRunner(server, { name: "prebuilds" });
+    const runner = await registerRunner(server, { name: "prebuilds" });
+    const { environmentClassId } = runner;
     const { body } = await post(server, "ProjectService/CreateProject", {
       initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/prebuilt.git" } }] },
       prebuildConfiguration: { environmentClassIds: [environmentClassId] },
@@ -590,8 +591,33 @@ describe("the organization", () => {
     await look(page);
     await confirmIn(row, "Cancel");
     await row.getByText("Cancelled").waitFor();
+    const operation = "**/*PrebuildService/DeletePrebuild";
+    await page.route(operation, (route) =>
+      route.fulfill({
+        status: 503,
+        headers: { "x-request-id": "request-of-a-deletion" },
+        json: { code: "unavailable", message: "the database is away" },
+      }),
+    );
+    await confirmIn(row, "Delete");
+    await page.getByRole("alert").getByText("The database is away").waitFor();
+    await page.unroute(operation);
+    const { projectId, spec } = { projectId: body.project.id, spec: {} };
+    await post(server, "PrebuildService/CreatePrebuild", { projectId, spec });
+    await row.getByText("Waits for its runner").waitFor();
+    await confirmIn(row, "Cancel");
+    await row.getByText("Cancelled").waitFor();
+    await page.getByRole("alert").waitFor({ state: "detached" });
     await confirmIn(row, "Delete");
     await page.getByText("There are no prebuilds of the project.").waitFor();
+    // The project stays while the runner has not stopped.
+    await post(server, "PrebuildService/CreatePrebuild", { projectId, spec });
+    const work = await runner.leaseOne();
+    await post(server, "ProjectService/DeleteProject", { projectId });
+    await page.getByText("Being deleted", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Start prebuild" }).waitFor({ state: "detached" });
+    await row.getByText("Being deleted").waitFor();
+    await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
   });
 
   test("tells of events as they happen", async () => {

@@ -6,7 +6,7 @@ import {
   PrebuildMetadata_PrebuildTrigger as Trigger,
 } from "#gen/service/v1/prebuild_pb.js";
 import { PrebuildService } from "#gen/service/v1/prebuild_service_pb.js";
-import type { Project } from "#gen/service/v1/project_pb.js";
+import { type Project, ProjectPhase } from "#gen/service/v1/project_pb.js";
 import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { Who } from "../../api/person.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
@@ -44,14 +44,22 @@ export function ProjectPrebuilds({ project }: { readonly project: Project }) {
   const names = new Map(useClasses().data?.map(({ id, displayName }) => [id, displayName]));
   const nameOf = (classId: string) => names.get(classId) ?? classId;
   const read = () => void list.refetch();
-  const cancel = useMutation(PrebuildService.method.cancelPrebuild, { onSettled: read });
-  const remove = useMutation(PrebuildService.method.deletePrebuild, { onSettled: read });
+  const cancel = useMutation(PrebuildService.method.cancelPrebuild, {
+    // The page shows how the latest of the two went.
+    onMutate: (): void => remove.reset(),
+    onSettled: read,
+  });
+  const remove = useMutation(PrebuildService.method.deletePrebuild, {
+    onMutate: (): void => cancel.reset(),
+    onSettled: read,
+  });
   const classIds = project.prebuildConfiguration?.environmentClassIds ?? [];
   return (
     <Section
       title="Prebuilds"
       more={
-        classIds.length > 0 && (
+        classIds.length > 0 &&
+        project.desiredPhase !== ProjectPhase.DELETED && (
           <DialogButton label="Start prebuild">
             {(close) => (
               <StartPrebuild
