@@ -5,7 +5,7 @@ import { executeAction } from "../steps/action-work.ts";
 import { executeEnvironment } from "../steps/environment-work.ts";
 import { executePrebuild, executePrebuildRemoval } from "../steps/prebuild-work.ts";
 import { type Assignment, newAssignment, type RunnerTools } from "./assignment.ts";
-import { failureReportOf, isInternalError, loggedError } from "./failure-report.ts";
+import { failureReportOf, logFailure } from "./failure-report.ts";
 import { type Interruption, type Lease, WorkInterrupted } from "./lease.ts";
 import { WorkFailure } from "./work-failure.ts";
 import type { WorkEnd } from "./work-reports.ts";
@@ -80,11 +80,9 @@ async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd 
     if (lease.isLost) return undefined;
     // Work that failed by itself has failed, also when it was stopped because of that.
     if (error instanceof WorkInterrupted) return endOfInterrupted(assignment, error.interruption);
-    if (isInternalError(error))
-      tools.log.error({ ...facts, err: loggedError(error, secrets) }, "the runner failed");
     return {
       outcome: Outcome.FAILED,
-      failure: failureReportOf(error, secrets),
+      failure: logFailure(tools.log, facts, error, secrets),
       warnings: warningsOf(assignment),
     };
   }

@@ -2,6 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { FailureSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Secrets } from "../../domain/secrets.ts";
+import type { Log } from "../../log.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** Maximum of the contract for a message, in characters (Failure.message). */
@@ -20,8 +21,19 @@ export function failureReportOf(
   return { reason, message: masked, retriable };
 }
 
+/** Returns the report of an error, and logs the details of one that is a fault of the runner itself. */
+export function logFailure(
+  log: Pick<Log, "error">,
+  facts: object,
+  error: unknown,
+  secrets: Pick<Secrets, "maskText">,
+): MessageInitShape<typeof FailureSchema> {
+  if (isInternalError(error)) log.error({ ...facts, err: loggedError(error, secrets) }, "the runner failed");
+  return failureReportOf(error, secrets);
+}
+
 /** Returns an error for the runner's log, without secrets. */
-export function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">): Error {
+function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">): Error {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   const masked = new Error(secrets.maskText(message));
   masked.name = name;
@@ -30,7 +42,7 @@ export function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">):
 }
 
 /** Returns whether an error is a fault of the runner itself. */
-export function isInternalError(error: unknown): boolean {
+function isInternalError(error: unknown): boolean {
   return !(error instanceof WorkFailure || error instanceof ConnectError);
 }
 

@@ -10,7 +10,7 @@ import {
 import { Secrets } from "../../domain/secrets.ts";
 import type { WatchedWorkspace } from "../changes/environment-report.ts";
 import type { Checkout } from "../git/git-checkout.ts";
-import { failureReportOf } from "../protocol/failure-report.ts";
+import { logFailure } from "../protocol/failure-report.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { pushFromTree } from "../push/tree-push.ts";
 import type { AnswerTools } from "./environment-answers.ts";
@@ -42,7 +42,7 @@ interface AskedPush {
 
 /** Looks at what would be pushed, or pushes it; what keeps that from being done is the answer. */
 export async function respondToPush(
-  { git, client }: Pick<AnswerTools, "git" | "client">,
+  { git, client, log }: Pick<AnswerTools, "git" | "client" | "log">,
   { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,
   { id, push, signal, tell }: AskedPush,
 ): Promise<MessageInitShape<typeof BranchPushedSchema>> {
@@ -68,8 +68,10 @@ export async function respondToPush(
     return { ...known, folder: checkout.location, ...(outcome && { outcome: OUTCOMES[outcome] }) };
   } catch (error) {
     signal.throwIfAborted();
-    const failure = failureReportOf(error, secrets);
-    return { failure: { ...failure, message: atWork.maskText(failure.message ?? "") } };
+    const failure = logFailure(log, { question: id, environment: environmentId }, error, {
+      maskText: (text) => atWork.maskText(secrets.maskText(text)),
+    });
+    return { failure };
   }
 }
 

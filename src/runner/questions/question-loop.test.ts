@@ -2,6 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import {
+  type AnswerRequestRequest,
+  AnswerRequestRequestSchema,
   AnswerRequestResponseSchema,
   EnvironmentQuestionSchema,
   WatchRequestsResponseSchema,
@@ -38,13 +40,43 @@ test("an answer of which progress was told has as long again, however little was
       tell({ stage: Stage.SENDING }, "sending");
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     },
-    log: { warn: () => undefined },
+    log: { warn: () => undefined, error: () => undefined },
     signal: ending.signal,
   });
   await jest.advanceTimersByTimeAsync(SILENT_MS - 1_000);
   expect(made?.aborted).toBe(false);
   await jest.advanceTimersByTimeAsync(SILENT_MS);
   expect(made?.aborted).toBe(true);
+  ending.abort();
+  await loop;
+});
+
+test("a fault of the runner itself is in its log, and the answer says so", async () => {
+  const ending = new AbortController();
+  const question = create(EnvironmentQuestionSchema, { id: "q", environmentId: "e" });
+  const logged: object[] = [];
+  const { promise: answered, resolve } = Promise.withResolvers<AnswerRequestRequest["answer"]>();
+  const loop = runQuestionLoop({
+    client: {
+      async *watchRequests() {
+        yield create(WatchRequestsResponseSchema, { question });
+        await new Promise((end) => ending.signal.addEventListener("abort", end));
+      },
+      async answerRequest(request) {
+        resolve(create(AnswerRequestRequestSchema, request).answer);
+        return create(AnswerRequestResponseSchema);
+      },
+    },
+    instanceId: "the first",
+    answer: async () => {
+      throw new TypeError("a fault");
+    },
+    log: { warn: () => undefined, error: (entry: object) => logged.push(entry) },
+    signal: ending.signal,
+  });
+  await jest.advanceTimersByTimeAsync(0);
+  expect(await answered).toMatchObject({ case: "failure", value: { reason: "runner_fault" } });
+  expect(logged).toMatchObject([{ question: "q", environment: "e", err: { message: "a fault" } }]);
   ending.abort();
   await loop;
 });

@@ -12,7 +12,7 @@ import { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
-import { failureReportOf } from "../protocol/failure-report.ts";
+import { logFailure } from "../protocol/failure-report.ts";
 
 /** The content of an answer: a failure, or what belongs to the question. */
 export type Answer = NonNullable<MessageInitShape<typeof AnswerRequestRequestSchema>["answer"]>;
@@ -32,7 +32,7 @@ export interface QuestionLoopOptions {
   /** The runner's instance. */
   readonly instanceId: string;
   readonly answer: AnswerQuestion;
-  readonly log: Pick<Log, "warn">;
+  readonly log: Pick<Log, "warn" | "error">;
   /** Aborted when the runner ends. */
   readonly signal: AbortSignal;
 }
@@ -122,7 +122,10 @@ async function respondTo(options: QuestionLoopOptions, question: EnvironmentQues
   try {
     const given = await answer(question, signal, tell).catch((error: Error): Answer => {
       if (signal.aborted) return { case: undefined };
-      return { case: "failure", value: failureReportOf(error, new Secrets()) };
+      return {
+        case: "failure",
+        value: logFailure(log, { question: id, environment: environmentId }, error, new Secrets()),
+      };
     });
     stop();
     if (given.case === undefined) return;

@@ -9,7 +9,7 @@ import { repositoryPath } from "../../domain/source/repository-path.ts";
 import { ScmFailure } from "../../scm/failure.ts";
 import { type GitCredential, type RemoteAccess, resolveRemoteAccess } from "../git/git-access.ts";
 import { findRemoteRefs, type NamedRefs, refNameOf } from "../git/remote-refs.ts";
-import { failureReportOf } from "../protocol/failure-report.ts";
+import { logFailure } from "../protocol/failure-report.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { AnswerTools } from "./environment-answers.ts";
 import { credentialOfQuestion } from "./question-credential.ts";
@@ -34,7 +34,7 @@ const STATES = { open: State.OPEN, closed: State.CLOSED, merged: State.MERGED } 
 
 /** Looks at what a remote has; what keeps it from being read is the answer. */
 export async function respondToRead(
-  tools: Pick<AnswerTools, "git" | "scm" | "client">,
+  tools: Pick<AnswerTools, "git" | "scm" | "client" | "log">,
   { id, read, signal }: AskedRemote,
 ): Promise<RemoteRead> {
   const secrets = new Secrets();
@@ -53,7 +53,7 @@ export async function respondToRead(
     return { remote: reached.remote.address, ...revision, ...(pullRequest && { pullRequest }) };
   } catch (error) {
     signal.throwIfAborted();
-    return { failure: failureReportOf(error, secrets) };
+    return { failure: logFailure(tools.log, { question: id }, error, secrets) };
   }
 }
 
