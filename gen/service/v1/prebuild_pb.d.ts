@@ -301,7 +301,8 @@ export enum PrebuildPhase {
   COMPLETED = 60,
 
   /**
-   * It has failed, and nothing is left of it but this record.
+   * It has failed, and nothing is left of it but this record, unless the warning of its
+   * status says so.
    *
    * @generated from enum value: PREBUILD_PHASE_FAILED = 70;
    */
@@ -316,7 +317,8 @@ export enum PrebuildPhase {
   CANCELLING = 75,
 
   /**
-   * It was cancelled, and nothing is left of it but this record.
+   * It was cancelled, and nothing is left of it but this record, unless the warning of
+   * its status says so.
    *
    * @generated from enum value: PREBUILD_PHASE_CANCELLED = 80;
    */

@@ -11,9 +11,10 @@ const DAY_MS = 24 * 3_600_000;
 
 /**
  * The state of a prebuild: `waiting` for a runner; `running` from the first lease to its end, also
- * between two attempts; `ready`; `failed` and `cancelled`, with nothing left of it on the runner;
- * `failing`, `cancelling` and `removing`, while a runner is to stop or something may be left there.
- * What is being removed has no row afterwards; the other two end in the state of their name.
+ * between two attempts; `ready`; `failed` and `cancelled`, with nothing left of it on the runner
+ * unless its warning says so; `failing`, `cancelling` and `removing`, while a runner is to stop or
+ * something may be left there. What is being removed has no row afterwards; the other two end in
+ * the state of their name.
  */
 export type PrebuildState =
   | "waiting"

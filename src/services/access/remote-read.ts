@@ -34,6 +34,9 @@ import {
   type QuestionDependencies,
 } from "../environment/environment-question.ts";
 
+/** Failures that tell nothing of the repository: this server did not answer the runner, or the runner itself failed. */
+const RUNNER_FAILURES = new Set(["refused_by_service", "runner_fault", "command_not_started"]);
+
 /** Time that a runner has to ask a remote (contract, ParseContextURL). */
 const READ_MS = 30_000;
 
@@ -98,8 +101,7 @@ async function readRemote(
     // Else callers that hang up would have the runner ask more remotes at a time than it may.
     isLeft: true,
   });
-  // The runner got no answer of this server when it asked for the credential, which tells nothing of the repository.
-  if (read.failure?.reason === "refused_by_service") throw runnerUnreachable("answer_failed");
+  if (RUNNER_FAILURES.has(read.failure?.reason ?? "")) throw runnerUnreachable("answer_failed");
   return read;
 }
 

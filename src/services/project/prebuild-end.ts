@@ -111,7 +111,7 @@ export async function endPrebuild(
 }
 
 /** Ends the record of a prebuild that failed or was cancelled. What its runner could not remove is tried once more. */
-export function endRecord(
+function endRecord(
   tx: WriteTransaction,
   scope: Scope,
   before: Prebuild,

@@ -138,11 +138,12 @@ test("a runner that failed, or got nothing of the server, says nothing of the re
   const fault = create(FailureSchema, { reason: "runner_fault", message: "it says" });
   await answer((await nextQuestion())?.id ?? "", { case: "failure", value: fault });
   expect(await failed.outcome).toMatchObject(unreachable("answer_failed"));
-  const cutOff = check();
-  const failure = create(FailureSchema, { reason: "refused_by_service", message: "it says" });
-  const value = create(RemoteReadSchema, { failure });
-  await answer((await nextQuestion())?.id ?? "", { case: "remoteRead", value });
-  expect(await cutOff.outcome).toMatchObject(unreachable("answer_failed"));
+  for (const reason of ["refused_by_service", "runner_fault", "command_not_started"]) {
+    const { outcome } = check();
+    const value = create(RemoteReadSchema, { failure: { reason, message: "it says" } });
+    await answer((await nextQuestion())?.id ?? "", { case: "remoteRead", value });
+    expect(await outcome).toMatchObject(unreachable("answer_failed"));
+  }
 });
 
 test("a caller has as many questions open as it may, and no more", async () => {
