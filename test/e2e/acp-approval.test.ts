@@ -187,16 +187,14 @@ test("a runner that is killed while somebody is asked loses nothing, and asks no
   const conversation = await startConversation(server);
   await conversation.say("one", asking("make", "execute", "make"));
   const asked = await onlyPending(server);
+  await conversation.untilSeen("one");
   await kill();
   await expireAllLeases(server);
   expect((await onlyPending(server)).id).toBe(asked.id);
   await startHostedRunner(server, { stateDir });
   // The agent goes on with its session, and asks for what it still wants to do.
   await conversation.say("two", asking("make", "execute", "make"));
-  await until(
-    () => conversation.inputs(),
-    (inputs) => inputs.some((input) => input.id === "two" && input.receipt.endsWith("_SEEN")),
-  );
+  await conversation.untilSeen("two");
   await decide(server, await onlyPending(server));
   await conversation.untilIdle();
   expect(words(conversation)).toBe(`${selected("once")}\n`);

@@ -18,7 +18,6 @@ import {
   temporaryFolder,
 } from "../harness/server.ts";
 import { startServerProxy } from "../harness/server-proxy.ts";
-import { until } from "../harness/until.ts";
 
 afterEach(async () => {
   closeConversations();
@@ -99,16 +98,14 @@ test("a runner that is lost while somebody is asked does not ask again", async (
   const conversation = await startConversation(server);
   await conversation.say("one", "ask x execute make");
   const asked = await onlyPending(server);
+  await conversation.untilSeen("one");
   await kill();
   await expireAllLeases(server);
   expect((await onlyPending(server)).id).toBe(asked.id);
   await startHostedRunner(server, { stateDir });
   // The new process of the agent knows nothing of the turn; it asks for the same again.
   await conversation.say("two", "ask x execute make");
-  await until(
-    () => conversation.inputs(),
-    (inputs) => inputs.some((input) => input.id === "two" && input.receipt.endsWith("_SEEN")),
-  );
+  await conversation.untilSeen("two");
   expect((await onlyPending(server)).id).toBe(asked.id);
   await decide(server, asked);
   await conversation.untilOutput("x: is allowed: yes");
@@ -122,6 +119,7 @@ test("a decision that comes while no runner holds the run is there for the next"
   const conversation = await startConversation(server);
   await conversation.say("one", "ask x execute make");
   const asked = await onlyPending(server);
+  await conversation.untilSeen("one");
   await kill();
   await expireAllLeases(server);
   await decide(server, asked);

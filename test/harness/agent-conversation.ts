@@ -51,6 +51,8 @@ export interface Conversation {
   readonly blocks: readonly AgentOutputBlock[];
   /** Returns the texts of all blocks so far without their line ends, and other blocks by name. */
   output(): string[];
+  /** Waits until the service has heard that the agent has seen an input, which is not delivered again from then on. */
+  untilSeen(id: string): Promise<void>;
   /** Waits for an output text. */
   untilOutput(text: string): Promise<void>;
   /** Waits until no input is queued or open, the agent is waiting, and all of its output is in `blocks`. */
@@ -102,6 +104,11 @@ export function conversationOf(place: Place, id: string): Conversation {
     inputs,
     blocks,
     output,
+    async untilSeen(inputId) {
+      await until(inputs, (all) =>
+        all.some((input) => input.id === inputId && input.receipt.endsWith("_SEEN")),
+      );
+    },
     async untilOutput(text) {
       await until(output, (words) => words.includes(text));
     },
