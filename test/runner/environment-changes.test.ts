@@ -101,10 +101,13 @@ describe("a look at a working tree", () => {
       reason: "repository_replaced",
     });
     // Of work that a pull request from a fork began nothing is looked at.
-    const ofFork = { ...run, action: { environment: { metadata: { secretsWithheld: true } } } };
-    await expect(
-      openPullRequest(ofFork as unknown as StepRun, create(WorkflowStep_PullRequestSchema)),
-    ).rejects.toMatchObject({ reason: "begun_by_fork" });
+    const ofEarlierRelease = { spec: { workflowActionId: "action" } };
+    for (const environment of [{ metadata: { secretsWithheld: true } }, ofEarlierRelease]) {
+      const ofFork = { ...run, action: { environment } };
+      await expect(
+        openPullRequest(ofFork as unknown as StepRun, create(WorkflowStep_PullRequestSchema)),
+      ).rejects.toMatchObject({ reason: "begun_by_fork" });
+    }
     unlinkSync(tree);
     renameSync(elsewhere, tree);
     expect(told((await look()).files)).toEqual([["ship/private.txt", "ADDED"]]);

@@ -458,10 +458,12 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   sessionId: string;
 
   /**
-   * Whether no work in the environment gets secrets of SecretService, since the
-   * event of a pull request from a fork began it. Set by the server and never
-   * changed. Unset: false, except for the environment of a workflow's action, which
-   * then is of an earlier release and gets none either.
+   * Whether the event of a pull request from a fork began the environment, also one
+   * that does not say where it comes from: no work in it gets secrets of
+   * SecretService or a token of the environment, and nothing of it is pushed. That it
+   * is false promises no secrets. Set by the server and never changed. Unset: false,
+   * except for the environment of a workflow's action, which then is of an earlier
+   * release and counts as begun by a fork.
    *
    * @generated from field: optional bool secrets_withheld = 1000;
    */

@@ -437,8 +437,8 @@ export enum ErrorReason {
 
   /**
    * No work in the environment gets secrets, since the event of a pull request from
-   * a fork began it, and nothing else begins from it. Code failed_precondition. No
-   * metadata.
+   * a fork began it, or may have, and nothing else begins from it. Code
+   * failed_precondition. No metadata.
    *
    * @generated from enum value: ERROR_REASON_SECRETS_WITHHELD = 62;
    */

@@ -66,6 +66,11 @@ test("a pull request from a fork is needed, and its hosts where they are limited
   expect(egressOf(ForkEgress.POLICY)).toBe(policySet([Policy.FORK_WORK]));
   expect(egressOf(ForkEgress.SOURCES)).toBe(policySet([Policy.FORK_WORK, Policy.FORK_EGRESS]));
   expect(needs({}, environment({ secretsWithheld: false }))).toBe(0);
+  // That of an action says nothing where an earlier release has made it.
+  const ofAction = (metadata?: MessageInitShape<typeof EnvironmentMetadataSchema>) =>
+    create(EnvironmentSchema, { metadata, spec: { desiredPhase: RUNNING, workflowActionId: "action" } });
+  expect(needs({}, ofAction({}))).toBe(policySet([Policy.FORK_WORK]));
+  expect(needs({}, ofAction({ secretsWithheld: false }))).toBe(0);
 });
 
 test("nothing is needed to stop an environment, or without one", () => {

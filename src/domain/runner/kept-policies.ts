@@ -3,6 +3,7 @@ import type { Policies } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
 import { type KeptPolicies, KeptPoliciesSchema, RunnerPolicy } from "#gen/service/v1/runner_pb.js";
+import { isWithheld } from "../policy/work-secrets.ts";
 import { executablesOf, filesOf, type PolicyNeed } from "./path-policies.ts";
 
 /** The policies of a set, each by its bit; rows hold them so. */
@@ -88,11 +89,11 @@ function byPath({ applies, isByPath }: PolicyNeed, blocked: RunnerPolicy, watche
  */
 export function neededPolicies(policies: Policies, environment: Environment | undefined): PolicySet {
   if (environment?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return 0;
-  const { secretsWithheld = false, forkEgress = ForkEgress.UNSPECIFIED } = environment.metadata ?? {};
+  const { forkEgress = ForkEgress.UNSPECIFIED } = environment.metadata ?? {};
   return (
     neededByPolicies(policies) |
     policySet([
-      secretsWithheld ? RunnerPolicy.FORK_WORK : RunnerPolicy.UNSPECIFIED,
+      isWithheld(environment) ? RunnerPolicy.FORK_WORK : RunnerPolicy.UNSPECIFIED,
       forkEgress === ForkEgress.SOURCES ? RunnerPolicy.FORK_EGRESS : RunnerPolicy.UNSPECIFIED,
     ])
   );

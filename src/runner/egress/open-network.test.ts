@@ -182,6 +182,15 @@ describe("work that a pull request from a fork began", () => {
     expect(work.connections()).toMatchObject([{ host: "b.example", refusal }]);
   });
 
+  test("may be that of an action whose environment, of an earlier release, does not tell", async () => {
+    const { spec } = begun();
+    const environment = { spec: { ...spec, workflowActionId: "action" } };
+    const work = await working({ egress }, { environment, resolve: async () => [] });
+    expect(await work.get("http://b.example/")).toBe(403);
+    await work.network.close();
+    expect(work.connections()).toMatchObject([{ refusal: Refusal.BEGUN_BY_FORK }]);
+  });
+
   test("reaches nothing more than the policy allows, not even its repository", async () => {
     const work = await working({ egress: {} }, { environment: begun() });
     expect(await work.get("http://127.0.0.1:1/")).toBe(403);

@@ -1,5 +1,6 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
+import { isWithheld } from "../../domain/policy/work-secrets.ts";
 import { Secrets } from "../../domain/secrets.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Lease } from "../protocol/lease.ts";
@@ -26,7 +27,7 @@ export async function openNetwork(
   environment: Environment | undefined,
 ): Promise<OpenNetwork | undefined> {
   const policy = work.policies?.egress;
-  const { secretsWithheld = false, forkEgress = ForkEgress.UNSPECIFIED } = environment?.metadata ?? {};
+  const { forkEgress = ForkEgress.UNSPECIFIED } = environment?.metadata ?? {};
   if (!tools.egress && policy) {
     throw new WorkFailure(
       "policy_unsupported",
@@ -58,7 +59,7 @@ export async function openNetwork(
     folder,
     initializer: environment?.spec?.content?.initializer,
     policy,
-    sourcesOnly: secretsWithheld && forkEgress !== ForkEgress.POLICY,
+    sourcesOnly: environment !== undefined && isWithheld(environment) && forkEgress !== ForkEgress.POLICY,
     secrets: proxied,
     maskHost: (host) => masked.maskText(host),
     onConnection(connection) {

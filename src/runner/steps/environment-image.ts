@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
+import { isWithheld } from "../../domain/policy/work-secrets.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "./workspace.ts";
@@ -26,7 +27,7 @@ export async function imageOfEnvironment(
     repository: join(workspace.tree, first.location),
     devcontainerFile: environment?.spec?.devcontainer?.devcontainerFilePath ?? "",
     organizationImage,
-    isNarrowed: work.policies?.egress !== undefined || environment?.metadata?.secretsWithheld === true,
+    isNarrowed: work.policies?.egress !== undefined || (environment !== undefined && isWithheld(environment)),
     signal,
   });
 }

@@ -6,6 +6,7 @@ import type { WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
 import { decidePush, pushRulesOf } from "../../domain/approval/push-rules.ts";
 import { withoutDeceptiveText } from "../../domain/deceptive-text.ts";
 import { pathOfPushRule } from "../../domain/policy/push-policy.ts";
+import { isWithheld } from "../../domain/policy/work-secrets.ts";
 import { stepPushRequest } from "../../domain/workflow/execution/step-push.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { resolveRemoteAccess } from "../git/git-access.ts";
@@ -36,7 +37,8 @@ import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-re
 export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRequest): Promise<StepResult> {
   const [checkout] = run.checkouts;
   if (!checkout) throw new WorkFailure("no_repository", "there is no repository to open a pull request for");
-  if (run.action.environment?.metadata?.secretsWithheld) throw begunByFork();
+  const { environment } = run.action;
+  if (environment && isWithheld(environment)) throw begunByFork();
   requireInPlace(run.workspace.tree, checkout.location);
   return withSnapshot(run.assignment.tools.git, run.folder, (snapshot) =>
     proposeChanges(run, request, checkout, snapshot),
