@@ -13,6 +13,7 @@ import {
 } from "../../src/domain/project/project.ts";
 import { auditBytes } from "../../src/domain/record/audit-chain.ts";
 import { toBody } from "../../src/store/json.ts";
+import { packDiff } from "../../src/store/record/packed-diff.ts";
 import type { Schema } from "../../src/store/schema.ts";
 import { searchTables } from "../../src/store/sqlite/search/search-tables.ts";
 import { searchTrigrams } from "../../src/store/sqlite/search/trigrams.ts";
@@ -160,7 +161,7 @@ async function insertRecord(
   const hash = keys.auditMac(auditBytes(facts, link.chain_hash));
   await tx
     .insertInto("audit_log")
-    .values({ ...facts, previous_hash: link.chain_hash, hash })
+    .values({ ...facts, ...packDiff(facts.diff), previous_hash: null, hash })
     .execute();
   await tx.updateTable("organization").set({ chain_hash: hash }).where("id", "=", organizationId).execute();
   await tx

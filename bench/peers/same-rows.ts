@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import Database from "better-sqlite3";
+import { diffOf } from "../../src/store/record/packed-diff.ts";
+import type { AuditLogTable } from "../../src/store/record/record-schema.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { LoadRequest } from "../load/task.ts";
 import type { Peer } from "./start-peer.ts";
@@ -16,7 +18,7 @@ export const ROW_QUERIES = {
   project_annotation:
     "select organization_id, key, value from project_annotation where project_id = ? order by 2",
   audit_log: `select organization_id, actor_id, actor_principal, operation, subject_type, reason, diff,
-    length(previous_hash), length(hash) from audit_log where subject_id = ? order by sequence desc limit 1`,
+    packed_diff, length(previous_hash), length(hash) from audit_log where subject_id = ? order by sequence desc limit 1`,
   event: `select organization_id, kind, resource_type from event
     where resource_id = ? order by sequence desc limit 1`,
 };
@@ -70,7 +72,16 @@ function rowsInFolder({ dataDir }: Peer, id: string): RowsByTable {
   }
 }
 
-/** Returns rows without what differs from run to run: the id, and times. */
+/** Returns rows with the text of their diffs, and without what differs from run to run: the id, and times. */
 function comparable(rows: RowsByTable, id: string): RowsByTable {
-  return JSON.parse(JSON.stringify(rows).replaceAll(id, "id").replace(TIME, "time"));
+  const audit = ((rows.audit_log ?? []) as AuditLogTable[]).map((row) => ({
+    ...row,
+    diff: diffOf(row),
+    packed_diff: row.packed_diff !== null,
+  }));
+  return JSON.parse(
+    JSON.stringify({ ...rows, audit_log: audit })
+      .replaceAll(id, "id")
+      .replace(TIME, "time"),
+  );
 }
