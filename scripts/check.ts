@@ -1,4 +1,4 @@
-/** Everything that must hold before a change lands, each check beside the others; prints only what does not. */
+/** Everything that must hold before a change lands, all checks at the same time; prints only what does not. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -96,7 +96,7 @@ const AREAS = [
   "access",
 ];
 
-/** Folders beside the areas, and how far up the areas they may reach: all areas may use them. */
+/** Folders next to the areas, and how far up the areas they may reach: all areas may use them. */
 const BASES: Readonly<Record<string, string | undefined>> = {
   "domain/source": undefined,
   // A call has a caller, and an idempotency key.
@@ -114,7 +114,7 @@ const UNITING = new Set([
 /** The layers that know an engine. */
 const ENGINES: ReadonlySet<string> = new Set(["store/sqlite", "store/postgres"]);
 
-/** Files beside the engines with SQL: that of both, each expression in the form of either. */
+/** Files next to the engines with SQL: that of both, each expression in the form of either. */
 const SQL_OF_BOTH = new Set([
   "src/store/expressions.ts",
   "src/store/owned-rows.ts",

@@ -87,7 +87,7 @@ function functionsOf(text: string): { name: string; parameters: string }[] {
     const start = match.index + match[0].length;
     return { name: match[1] ?? "", parameters: text.slice(start, closing(text, start)) };
   });
-  // A prepared query takes a reader, and what it is given stands between angle brackets.
+  // A prepared query takes a reader, and what it is given is between angle brackets.
   const queries = [...text.matchAll(/^export const (\w+) = prepared<([^>]*)/gm)].map((match) => ({
     name: match[1] ?? "",
     parameters: `Reader ${match[2]}`,

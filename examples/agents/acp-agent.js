@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * An agent of the Agent Client Protocol that does as it is told, for trying Chartroom out and for its tests
+ * An agent of the Agent Client Protocol that does what its messages say, for trying Chartroom out and for its tests
  * (docs/agents/acp.md). It needs Node 20 or newer and the packages of this repository:
  *
  *     npx chartroom agent add acp --form acp --command "node $PWD/examples/agents/acp-agent.js"
@@ -12,7 +12,7 @@
  *     write PATH WORDS has the runner write a file of the repository, by its path there, " / " between its lines
  *     read PATH        has the runner read one, and answers what is in it
  *     run COMMAND      has the runner execute a command, and answers what it printed
- *     ask WORDS        asks whether it may execute something, and answers what it was told
+ *     ask WORDS        asks whether it may execute something, and answers with the decision
  *     question WORDS   asks a person, and answers the answer
  *     links            answers what the message links to
  *     slow NUMBER      works in so many steps of a fifth of a second

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * An agent that does as it is told, word by word, for trying Chartroom out and
+ * An agent that does what its messages say, word by word, for trying Chartroom out and
  * for its tests. It speaks JSON lines, by docs/agents.md, and needs Node 20 or
  * newer and nothing else:
  *
@@ -15,7 +15,7 @@
  *     move PATH PATH     gives a file another path
  *     remove PATH        removes a file
  *     tool NAME WORDS    asks for a tool
- *     ask NAME KIND WORDS  asks whether it may use a tool of the kind for the words, and answers what it was told
+ *     ask NAME KIND WORDS  asks whether it may use a tool of the kind for the words, and answers with the decision
  *     question NAME WORDS  asks a person, and answers the answer
  *     image              answers the type and size of each image of the message
  *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn,
@@ -24,9 +24,9 @@
  *                        lines, and waits for their ends
  *     tell WORDS         says the words to the run that started it
  *     wait SECONDS       ends the turn and asks to be woken
- *     goal STATUS        says how its goal stands, such as completed
+ *     goal STATUS        reports the state of its goal, such as completed
  *     resumable          says that another process of it can go on with the conversation
- *     show               answers what it was told when it was started
+ *     show               answers with what it received when it was started
  *     leave              ends its program after the turn
  *     fail WORDS         complains and ends with an error
  *

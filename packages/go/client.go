@@ -1,5 +1,5 @@
 // Package chartroom is a client of Chartroom: it repeats calls without doing them twice, walks lists, resumes streams,
-// and tells the reasons of errors.
+// and returns the reasons of errors.
 package chartroom
 
 import (

@@ -86,7 +86,7 @@ func (repetition) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 	return next
 }
 
-// isTemporary tells whether the same call may succeed later.
+// isTemporary reports whether the same call may succeed later.
 func isTemporary(ctx context.Context, err error, isStream bool) bool {
 	var untrusted *tls.CertificateVerificationError
 	if ctx.Err() != nil || errors.As(err, &untrusted) {
@@ -117,7 +117,7 @@ func pauseAfter(err error, failures int) time.Duration {
 	return max(time.Duration(asked)*time.Second, whole/2+mathrand.N(whole/2))
 }
 
-// sleep waits, and tells whether the time has passed before the context was done.
+// sleep waits, and reports whether the time has passed before the context was done.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	if end, isSet := ctx.Deadline(); isSet && time.Until(end) < pause {
 		return false

@@ -20,11 +20,11 @@ var errEarly = connect.NewError(connect.CodeUnavailable, errors.New("the stream 
 
 // place is how far a stream has come.
 type place[Message any] interface {
-	// take notes a message, whose old part it removes, and tells whether anything of it is new.
+	// take notes a message, whose old part it removes, and reports whether anything of it is new.
 	take(message Message) bool
 	// position is what differs once a message has brought the place forward, which not each new one does.
 	position() any
-	// isComplete tells whether a stream that ends now without an error has ended for good.
+	// isComplete reports whether a stream that ends now without an error has ended for good.
 	isComplete() bool
 }
 

@@ -90,7 +90,7 @@ function introduction(streams: readonly DescMethod[]): string {
     "Operations are called with POST, take and return JSON, and need a token. The document is made from the contract, the files under `proto`; it describes the Connect protocol's unary calls with JSON. The same paths take its binary form and gRPC. The header `Connect-Timeout-Ms` of any call is the number of milliseconds after which the server gives up.",
     "Values have the JSON form of Protocol Buffers: integers of 64 bits are texts, bytes are in base64, times are those of RFC 3339, durations are seconds with an `s`, and a field mask is one text of paths with commas between. Requests name no field that the contract does not have; a field that is left out has its empty value. Answers always have lists, maps, numbers, texts and booleans, also when they are empty; messages, and fields that may be unset, are left out when they are not set. A later release may add fields to answers and values to enums.",
     "Rules of a request are keywords of its schema where JSON Schema has one, and sentences of the description where it has not. A message that requests and answers share has two schemas: the one with the rules ends with `_InRequest`.",
-    `Operations that stream are not described here; docs/clients.md tells how they are called:\n\n${list}`,
+    `Operations that stream are not described here; docs/clients.md says how they are called:\n\n${list}`,
   );
 }
 

@@ -10,7 +10,7 @@ export interface Example {
 
 const TIME = "2026-11-26T09:30:00Z";
 
-/** What stands in the place of what differs from run to run; `test/e2e/placeholders.ts` writes these. */
+/** Placeholders for what differs from run to run; `test/e2e/placeholders.ts` writes these. */
 const VALUES: readonly (readonly [RegExp, (number: string) => string])[] = [
   [/<id (\d+)>/g, (number) => `0199c2a4-7d10-7a3e-8f00-${number.padStart(12, "0")}`],
   [/<token \d+>/g, () => "the-secret-text"],

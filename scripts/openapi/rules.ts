@@ -36,7 +36,7 @@ export function messageNotes(message: DescMessage): string[] {
 /**
  * Adds the rules of a field to its schema, as keywords where there are such.
  *
- * @returns a sentence for each rule that no keyword tells, and whether a request must have the field
+ * @returns a sentence for each rule that no keyword expresses, and whether a request must have the field
  */
 export function addRules(schema: Schema, field: DescField): { notes: string[]; isRequired: boolean } {
   const rules = rulesOf(field);
@@ -160,7 +160,9 @@ function allowZero(schema: Schema, field: DescField): void {
     delete schema.format;
     schema.pattern = UUID_OR_EMPTY;
   } else
-    throw new Error(`${field.parent.typeName}.${field.name}: its empty value passes what no keyword tells`);
+    throw new Error(
+      `${field.parent.typeName}.${field.name}: its empty value passes what no keyword expresses`,
+    );
 }
 
 /** Returns whether the empty value, which a missing field has, breaks the rules of the field. */

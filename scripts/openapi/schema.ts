@@ -5,9 +5,9 @@ const GREATER: ReadonlySet<string> = new Set(["minLength", "minItems", "minPrope
 const LESSER: ReadonlySet<string> = new Set(["maxLength", "maxItems", "maxProperties", "maximum"]);
 
 /**
- * Adds keywords to a schema beside those that it has; the narrower of two limits stays.
+ * Adds keywords to a schema to those that it has; the narrower of two limits stays.
  *
- * @throws Error for two keywords that one cannot stand for
+ * @throws Error for two keywords that cannot be combined into one
  */
 export function constrain(schema: Schema, keywords: Schema): void {
   for (const [name, value] of Object.entries(keywords)) {

@@ -43,7 +43,7 @@ static const char *const REFUSED[] = {
     /* What is mounted. */
     "mount", "umount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick", "move_mount",
     "open_tree", "mount_setattr", "quotactl", "quotactl_fd", "swapon", "swapoff",
-    /* Other namespaces and files beside the paths of this one. */
+    /* Other namespaces, and files outside the paths of this one. */
     "setns", "open_by_handle_at", "name_to_handle_at",
     /* Memory, descriptors and identities of other processes. */
     "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "move_pages",

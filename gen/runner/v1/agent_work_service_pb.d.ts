@@ -119,7 +119,7 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
   blocks: AgentOutputBlock[];
 
   /**
-   * Where the agent stands. Unspecified: where it stood.
+   * The state of the agent. Unspecified: as before.
    *
    * @generated from field: runner.v1.ReportAgentRequest.State state = 5;
    */
@@ -144,7 +144,7 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
   usage?: ReportAgentRequest_Usage | undefined;
 
   /**
-   * How the goal stands now. Unspecified: as before.
+   * The state of the goal now. Unspecified: as before.
    *
    * @generated from field: service.v1.AgentGoalStatus goal_status = 8;
    */
@@ -344,13 +344,13 @@ export declare type ReportAgentRequest_Usage = Message<"runner.v1.ReportAgentReq
 export declare const ReportAgentRequest_UsageSchema: GenMessage<ReportAgentRequest_Usage>;
 
 /**
- * Where an agent stands.
+ * The state of an agent.
  *
  * @generated from enum runner.v1.ReportAgentRequest.State
  */
 export enum ReportAgentRequest_State {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */
@@ -528,7 +528,7 @@ export declare type StartSubagentRequest = Message<"runner.v1.StartSubagentReque
   name: string;
 
   /**
-   * What the sub-agent is told first, 1 to 100,000 characters.
+   * The first message of the sub-agent, 1 to 100,000 characters.
    *
    * @generated from field: string prompt = 5;
    */
@@ -702,7 +702,7 @@ export declare type RequestApprovalResponse_PolicyAnswer = Message<"runner.v1.Re
   fieldPath: string;
 
   /**
-   * The decision as errors tell it. Unset where it may be done.
+   * The decision as errors report it. Unset where it may be done.
    *
    * @generated from field: service.v1.PolicyDecision decision = 4;
    */
@@ -778,7 +778,7 @@ export declare type StartStepAgentResponse = Message<"runner.v1.StartStepAgentRe
 export declare const StartStepAgentResponseSchema: GenMessage<StartStepAgentResponse>;
 
 /**
- * Which run to tell of.
+ * Names the run.
  *
  * @generated from message runner.v1.GetStepAgentRequest
  */
@@ -812,7 +812,7 @@ export declare type GetStepAgentRequest = Message<"runner.v1.GetStepAgentRequest
 export declare const GetStepAgentRequestSchema: GenMessage<GetStepAgentRequest>;
 
 /**
- * Where the run stands.
+ * The state of the run.
  *
  * @generated from message runner.v1.GetStepAgentResponse
  */
@@ -833,7 +833,7 @@ export declare type GetStepAgentResponse = Message<"runner.v1.GetStepAgentRespon
   lastAnswer: string;
 
   /**
-   * Whether it has answered all that it was told: it has stopped, or it waits,
+   * Whether it has answered all that it was sent: it has stopped, or it waits,
    * nothing is queued for it, and it has registered no interest that could wake it
    * by itself.
    *
@@ -879,7 +879,7 @@ export declare const AgentWorkService: GenService<{
   },
   /**
    * Reports on an agent run, all of it or nothing, and renews the lease: which
-   * inputs the agent got, what it answered, what it used, where it stands. To
+   * inputs the agent got, what it answered, what it used, its state. To
    * repeat a report is harmless. Callable by the lease's holder. Errors: aborted;
    * permission_denied; invalid_argument for a block that leaves a gap, an input
    * that was not delivered or an interest that cannot fire; failed_precondition
@@ -955,7 +955,7 @@ export declare const AgentWorkService: GenService<{
     output: typeof StartStepAgentResponseSchema;
   },
   /**
-   * Tells where an agent run stands that the holder of the lease started for a
+   * Returns the state of an agent run that the holder of the lease started for a
    * step of its action. Callable by the lease's holder. Errors: aborted;
    * permission_denied; not_found.
    *

@@ -66,7 +66,7 @@ export const ReportAgentRequest_StateSchema = /*@__PURE__*/
   enumDesc(file_runner_v1_agent_work_service, 2, 0);
 
 /**
- * Where an agent stands.
+ * The state of an agent.
  *
  * @generated from enum runner.v1.ReportAgentRequest.State
  */

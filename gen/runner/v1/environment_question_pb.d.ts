@@ -80,7 +80,8 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
   environmentId: string;
 
   /**
-   * When nobody waits for the answer any more, unless the runner tells of progress.
+   * When nobody waits for the answer any more, unless the runner reports
+   * progress.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -94,7 +95,7 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
   endsAt?: Timestamp | undefined;
 
   /**
-   * What the runner has told of its progress last.
+   * The progress that the runner has reported last.
    *
    * @generated from field: service.v1.EnvironmentPush.Progress progress = 5;
    */
@@ -588,7 +589,7 @@ export declare const AnswerRequestRequest_ChangesRefreshedSchema: GenMessage<Ans
  */
 export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.AnswerRequestRequest.BranchPushed"> & {
   /**
-   * Why nothing is. Set: nothing else is told.
+   * Why nothing is. Set: nothing else is reported.
    *
    * @generated from field: runner.v1.Failure failure = 1;
    */
@@ -666,7 +667,7 @@ export declare const AnswerRequestRequest_BranchPushedSchema: GenMessage<AnswerR
  */
 export declare type AnswerRequestRequest_RemoteRead = Message<"runner.v1.AnswerRequestRequest.RemoteRead"> & {
   /**
-   * Why it is not known. Set: nothing else is told.
+   * Why it is not known. Set: nothing else is reported.
    *
    * @generated from field: runner.v1.Failure failure = 1;
    */
@@ -813,8 +814,8 @@ export declare type AnswerRequestRequest_FilePart = Message<"runner.v1.AnswerReq
   data: Uint8Array;
 
   /**
-   * Number of bytes of the file that the part stands for, at most as many as were
-   * asked for.
+   * Number of bytes of the file that the part was read from, at most as many
+   * as were asked for.
    *
    * @generated from field: int32 read_bytes = 3;
    */

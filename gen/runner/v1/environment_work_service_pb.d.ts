@@ -208,8 +208,8 @@ export declare type GetQuestionCredentialResponse = Message<"runner.v1.GetQuesti
 export declare const GetQuestionCredentialResponseSchema: GenMessage<GetQuestionCredentialResponse>;
 
 /**
- * What runners call for the environments that they keep, beside leases and
- * independent of them. Every operation answers as WorkService says.
+ * What runners call for the environments that they keep, in addition to leases
+ * and independent of them. Every operation answers as WorkService says.
  *
  * @generated from service runner.v1.EnvironmentWorkService
  */
@@ -245,13 +245,13 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof ReportEnvironmentConnectionsResponseSchema;
   },
   /**
-   * Streams what people ask about the environments on the runner, beside leases and
-   * independent of them. Each question is delivered at least once, and again with
-   * each new stream until it is answered or nobody waits for it any more. A runner
-   * has one stream: it ends without an error when a newer one opens, at whatever
-   * server, and with one when the server drains. Callable by runners, for
-   * themselves. Errors: unavailable; failed_precondition (IN_USE) for an instance
-   * that is not the one which began last.
+   * Streams what people ask about the environments on the runner, in addition to
+   * leases and independent of them. Each question is delivered at least once,
+   * and again with each new stream until it is answered or nobody waits for it
+   * any more. A runner has one stream: it ends without an error when a newer one
+   * opens, at whatever server, and with one when the server drains. Callable by
+   * runners, for themselves. Errors: unavailable; failed_precondition (IN_USE)
+   * for an instance that is not the one which began last.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.WatchRequests
    */

@@ -754,9 +754,9 @@ export declare type AgentWork_McpServer = Message<"runner.v1.AgentWork.McpServer
 
   /**
    * Variables of the command, or headers of the requests to the URL.
-   * `${secret:NAME}` in a value stands for the secret that is mounted as the
-   * environment variable NAME of the agent's program: without it the agent is
-   * not told of the server.
+   * `${secret:NAME}` in a value is replaced by the secret that is mounted as
+   * the environment variable NAME of the agent's program: without it the agent
+   * does not receive the server.
    *
    * @generated from field: map<string, string> values = 4;
    */

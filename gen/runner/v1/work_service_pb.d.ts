@@ -530,7 +530,7 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
   stepIndex: number;
 
   /**
-   * Where the step stands now.
+   * The state of the step now.
    *
    * @generated from field: runner.v1.ReportProgressRequest.StepProgress.State state = 2;
    */
@@ -589,7 +589,7 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
 export declare const ReportProgressRequest_StepProgressSchema: GenMessage<ReportProgressRequest_StepProgress>;
 
 /**
- * Where a step stands.
+ * The state of a step.
  *
  * @generated from enum runner.v1.ReportProgressRequest.StepProgress.State
  */
@@ -1207,7 +1207,7 @@ export declare const LeaseRenewalSchema: GenMessage<LeaseRenewal>;
  * unauthenticated without a valid token, permission_denied to everybody but
  * runners, and invalid_argument for a request that breaks a rule of its message.
  * Operations on a lease answer aborted (LEASE_LOST) once it is another's or none:
- * the runner then drops the work and tells nothing more of it; and
+ * the runner then drops the work and reports nothing more of it; and
  * permission_denied (ACCOUNT_BLOCKED) once the account that the work is done for
  * is cut off, with the same consequence.
  *

@@ -123,7 +123,7 @@ export const ReportProgressRequest_StepProgress_StateSchema = /*@__PURE__*/
   enumDesc(file_runner_v1_work_service, 10, 1, 0);
 
 /**
- * Where a step stands.
+ * The state of a step.
  *
  * @generated from enum runner.v1.ReportProgressRequest.StepProgress.State
  */
@@ -263,7 +263,7 @@ export const LeaseRenewalSchema = /*@__PURE__*/
  * unauthenticated without a valid token, permission_denied to everybody but
  * runners, and invalid_argument for a request that breaks a rule of its message.
  * Operations on a lease answer aborted (LEASE_LOST) once it is another's or none:
- * the runner then drops the work and tells nothing more of it; and
+ * the runner then drops the work and reports nothing more of it; and
  * permission_denied (ACCOUNT_BLOCKED) once the account that the work is done for
  * is cut off, with the same consequence.
  *

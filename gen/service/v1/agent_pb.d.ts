@@ -1121,15 +1121,15 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   draft: boolean;
 
   /**
-   * Where the pull request stands.
+   * The state of the pull request.
    *
    * @generated from field: service.v1.PullRequest.State state = 9;
    */
   state: PullRequest_State;
 
   /**
-   * The commit that the branch with the changes stood at, by which deliveries
-   * of one event are told from another's. Set by the server; ignored in
+   * The commit that the branch with the changes was at, by which deliveries
+   * of one event are distinguished from another's. Set by the server; ignored in
    * requests, where at most 64 characters are read.
    *
    * @generated from field: string head_sha = 10;
@@ -1229,7 +1229,7 @@ export enum PullRequest_Origin {
 export declare const PullRequest_OriginSchema: GenEnum<PullRequest_Origin>;
 
 /**
- * Where a pull request stands.
+ * The state of a pull request.
  *
  * @generated from enum service.v1.PullRequest.State
  */
@@ -1837,7 +1837,7 @@ export declare type AgentExecution_Status_Goal = Message<"service.v1.AgentExecut
   objective: string;
 
   /**
-   * How it stands.
+   * Its state.
    *
    * @generated from field: service.v1.AgentGoalStatus status = 2;
    */
@@ -2587,7 +2587,7 @@ export declare const AgentOutputBlock_FileChangeSchema: GenMessage<AgentOutputBl
  */
 export enum AgentOutputBlock_FileChange_Kind {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: KIND_UNSPECIFIED = 0;
    */
@@ -2817,7 +2817,7 @@ export declare const AgentOutputBlock_ToolCall_DiffSchema: GenMessage<AgentOutpu
  */
 export enum AgentOutputBlock_ToolCall_Kind {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: KIND_UNSPECIFIED = 0;
    */
@@ -2899,7 +2899,7 @@ export declare const AgentOutputBlock_ToolCall_KindSchema: GenEnum<AgentOutputBl
  */
 export enum AgentOutputBlock_ToolCall_State {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */
@@ -3007,7 +3007,7 @@ export declare const AgentOutputBlock_Plan_EntrySchema: GenMessage<AgentOutputBl
  */
 export enum AgentOutputBlock_Plan_State {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */
@@ -3047,7 +3047,7 @@ export declare const AgentOutputBlock_Plan_StateSchema: GenEnum<AgentOutputBlock
  */
 export enum AgentOutputBlock_Plan_Priority {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: PRIORITY_UNSPECIFIED = 0;
    */
@@ -3150,7 +3150,7 @@ export declare const AgentOutputBlock_QuestionSchema: GenMessage<AgentOutputBloc
  */
 export enum AgentOutputBlock_Question_State {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */
@@ -3184,7 +3184,8 @@ export enum AgentOutputBlock_Question_State {
 export declare const AgentOutputBlock_Question_StateSchema: GenEnum<AgentOutputBlock_Question_State>;
 
 /**
- * What the agent has used since its run began, as it tells. 0 means not told.
+ * What the agent has used since its run began, as it reports. 0 means not
+ * reported.
  *
  * @generated from message service.v1.AgentOutputBlock.Usage
  */
@@ -3239,7 +3240,7 @@ export declare type AgentOutputBlock_Usage = Message<"service.v1.AgentOutputBloc
   contextSize: bigint;
 
   /**
-   * What it cost. Unset: not told.
+   * What it cost. Unset: not reported.
    *
    * @generated from field: service.v1.AgentOutputBlock.Usage.Cost cost = 8;
    */
@@ -3423,7 +3424,7 @@ export enum AgentMode {
 export declare const AgentModeSchema: GenEnum<AgentMode>;
 
 /**
- * The models of the alternative agent. The members stand for models by number;
+ * The models of the alternative agent. The members name models by number;
  * which model a number means is up to the agent's registration.
  *
  * @generated from enum service.v1.ExtAgentModel
@@ -3609,7 +3610,7 @@ export enum ExtAgentServiceTier {
 export declare const ExtAgentServiceTierSchema: GenEnum<ExtAgentServiceTier>;
 
 /**
- * Where the goal of an agent run stands.
+ * The state of the goal of an agent run.
  *
  * @generated from enum service.v1.AgentGoalStatus
  */
@@ -3676,7 +3677,7 @@ export declare const AgentGoalStatusSchema: GenEnum<AgentGoalStatus>;
  */
 export enum AgentForkAbility {
   /**
-   * Not told.
+   * Not given.
    *
    * @generated from enum value: AGENT_FORK_ABILITY_UNSPECIFIED = 0;
    */

@@ -282,7 +282,7 @@ export const PullRequest_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 7, 1);
 
 /**
- * Where a pull request stands.
+ * The state of a pull request.
  *
  * @generated from enum service.v1.PullRequest.State
  */
@@ -660,7 +660,7 @@ export const ExtAgentModelSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 1);
 
 /**
- * The models of the alternative agent. The members stand for models by number;
+ * The models of the alternative agent. The members name models by number;
  * which model a number means is up to the agent's registration.
  *
  * @generated from enum service.v1.ExtAgentModel
@@ -704,7 +704,7 @@ export const AgentGoalStatusSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 4);
 
 /**
- * Where the goal of an agent run stands.
+ * The state of the goal of an agent run.
  *
  * @generated from enum service.v1.AgentGoalStatus
  */

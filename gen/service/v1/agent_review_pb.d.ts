@@ -143,7 +143,7 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
 export declare const AgentReviewCommentSchema: GenMessage<AgentReviewComment>;
 
 /**
- * The lines that a comment is on, and those beside them, without their line
+ * The lines that a comment is on, and those next to them, without their line
  * breaks. Of longer lines the first 160 characters are kept and compared;
  * U+202D, U+202E and tag characters are left out.
  *

@@ -631,7 +631,7 @@ export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgent
   } | {
     /**
      * The run as it is now: first of all, and after each change. Changes that
-     * follow one another quickly may be told as one.
+     * follow one another quickly may be sent as one.
      *
      * @generated from field: service.v1.AgentExecution agent_execution = 2;
      */

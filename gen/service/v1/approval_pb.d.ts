@@ -29,7 +29,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   id: string;
 
   /**
-   * Where it stands.
+   * Its state.
    *
    * @generated from field: service.v1.ApprovalState state = 2;
    */
@@ -52,7 +52,7 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   /**
    * What is asked for, exactly: an ApprovalToolCall, ApprovalQuestion,
    * ApprovalStep or ApprovalPush, as the kind says, in JSON. The JSON is canonical (RFC 8785):
-   * keys are sorted, and nothing stands between the tokens.
+   * keys are sorted, and nothing is between the tokens.
    *
    * @generated from field: string request_json = 5;
    */
@@ -735,7 +735,7 @@ export declare type ApprovalDecision = Message<"service.v1.ApprovalDecision"> & 
 export declare const ApprovalDecisionSchema: GenMessage<ApprovalDecision>;
 
 /**
- * Where an approval stands.
+ * The state of an approval.
  *
  * @generated from enum service.v1.ApprovalState
  */
@@ -844,7 +844,7 @@ export declare const ApprovalKindSchema: GenEnum<ApprovalKind>;
  */
 export enum ToolKind {
   /**
-   * Not told; counts as OTHER. In a policy it is refused.
+   * Not given; counts as OTHER. In a policy it is refused.
    *
    * @generated from enum value: TOOL_KIND_UNSPECIFIED = 0;
    */

@@ -125,7 +125,7 @@ export const ApprovalStateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_approval, 0);
 
 /**
- * Where an approval stands.
+ * The state of an approval.
  *
  * @generated from enum service.v1.ApprovalState
  */

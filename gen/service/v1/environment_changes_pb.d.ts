@@ -116,7 +116,7 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
 
   /**
    * Why the runner cannot tell what has changed, to be read by people; nothing
-   * else is told of the repository then. Empty while it can. At most 1,024
+   * else is reported of the repository then. Empty while it can. At most 1,024
    * characters.
    *
    * @generated from field: string problem = 7;

@@ -1331,7 +1331,7 @@ export declare type ReadEnvironmentFileResponse = Message<"service.v1.ReadEnviro
 
   /**
    * The part, with its secrets masked, so that it may have another length than what
-   * it stands for.
+   * it was read from.
    *
    * @generated from field: bytes data = 2;
    */
@@ -1616,7 +1616,7 @@ export declare const EnvironmentService: GenService<{
    * Pushes as PushEnvironmentBranch does, and opens a pull request for the branch,
    * at a host of GitHub's, GitLab's or Gitea's form. One that is open for the
    * branch already stays as it is and is answered. It is followed from then on:
-   * ListPullRequests tells how it stands. Callable as PushEnvironmentBranch.
+   * ListPullRequests shows its state. Callable as PushEnvironmentBranch.
    * Errors: as PushEnvironmentBranch; failed_precondition too when the host opens
    * none.
    *

@@ -12,13 +12,13 @@ import type { ReportExecEventRequest } from "./agent_security_pb.js";
 export declare const file_service_v1_event: GenFile;
 
 /**
- * What GetAuditLog tells of an entry beyond the entry itself.
+ * What GetAuditLog returns of an entry beyond the entry itself.
  *
  * @generated from message service.v1.AuditLogEntryDetails
  */
 export declare type AuditLogEntryDetails = Message<"service.v1.AuditLogEntryDetails"> & {
   /**
-   * What is told follows from the kind of the entry.
+   * What is set follows from the kind of the entry.
    *
    * @generated from oneof service.v1.AuditLogEntryDetails.payload
    */
@@ -279,8 +279,8 @@ export enum ResourceType {
 
   /**
    * A token of a runner or an environment, a session or a sign-in link of a
-   * person. In what was recorded before tokens
-   * were told apart, any token that opens the interface.
+   * person. In what was recorded before kinds of tokens were distinguished, any
+   * token that opens the interface.
    *
    * @generated from enum value: RESOURCE_TYPE_TOKEN = 1001;
    */

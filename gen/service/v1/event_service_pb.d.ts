@@ -64,8 +64,8 @@ export declare type ListAuditLogsRequest_Filter = Message<"service.v1.ListAuditL
   actorIds: string[];
 
   /**
-   * Only what subjects of one of these kinds did. PRINCIPAL_UNSPECIFIED stands
-   * for the operator and the server itself. At most 25 entries.
+   * Only what subjects of one of these kinds did. PRINCIPAL_UNSPECIFIED means
+   * the operator and the server itself. At most 25 entries.
    *
    * @generated from field: repeated service.v1.Principal actor_principals = 2;
    */

@@ -11,9 +11,10 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_fork_work: GenFile;
 
 /**
- * What holds for work that the event of a pull request from a fork begins, beside
- * what always holds: it gets no secrets and no token, and nothing of it is pushed. A
- * pull request whose event does not tell counts as one from a fork.
+ * What holds for work that the event of a pull request from a fork begins, in
+ * addition to what always holds: it gets no secrets and no token, and nothing of
+ * it is pushed. A pull request whose event does not say where it comes from
+ * counts as one from a fork.
  *
  * @generated from message service.v1.ForkWork
  */

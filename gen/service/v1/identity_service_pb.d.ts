@@ -60,7 +60,7 @@ export declare const GetAuthenticatedIdentityResponseSchema: GenMessage<GetAuthe
  */
 export declare const IdentityService: GenService<{
   /**
-   * Returns the subject that the request's token stands for, and its
+   * Returns the subject that the request's token belongs to, and its
    * organization. Callable with every valid token.
    *
    * @generated from rpc service.v1.IdentityService.GetAuthenticatedIdentity

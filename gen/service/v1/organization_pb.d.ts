@@ -566,8 +566,8 @@ export declare const EgressPolicySchema: GenMessage<EgressPolicy>;
  */
 export declare type EgressPolicy_Host = Message<"service.v1.EgressPolicy.Host"> & {
   /**
-   * A name or an address; `*.` before a name stands for every name below it, and
-   * not for the name itself. Letter case does not matter. 1 to 255 characters.
+   * A name or an address; `*.` before a name matches every name below it, and
+   * not the name itself. Letter case does not matter. 1 to 255 characters.
    *
    * @generated from field: string host = 1;
    */
@@ -833,9 +833,9 @@ export declare const PushRulesSchema: GenMessage<PushRules>;
  */
 export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
   /**
-   * Patterns of branches, such as `release/*`: `*` stands for any characters of
-   * one part of a name, `**` for any characters at all, every other character
-   * for itself. The default branch of a remote is meant by a rule that allows or
+   * Patterns of branches, such as `release/*`: `*` matches any characters of
+   * one part of a name, `**` any characters at all, every other character
+   * itself. The default branch of a remote is meant by a rule that allows or
    * asks only where one of its patterns is the branch's whole name. 1 to 25
    * patterns of 1 to 255 characters each.
    *
@@ -950,7 +950,7 @@ export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApproval
   kinds: ToolKind[];
 
   /**
-   * The name of the tool, as the agent tells it, in which `*` stands for any
+   * The name of the tool, as the agent reports it, in which `*` matches any
    * characters. Empty: any tool, also one without a name. At most 256
    * characters.
    *

@@ -155,7 +155,7 @@ export declare const ListMembersRequestSchema: GenMessage<ListMembersRequest>;
 
 /**
  * Conditions on members. Different fields combine with AND, the values of one
- * field with OR; an empty field restricts nothing, save that of statuses.
+ * field with OR; an empty field restricts nothing, except for that of statuses.
  *
  * @generated from message service.v1.ListMembersRequest.Filter
  */
@@ -407,7 +407,7 @@ export declare type UpdateOrganizationRequest = Message<"service.v1.UpdateOrgani
 
   /**
    * Whose verified mail addresses join by the organization's id. Replaced
-   * entirely; an empty message stands for nobody's. Unset: they stay.
+   * entirely; an empty message means nobody's. Unset: they stay.
    *
    * @generated from field: optional service.v1.InviteDomains invite_domains = 3;
    */
@@ -1502,7 +1502,7 @@ export declare type PreviewRetentionResponse_Kind = Message<"service.v1.PreviewR
 export declare const PreviewRetentionResponse_KindSchema: GenMessage<PreviewRetentionResponse_Kind>;
 
 /**
- * Names the organization whose figures are shown beside those of the server.
+ * Names the organization whose figures are shown next to those of the server.
  *
  * @generated from message service.v1.GetServerHealthRequest
  */

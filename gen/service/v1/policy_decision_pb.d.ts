@@ -45,7 +45,7 @@ export declare type PolicyDecision = Message<"service.v1.PolicyDecision"> & {
 
   /**
    * What the request asks for, as JSON text of the same kind; empty when it asks
-   * for nothing that can be told as a value.
+   * for nothing that can be shown as a value.
    *
    * @generated from field: string value_asked = 4;
    */

@@ -45,7 +45,7 @@ export declare type ProjectPrebuildConfiguration = Message<"service.v1.ProjectPr
   timeout?: Duration | undefined;
 
   /**
-   * When prebuilds are made. Unset: never of their own accord.
+   * When prebuilds are made. Unset: never automatically.
    *
    * @generated from field: service.v1.PrebuildTrigger trigger = 4;
    */
@@ -286,7 +286,7 @@ export declare const ProjectEnvironmentClassSchema: GenMessage<ProjectEnvironmen
  */
 export declare type PrebuildTrigger = Message<"service.v1.PrebuildTrigger"> & {
   /**
-   * The kind of trigger. Unset: no prebuild is made of its own accord.
+   * The kind of trigger. Unset: no prebuild is made automatically.
    *
    * @generated from oneof service.v1.PrebuildTrigger.trigger
    */

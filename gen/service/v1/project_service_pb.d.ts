@@ -505,8 +505,8 @@ export declare type ListProjectsRequest = Message<"service.v1.ListProjectsReques
    * score of how many environments were created from the project and how lately,
    * refreshed in the background (every 5 minutes unless the server is configured
    * otherwise) and 0 for a project never used; it descends unless `order` says
-   * otherwise, and equal scores stand by id ascending, or descending when the
-   * scores ascend. `id`, the order of creation, ascends unless `order` says
+   * otherwise, and equal scores are ordered by id ascending, or descending when
+   * the scores ascend. `id`, the order of creation, ascends unless `order` says
    * otherwise. By `id`, pages never repeat or leave out a project while others
    * come and go; by `popularity`, only one whose score was refreshed in between
    * may be repeated or left out.
@@ -919,7 +919,7 @@ export declare const ProjectService: GenService<{
    * they are. Callable by administrators of the organization and by the
    * project's creator. Errors: permission_denied for everybody else in it;
    * not_found when the project or a class is absent; invalid_argument when an
-   * entry names a local runner's class or nothing at all, when a class stands
+   * entry names a local runner's class or nothing at all, when a class is
    * in the list twice, or when more than one entry is for local runners;
    * failed_precondition when the project is pending deletion.
    *

@@ -15,7 +15,7 @@ export declare const file_service_v1_pull_request: GenFile;
 
 /**
  * A pull request that an action of a workflow, or somebody in an environment,
- * opened, and how it stands at its host. The server follows it until it is merged
+ * opened, and its state at its host. The server follows it until it is merged
  * or closed: it asks the host, with the credential of the executor or of the caller
  * that opened it, first each minute and then more seldom, at most an hour apart,
  * and at once when an event of the host tells of it. It is removed with its workflow, or
@@ -98,7 +98,7 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
   openedAt?: Timestamp | undefined;
 
   /**
-   * When its host last told how it stands. Unset before the first time.
+   * When its host last reported its state. Unset before the first time.
    *
    * @generated from field: google.protobuf.Timestamp seen_at = 11;
    */

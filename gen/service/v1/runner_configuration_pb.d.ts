@@ -248,7 +248,7 @@ export enum RunnerKind {
   REMOTE = 2,
 
   /**
-   * What stands for the local runners of all members. The system makes one for
+   * Represents the local runners of all members. The system makes one for
    * each organization; nobody else can create one.
    *
    * @generated from enum value: RUNNER_KIND_LOCAL_CONFIGURATION = 3;

@@ -726,7 +726,7 @@ export declare const RunnerConfigurationService: GenService<{
   },
   /**
    * Deletes a host authentication token with its credential; the host itself is
-   * not told. Callable by the subject that the token belongs to and by
+   * not notified. Callable by the subject that the token belongs to and by
    * administrators of the organization. Errors: permission_denied for everybody
    * else in it; not_found, also on a repetition.
    *

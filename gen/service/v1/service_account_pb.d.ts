@@ -248,7 +248,7 @@ export declare type ServiceAccountTrust_Condition = Message<"service.v1.ServiceA
   /**
    * The value that the claim has, compared whole. One that ends with `/*` or
    * `:*` is what the claim begins with, up to the separator and with more
-   * behind it; a `*` stands nowhere else.
+   * behind it; a `*` is allowed nowhere else.
    *
    * @generated from field: string value = 2;
    */

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_trace: GenFile;
 
 /**
- * Where something stands in a trace, in the terms of W3C Trace Context.
+ * The position of something in a trace, in the terms of W3C Trace Context.
  *
  * @generated from message service.v1.TraceContext
  */

@@ -193,7 +193,7 @@ export enum WorkflowTrigger_OverlapPolicy {
   UNSPECIFIED = 0,
 
   /**
-   * Starts another execution beside it.
+   * Starts another execution alongside it.
    *
    * @generated from enum value: OVERLAP_POLICY_ALLOW = 1;
    */
@@ -459,7 +459,7 @@ export declare type Workflow_NextInstants = Message<"service.v1.Workflow.NextIns
 export declare const Workflow_NextInstantsSchema: GenMessage<Workflow_NextInstants>;
 
 /**
- * What a workflow is called, and who stands behind it.
+ * What a workflow is called, who created it and who executes it.
  *
  * @generated from message service.v1.Workflow.Metadata
  */
@@ -827,7 +827,7 @@ export declare const WorkflowTriggerContext_Repositories_RepositorySelectorSchem
  */
 export declare type WorkflowTriggerContext_Agent = Message<"service.v1.WorkflowTriggerContext.Agent"> & {
   /**
-   * What the agent is told, 1 to 20,000 characters. Parameter expressions are
+   * The prompt of the agent, 1 to 20,000 characters. Parameter expressions are
    * substituted.
    *
    * @generated from field: string prompt = 1;
@@ -877,7 +877,7 @@ export declare type WorkflowExecution = Message<"service.v1.WorkflowExecution"> 
   metadata?: WorkflowExecution_Metadata | undefined;
 
   /**
-   * What the execution was told to do.
+   * What the execution was asked to do.
    *
    * @generated from field: service.v1.WorkflowExecution.Spec spec = 3;
    */
@@ -963,7 +963,7 @@ export declare type WorkflowExecution_Metadata = Message<"service.v1.WorkflowExe
 export declare const WorkflowExecution_MetadataSchema: GenMessage<WorkflowExecution_Metadata>;
 
 /**
- * What an execution was told to do: copies, with parameters substituted.
+ * What an execution was asked to do: copies, with parameters substituted.
  *
  * @generated from message service.v1.WorkflowExecution.Spec
  */
@@ -1027,7 +1027,7 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
   session: string;
 
   /**
-   * Where the execution stands.
+   * The phase of the execution.
    *
    * @generated from field: service.v1.WorkflowExecutionPhase phase = 2;
    */
@@ -1211,7 +1211,7 @@ export declare const WorkflowStep_TaskSchema: GenMessage<WorkflowStep_Task>;
  */
 export declare type WorkflowStep_Agent = Message<"service.v1.WorkflowStep.Agent"> & {
   /**
-   * What the agent is told, 1 to 20,000 characters. Parameter expressions are
+   * The prompt of the agent, 1 to 20,000 characters. Parameter expressions are
    * substituted.
    *
    * @generated from field: string prompt = 1;
@@ -1656,7 +1656,7 @@ export declare type WorkflowExecutionAction = Message<"service.v1.WorkflowExecut
   metadata?: WorkflowExecutionAction_Metadata | undefined;
 
   /**
-   * What the action was told to do.
+   * What the action was asked to do.
    *
    * @generated from field: service.v1.WorkflowExecutionAction.Spec spec = 3;
    */
@@ -1733,7 +1733,7 @@ export declare type WorkflowExecutionAction_Metadata = Message<"service.v1.Workf
 export declare const WorkflowExecutionAction_MetadataSchema: GenMessage<WorkflowExecutionAction_Metadata>;
 
 /**
- * What an action was told to do.
+ * What an action was asked to do.
  *
  * @generated from message service.v1.WorkflowExecutionAction.Spec
  */
@@ -1790,7 +1790,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
   session: string;
 
   /**
-   * Where the action stands. One that is DONE and has failures has failed.
+   * The phase of the action. One that is DONE and has failures has failed.
    *
    * @generated from field: service.v1.WorkflowExecutionActionPhase phase = 2;
    */
@@ -1888,7 +1888,7 @@ export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service
   stepIndex: number;
 
   /**
-   * Where the step stands.
+   * The phase of the step.
    *
    * @generated from field: service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase phase = 2;
    */
@@ -1947,7 +1947,7 @@ export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service
 export declare const WorkflowExecutionAction_Status_StepStatusSchema: GenMessage<WorkflowExecutionAction_Status_StepStatus>;
 
 /**
- * Where a step stands.
+ * The phase of a step.
  *
  * @generated from enum service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase
  */
@@ -2172,7 +2172,7 @@ export enum WorkflowTriggerEvent_Source {
 export declare const WorkflowTriggerEvent_SourceSchema: GenEnum<WorkflowTriggerEvent_Source>;
 
 /**
- * Where an execution stands. It goes from PENDING through RUNNING to COMPLETED;
+ * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
  * cancelling it, or blocking its executor, leads through STOPPING to STOPPED.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
@@ -2200,7 +2200,7 @@ export enum WorkflowExecutionPhase {
   RUNNING = 2,
 
   /**
-   * It was told to stop and actions of it are still ending.
+   * It was asked to stop and actions of it are still ending.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_STOPPING = 3;
    */
@@ -2290,7 +2290,7 @@ export enum WorkflowExecutionConclusion {
 export declare const WorkflowExecutionConclusionSchema: GenEnum<WorkflowExecutionConclusion>;
 
 /**
- * Where an action of an execution stands.
+ * The phase of an action of an execution.
  *
  * @generated from enum service.v1.WorkflowExecutionActionPhase
  */

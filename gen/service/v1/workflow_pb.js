@@ -349,7 +349,7 @@ export const WorkflowExecutionAction_Status_StepStatus_StepPhaseSchema = /*@__PU
   enumDesc(file_service_v1_workflow, 8, 2, 0, 0);
 
 /**
- * Where a step stands.
+ * The phase of a step.
  *
  * @generated from enum service.v1.WorkflowExecutionAction.Status.StepStatus.StepPhase
  */
@@ -391,7 +391,7 @@ export const WorkflowExecutionPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 0);
 
 /**
- * Where an execution stands. It goes from PENDING through RUNNING to COMPLETED;
+ * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
  * cancelling it, or blocking its executor, leads through STOPPING to STOPPED.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
@@ -420,7 +420,7 @@ export const WorkflowExecutionActionPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 2);
 
 /**
- * Where an action of an execution stands.
+ * The phase of an action of an execution.
  *
  * @generated from enum service.v1.WorkflowExecutionActionPhase
  */

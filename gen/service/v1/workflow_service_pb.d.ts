@@ -1901,13 +1901,13 @@ export declare const WorkflowService: GenService<{
    * when the workflow, or something that the override names, is absent or in
    * another organization; permission_denied without those permissions, or for an
    * override of who is no administrator while the workflow runs as another
-   * person; invalid_argument when the override is fromTrigger, or an agent beside
-   * 50 steps, or the workflow uses a parameter that the request does not give
-   * and that has no default (the message names the place), or the parameters make
-   * it larger than 4 MiB;
-   * failed_precondition when the workflow is disabled or pending deletion, its
-   * executor is blocked, it has no manual trigger and the request no override,
-   * or a repository selector names a host for which the executor has no token.
+   * person; invalid_argument when the override is fromTrigger, or an agent
+   * together with 50 steps, or the workflow uses a parameter that the request
+   * does not give and that has no default (the message names the place), or the
+   * parameters make it larger than 4 MiB; failed_precondition when the workflow
+   * is disabled or pending deletion, its executor is blocked, it has no manual
+   * trigger and the request no override, or a repository selector names a host
+   * for which the executor has no token.
    *
    * @generated from rpc service.v1.WorkflowService.StartWorkflow
    */
@@ -2068,7 +2068,7 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Lists the pull requests that actions of workflows, and people in environments,
-   * opened, with how they stand at their hosts, in the order in which they were
+   * opened, with their states at their hosts, in the order in which they were
    * reported. Every member and service account of the organization may call it; of
    * those that belong to no workflow it answers the ones of environments that the
    * caller made, and all where the conversations of agent runs are open to the

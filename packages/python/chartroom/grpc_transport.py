@@ -12,7 +12,7 @@ from .error_parts_pb2 import Status
 from .errors import ApiError, read_error
 from .operation import Operation
 
-# A page may have 4 MiB, which is the most that grpcio takes unless it is told.
+# A page may have 4 MiB, which is the most that grpcio takes unless a larger limit is set.
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # The one code that has another spelling here.
 _CODES = {grpc.StatusCode.CANCELLED: "canceled"}

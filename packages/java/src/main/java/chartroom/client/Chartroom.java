@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
  * repeats calls without doing them twice. May be used by several threads.
  */
 public final class Chartroom extends Services implements AutoCloseable {
-  /** A page may have 4 MiB, which is the most that gRPC takes unless it is told. */
+  /** A page may have 4 MiB, which is the most that gRPC takes unless a larger limit is set. */
   private static final int MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
   private final ManagedChannel channel;
