@@ -12,6 +12,13 @@ const SMALL_LINES = 60;
 const OLD_WORDS =
   /\b(refuse[A-Z]\w*|answer(?!Json|Request)[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
 
+/** Words with a plainer one in its place: "next to", "is", "is notified", "by itself", "fix". */
+const RIDDLES =
+  /\b(beside|stands?(?!-)|(?:is|are|was|were|be|been) told|of \w+ own accord|mend(?:s|ed|ing)?|whoever|anew)\b/gi;
+
+/** Comments of code; an address in a text is none. */
+const COMMENTS = /\/\*[\s\S]*?\*\/|(?<![:\\])\/\/.*/g;
+
 interface Source {
   readonly path: string;
   readonly text: string;
@@ -66,6 +73,22 @@ const oldWords = own.reduce(
   0,
 );
 
+/** Paths of the files of a folder whose names end so. */
+const filesOf = (folder: string, ending: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => join(folder, name));
+
+/** Returns how many riddles are in the files; of code only in its comments. */
+function riddlesIn(paths: readonly string[]): number {
+  return paths
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
+    .map(({ path, text }) => (path.endsWith(".md") ? text : [...text.matchAll(COMMENTS)].join("\n")))
+    .reduce((sum, text) => sum + [...text.matchAll(RIDDLES)].length, 0);
+}
+
+const pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...filesOf("docs", ".md")];
+
 /** Counts what Node loads before the server's first line, which it prints once it is ready; then ends it. */
 const COUNT_MODULES = `
 import { registerHooks } from "node:module";
@@ -109,6 +132,9 @@ const rows: [string, string | number][] = [
   ["docstrings", docstrings.length],
   ["docstrings that begin with What, Whether, Who, How or Where", starting(/^(What|Whether|Who|How|Where)$/)],
   ["names and words that were replaced by the field's", oldWords],
+  ["words with a plainer one, such as beside and is told: pages", riddlesIn(pages)],
+  ["the same in the contract", riddlesIn(filesOf("proto", ".proto"))],
+  ["the same in comments of src", riddlesIn(own.map(({ path }) => path))],
   ["functions over rows that take neither a scope nor a handle", unscopedCount()],
   ["modules that a first start of the server loads, until it is ready", loaded.stderr],
 ];
