@@ -1104,7 +1104,7 @@ export declare const WorkReportResultSchema: GenMessage<WorkReportResult>;
  */
 export declare type WorkError = Message<"runner.v1.WorkError"> & {
   /**
-   * The reason from the catalogue, which tells the code.
+   * The reason from the catalogue, which determines the code.
    *
    * @generated from field: service.v1.ErrorDetail detail = 1;
    */

@@ -443,7 +443,7 @@ export enum AgentMessage_Role {
 export declare const AgentMessage_RoleSchema: GenEnum<AgentMessage_Role>;
 
 /**
- * Tells a waiting agent run that something it registered an interest in has
+ * Notifies a waiting agent run that something it registered an interest in has
  * happened. Sent by the service and by runners; each interest fires once.
  *
  * @generated from message service.v1.WakeEvent

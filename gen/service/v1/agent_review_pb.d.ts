@@ -103,7 +103,7 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
 
   /**
    * The digest of the diff that the comment was made on, as GetEnvironmentDiff
-   * tells it. 64 lower-case hexadecimal digits.
+   * returns it. 64 lower-case hexadecimal digits.
    *
    * @generated from field: string digest = 6;
    */
@@ -289,7 +289,7 @@ export enum AgentReviewComment_State {
   MOVED = 2,
 
   /**
-   * They are not in the diff any more, or nobody can tell which ones they are.
+   * They are not in the diff any more, or it is not clear which ones they are.
    *
    * @generated from enum value: STATE_OUTDATED = 3;
    */

@@ -304,7 +304,7 @@ export declare const AgentReviewService: GenService<{
   },
   /**
    * Creates a draft of a review, which the caller alone sees. Nothing is recorded
-   * in the audit log, and no event tells of it. The run's creator and
+   * in the audit log, and no event announces it. The run's creator and
    * administrators of the organization may call it, on runs in any phase. Errors:
    * not_found when the run is absent or in another organization;
    * permission_denied when the caller may not send to it; invalid_argument for a

@@ -254,7 +254,7 @@ export declare type ApprovalToolCall = Message<"service.v1.ApprovalToolCall"> & 
   kind: ToolKind;
 
   /**
-   * Name of the tool; empty where the agent tells none. At most 256 characters.
+   * Name of the tool; empty where the agent names none. At most 256 characters.
    *
    * @generated from field: string tool = 3;
    */

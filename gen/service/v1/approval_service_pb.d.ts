@@ -156,7 +156,7 @@ export declare type DecideApprovalRequest = Message<"service.v1.DecideApprovalRe
   approvalId: string;
 
   /**
-   * The digest of what was looked at, as the approval tells it. With another one
+   * The digest of what was looked at, as the approval has it. With another one
    * nothing is decided (aborted). 64 lower-case hexadecimal digits.
    *
    * @generated from field: string digest = 2;

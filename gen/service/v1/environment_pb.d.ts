@@ -153,8 +153,8 @@ export declare const EnvironmentSpecSchema: GenMessage<EnvironmentSpec>;
  */
 export declare type EnvironmentSpec_Machine = Message<"service.v1.EnvironmentSpec.Machine"> & {
   /**
-   * Tells one instance of the machine from the next; kept as given, empty by
-   * default. At most 128 characters.
+   * Distinguishes one instance of the machine from the next; kept as given,
+   * empty by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -183,8 +183,8 @@ export declare const EnvironmentSpec_MachineSchema: GenMessage<EnvironmentSpec_M
  */
 export declare type EnvironmentSpec_Content = Message<"service.v1.EnvironmentSpec.Content"> & {
   /**
-   * Tells one filling of the environment from the next; kept as given, empty by
-   * default. At most 128 characters.
+   * Distinguishes one filling of the environment from the next; kept as given,
+   * empty by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -249,8 +249,8 @@ export declare const EnvironmentSpec_TimeoutSchema: GenMessage<EnvironmentSpec_T
  */
 export declare type EnvironmentSpec_DevContainer = Message<"service.v1.EnvironmentSpec.DevContainer"> & {
   /**
-   * Tells one build of the container from the next; kept as given, empty by
-   * default. At most 128 characters.
+   * Distinguishes one build of the container from the next; kept as given,
+   * empty by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -279,8 +279,8 @@ export declare const EnvironmentSpec_DevContainerSchema: GenMessage<EnvironmentS
  */
 export declare type EnvironmentSpec_AutomationsFile = Message<"service.v1.EnvironmentSpec.AutomationsFile"> & {
   /**
-   * Tells one reading of the file from the next; kept as given, empty by
-   * default. At most 128 characters.
+   * Distinguishes one reading of the file from the next; kept as given, empty
+   * by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */

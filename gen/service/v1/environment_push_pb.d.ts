@@ -105,7 +105,7 @@ export declare type EnvironmentPush_Progress = Message<"service.v1.EnvironmentPu
   stage: EnvironmentPush_Stage;
 
   /**
-   * How much of the stage is done, 0 to 100; 0 also where nobody can tell.
+   * How much of the stage is done, 0 to 100; 0 also where it is not known.
    *
    * @generated from field: int32 percent = 2;
    */
@@ -214,7 +214,7 @@ export declare const EnvironmentPush_OutcomeSchema: GenEnum<EnvironmentPush_Outc
  */
 export enum EnvironmentPush_Stage {
   /**
-   * It has not begun, or its runner does not tell.
+   * It has not begun, or its runner does not report it.
    *
    * @generated from enum value: STAGE_UNSPECIFIED = 0;
    */

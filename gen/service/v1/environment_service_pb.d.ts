@@ -629,8 +629,8 @@ export declare const UpdateEnvironmentRequest_SpecSchema: GenMessage<UpdateEnvir
  */
 export declare type UpdateEnvironmentRequest_Content = Message<"service.v1.UpdateEnvironmentRequest.Content"> & {
   /**
-   * Tells one filling of the environment from the next; kept as given. At most
-   * 128 characters. Unset: unchanged.
+   * Distinguishes one filling of the environment from the next; kept as given.
+   * At most 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
    */
@@ -666,8 +666,8 @@ export declare const UpdateEnvironmentRequest_ContentSchema: GenMessage<UpdateEn
  */
 export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.UpdateEnvironmentRequest.DevContainer"> & {
   /**
-   * Tells one build of the container from the next; kept as given. At most 128
-   * characters. Unset: unchanged.
+   * Distinguishes one build of the container from the next; kept as given. At
+   * most 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
    */
@@ -718,8 +718,8 @@ export declare const UpdateEnvironmentRequest_TimeoutSchema: GenMessage<UpdateEn
  */
 export declare type UpdateEnvironmentRequest_AutomationsFile = Message<"service.v1.UpdateEnvironmentRequest.AutomationsFile"> & {
   /**
-   * Tells one reading of the file from the next; kept as given. At most 128
-   * characters. Unset: unchanged.
+   * Distinguishes one reading of the file from the next; kept as given. At
+   * most 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
    */
@@ -1353,7 +1353,7 @@ export declare const ReadEnvironmentFileResponseSchema: GenMessage<ReadEnvironme
 
 /**
  * Manages the environments of the caller's organization. The operations record
- * what is wanted; runners bring it about, and an environment's status tells how
+ * what is wanted; runners bring it about, and an environment's status says how
  * far they are. Every operation answers unauthenticated without a valid token,
  * permission_denied to a blocked account or to a read-only token that asks for a
  * change, invalid_argument when the request breaks a rule of its message, and

@@ -331,7 +331,7 @@ export const ReadEnvironmentFileResponseSchema = /*@__PURE__*/
 
 /**
  * Manages the environments of the caller's organization. The operations record
- * what is wanted; runners bring it about, and an environment's status tells how
+ * what is wanted; runners bring it about, and an environment's status says how
  * far they are. Every operation answers unauthenticated without a valid token,
  * permission_denied to a blocked account or to a read-only token that asks for a
  * change, invalid_argument when the request breaks a rule of its message, and

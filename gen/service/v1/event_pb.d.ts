@@ -40,7 +40,7 @@ export declare type AuditLogEntryDetails = Message<"service.v1.AuditLogEntryDeta
 export declare const AuditLogEntryDetailsSchema: GenMessage<AuditLogEntryDetails>;
 
 /**
- * The kinds of resources that the record tells of. Later versions add kinds.
+ * The kinds of resources that the record is about. Later versions add kinds.
  *
  * @generated from enum service.v1.ResourceType
  */
@@ -314,7 +314,7 @@ export enum ResourceType {
 export declare const ResourceTypeSchema: GenEnum<ResourceType>;
 
 /**
- * What an entry of the audit trail tells of.
+ * What an entry of the audit trail is about.
  *
  * @generated from enum service.v1.AuditLogEntryKind
  */
@@ -377,7 +377,7 @@ export declare const AuditLogEntryKindSchema: GenEnum<AuditLogEntryKind>;
  */
 export enum ResourceOperation {
   /**
-   * Nothing happened: the message tells of the stream itself.
+   * Nothing happened: the message is about the stream itself.
    *
    * @generated from enum value: RESOURCE_OPERATION_UNSPECIFIED = 0;
    */

@@ -25,7 +25,7 @@ export const ResourceTypeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event, 0);
 
 /**
- * The kinds of resources that the record tells of. Later versions add kinds.
+ * The kinds of resources that the record is about. Later versions add kinds.
  *
  * @generated from enum service.v1.ResourceType
  */
@@ -39,7 +39,7 @@ export const AuditLogEntryKindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event, 1);
 
 /**
- * What an entry of the audit trail tells of.
+ * What an entry of the audit trail is about.
  *
  * @generated from enum service.v1.AuditLogEntryKind
  */

@@ -144,7 +144,7 @@ export declare const ListAuditLogsResponseSchema: GenMessage<ListAuditLogsRespon
 
 /**
  * One entry of an organization's audit trail: who did what to which resource.
- * Entries are written in the same commit as what they tell of, and are never
+ * Entries are written in the same commit as what they record, and are never
  * changed or removed.
  *
  * @generated from message service.v1.ListAuditLogsResponse.AuditLogEntry
@@ -159,9 +159,9 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
 
   /**
    * Id of who did it; for the operator `operator:` and the name of the operating
-   * system's user who ran the command that `action` tells, without a name in
+   * system's user who ran the command that `action` names, without a name in
    * entries of earlier releases. Empty when the server itself did: `action` then
-   * tells the job.
+   * names the job.
    *
    * @generated from field: string actor_id = 2;
    */
@@ -206,7 +206,7 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   createdAt?: Timestamp | undefined;
 
   /**
-   * What the entry tells of.
+   * What the entry is about.
    *
    * @generated from field: service.v1.AuditLogEntryKind kind = 8;
    */
@@ -436,7 +436,7 @@ export declare const WatchEventsRequest_ResourceTypeFilterSchema: GenMessage<Wat
  * One message of the stream: a resource of the organization changed. What it is
  * now is to be read from the resource itself. Events are kept for 30 days unless
  * the server is configured otherwise or the organization's policies say so. A message with the operation unspecified
- * tells of the stream itself: it names the organization as its resource, and
+ * is about the stream itself: it names the organization as its resource, and
  * clients that do not know its fields skip it.
  *
  * @generated from message service.v1.WatchEventsResponse
@@ -469,8 +469,8 @@ export declare type WatchEventsResponse = Message<"service.v1.WatchEventsRespons
    * everything was sent or left out. Numbers ascend from message to message. Those
    * between two messages belong to events that the caller may not read or did not
    * ask for. A client that resumes after this number misses nothing. A stream that
-   * has left out 100 numbers tells how far it has come, and so does one that has
-   * caught up with what happened before it began.
+   * has left out 100 numbers reports how far it has come, and so does one that
+   * has caught up with what happened before it began.
    *
    * @generated from field: int64 sequence = 1000;
    */
@@ -522,7 +522,7 @@ export declare type WatchEventsResponse_HistoryPruned = Message<"service.v1.Watc
 export declare const WatchEventsResponse_HistoryPrunedSchema: GenMessage<WatchEventsResponse_HistoryPruned>;
 
 /**
- * Tells what happened in the caller's organization. Every operation answers
+ * Reports what happened in the caller's organization. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account,
  * and invalid_argument when the request breaks a rule of its message. Ids are
  * taken in either letter case and answered in lower case.
@@ -558,14 +558,14 @@ export declare const EventService: GenService<{
   },
   /**
    * Streams the events of the organization in the order of their sequence, each
-   * once, soon after the change that it tells of is durable. The stream goes on
+   * once, soon after the change that it reports is durable. The stream goes on
    * until the caller ends it, until its token no longer holds, or until the server
    * drains (unavailable); a client that kept the last sequence number resumes
    * after it. Callable by members and service accounts of the organization, who
    * receive the events of what they may read when the event is sent: right after
    * a right is lost, its events are no longer sent. Numbers of events that the
    * caller may not read, or that the request does not ask for, are left out and
-   * are no gaps: only `history_pruned` tells of a gap. Errors: invalid_argument
+   * are no gaps: only `history_pruned` reports a gap. Errors: invalid_argument
    * when `after_sequence` is a number that the organization's record has not
    * reached; not_found for an environment that the organization does not have;
    * resource_exhausted when too many streams are open.

@@ -53,7 +53,7 @@ export declare type GetAuthenticatedIdentityResponse = Message<"service.v1.GetAu
 export declare const GetAuthenticatedIdentityResponseSchema: GenMessage<GetAuthenticatedIdentityResponse>;
 
 /**
- * Tells callers who they are. Answers unauthenticated without a valid token and
+ * Identifies the caller. Answers unauthenticated without a valid token and
  * permission_denied to a blocked account.
  *
  * @generated from service service.v1.IdentityService

@@ -1132,7 +1132,7 @@ export declare const ExtAgentModelPolicySchema: GenMessage<ExtAgentModelPolicy>;
  */
 export declare type CustomSecurityAgent = Message<"service.v1.CustomSecurityAgent"> & {
   /**
-   * Tells the agents of one policy apart; chosen by the caller that sets the
+   * Distinguishes the agents of one policy; chosen by the caller that sets the
    * policy. At most 128 characters.
    *
    * @generated from field: string id = 1;

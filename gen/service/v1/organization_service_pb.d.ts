@@ -563,7 +563,7 @@ export declare type GetOrganizationInviteSummaryRequest = Message<"service.v1.Ge
 export declare const GetOrganizationInviteSummaryRequestSchema: GenMessage<GetOrganizationInviteSummaryRequest>;
 
 /**
- * Tells what an invite is for.
+ * What an invite is for.
  *
  * @generated from message service.v1.GetOrganizationInviteSummaryResponse
  */
@@ -1800,8 +1800,8 @@ export declare const OrganizationService: GenService<{
     output: typeof GetOrganizationInviteResponseSchema;
   },
   /**
-   * Tells which organization an invite is of, to anyone who has its id. Every user
-   * may call it, of any organization. Errors: not_found when the invite is
+   * Returns which organization an invite is of, to anyone who has its id. Every
+   * user may call it, of any organization. Errors: not_found when the invite is
    * unknown, replaced, expired or used up, all alike.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganizationInviteSummary

@@ -18,8 +18,8 @@ export declare const file_service_v1_pull_request: GenFile;
  * opened, and its state at its host. The server follows it until it is merged
  * or closed: it asks the host, with the credential of the executor or of the caller
  * that opened it, first each minute and then more seldom, at most an hour apart,
- * and at once when an event of the host tells of it. It is removed with its workflow, or
- * with its environment and the agent runs in that.
+ * and at once when the host sends an event about it. It is removed with its
+ * workflow, or with its environment and the agent runs in that.
  *
  * @generated from message service.v1.FollowedPullRequest
  */
@@ -193,7 +193,7 @@ export enum PullRequestFollowing {
   ACTIVE = 1,
 
   /**
-   * It is no more: it is merged or closed. An event that tells of it, such as
+   * It is no more: it is merged or closed. An event about it, such as
    * when it is opened again, has it read again.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_ENDED = 2;
@@ -202,7 +202,7 @@ export enum PullRequestFollowing {
 
   /**
    * It cannot be: the problem says why, such as a token that the host no longer
-   * accepts. An event that tells of it has it tried again.
+   * accepts. An event about it has it tried again.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_STOPPED = 3;
    */

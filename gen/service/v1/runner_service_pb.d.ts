@@ -492,7 +492,7 @@ export declare type ParseContextURLResponse_GitContext = Message<"service.v1.Par
 
   /**
    * The tag that the page is of. Without a runner known only where the address
-   * itself tells a tag from a branch.
+   * itself distinguishes a tag from a branch.
    *
    * @generated from field: string tag = 8;
    */

@@ -30,8 +30,7 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
 
   /**
    * Id of the project that the secret belongs to, where no scope is given; at most
-   * 36 characters. Empty: the scope tells.
-   * Deprecated: use scope.
+   * 36 characters. Empty: the scope applies. Deprecated: use scope.
    *
    * @generated from field: string project_id = 2 [deprecated = true];
    * @deprecated

@@ -383,8 +383,8 @@ export declare type CreateServiceAccountTrustRequest = Message<"service.v1.Creat
   audience: string;
 
   /**
-   * What the claims of a token must be, all of it. 1 to 20. Name what tells
-   * yours from those of others: most issuers have many customers.
+   * What the claims of a token must be, all of it. 1 to 20. Name what
+   * distinguishes yours from those of others: most issuers have many customers.
    *
    * @generated from field: repeated service.v1.ServiceAccountTrust.Condition conditions = 4;
    */

@@ -434,7 +434,7 @@ export declare type DeletePersonalAccessTokenResponse = Message<"service.v1.Dele
 export declare const DeletePersonalAccessTokenResponseSchema: GenMessage<DeletePersonalAccessTokenResponse>;
 
 /**
- * Tells who users are, suspends them, and manages the caller's own personal
+ * Shows who users are, suspends them, and manages the caller's own personal
  * access tokens. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account
  * or to a read-only token that asks for a change, and invalid_argument when the

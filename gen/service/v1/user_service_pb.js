@@ -148,7 +148,7 @@ export const DeletePersonalAccessTokenResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_user_service, 17);
 
 /**
- * Tells who users are, suspends them, and manages the caller's own personal
+ * Shows who users are, suspends them, and manages the caller's own personal
  * access tokens. Every operation answers
  * unauthenticated without a valid token, permission_denied to a blocked account
  * or to a read-only token that asks for a change, and invalid_argument when the

@@ -428,7 +428,7 @@ export const ListPullRequestsResponseSchema = /*@__PURE__*/
 
 /**
  * Keeps and starts workflows: what runs, when, and over which repositories; and
- * tells of their executions. Every operation also answers unauthenticated
+ * returns their executions. Every operation also answers unauthenticated
  * without a valid token, permission_denied to a blocked account or to a
  * read-only token that asks for a change, invalid_argument for a request that
  * breaks a rule of its message, and not_found for a resource that is absent or
