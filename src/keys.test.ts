@@ -7,7 +7,7 @@ const KINDS = Object.keys(TOKEN_PREFIXES) as TokenKind[];
 const keys = keysFrom(new Uint8Array(32).fill(1));
 const otherKeys = keysFrom(new Uint8Array(32).fill(2));
 
-/** The hash stands for the secret: the same hash for the same text means the same key. */
+/** Compares secrets by their hash: the same hash for the same text means the same key. */
 const sameSecret = (one: Keys, other: Keys) =>
   one.id === other.id && Buffer.from(one.pageMac(Buffer.from("x"))).equals(other.pageMac(Buffer.from("x")));
 
@@ -139,7 +139,7 @@ describe("keys of different secrets", () => {
     expect(sameSecret(keysFrom(new Uint8Array(32).fill(1)), keys)).toBe(true);
   });
 
-  test("stand apart by purpose: a token's HMAC authenticates no page", () => {
+  test("are separate by purpose: a token's HMAC authenticates no page", () => {
     const { value } = keys.mintToken("personal");
     expect(keys.tokenMacs(value)).not.toContainEqual(keys.pageMac(Buffer.from(value)));
   });

@@ -87,7 +87,7 @@ describe("a log file", () => {
     expect([readFileSync(`${path}-moved`, "utf8"), read()]).toEqual(["one\ntwo\n", "three\n"]);
   });
 
-  test("that cannot be exchanged is written on, and the caller that asked is told", () => {
+  test("that cannot be exchanged is written on, and the caller that asked learns it", () => {
     const file = open(4, 2);
     file.write("one\n");
     rmSync(folder, { recursive: true });

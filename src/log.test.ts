@@ -7,7 +7,7 @@ import { createLog } from "./log.ts";
 
 const SECRET = "made-up-credential";
 
-/** Returns what a process of its own wrote with the log, which goes to its standard error, beside other things. */
+/** Returns what a process of its own wrote with the log, which goes to its standard error, among other things. */
 async function linesOf(code: string): Promise<{ readonly text: string; readonly lines: object[] }> {
   const program = `
     import { createLog, flushLog } from "./src/log.ts";
@@ -28,7 +28,7 @@ test("a line is its level, its time, its facts and its message", async () => {
   expect(lines).toEqual([{ level: "info", time, count: 1, name: 'a "quoted"', msg: "said" }]);
 });
 
-test("no credential inside a fact is written, at any level and beside plain facts", async () => {
+test("no credential inside a fact is written, at any level, and among plain facts too", async () => {
   const facts = {
     plain: 1,
     req: { headers: { authorization: SECRET, accept: "kept" } },

@@ -49,7 +49,7 @@ export function flushLog(): void {
   for (const lines of [ofProcess, ...ofFiles]) lines.flush();
 }
 
-/** Tells something on standard error beside the log, which is elsewhere. */
+/** Writes something to standard error in addition to the log, which is elsewhere. */
 export function tellOnStandardError(facts: object, message: string): void {
   createLog("warn").warn(facts, message);
 }

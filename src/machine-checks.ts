@@ -14,7 +14,7 @@ export interface Warning {
 /** Looks after which warnings are asked for again. */
 const WARN_EVERY = 10;
 
-/** Checks of what a server needs of its machine beside the database, made again and again. */
+/** Checks of what a server needs of its machine in addition to the database, repeated at an interval. */
 export interface MachineChecks {
   /** Looks at the disk and at the key file. Never rejects. */
   look(): Promise<void>;

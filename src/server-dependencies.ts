@@ -20,7 +20,7 @@ export interface ServerDependencies {
   readonly otlpHeaders?: OtlpHeaders;
   /** Takes the calls of a server that sends traces; absent for others. */
   readonly traces?: CallTraces | undefined;
-  /** Sources of figures that the process has of itself; for administrators, beside those of the server. */
+  /** Sources of figures that the process has of itself; for administrators, in addition to those of the server. */
   readonly figures?: readonly MetricSource[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;

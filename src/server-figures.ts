@@ -72,7 +72,7 @@ export interface HealthSources {
   readonly auditTargets: readonly AuditTarget[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** Figures beside those of the store; one that fails takes only its own with it. */
+  /** Figures in addition to those of the store; one that fails takes only its own with it. */
   readonly sources: readonly MetricSource[];
   /** Those of the process, if anybody has them. */
   readonly figures?: readonly MetricSource[];
@@ -120,7 +120,7 @@ const read = async (source: MetricSource): Promise<Figure[]> => {
   }
 };
 
-/** Left out: what tells of calls, work and records of all organizations, and the checks, which stand by themselves. */
+/** Left out: figures on calls, work and records of all organizations, and the checks, which are shown separately. */
 const LEFT_OUT =
   /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|isolation_refusals|audit_export)|^chartroom_(ready|check_well)$/;
 

@@ -29,7 +29,7 @@ export interface LocalRunnerContext {
 }
 
 /**
- * Chooses what keeps the work of the runner beside a server in.
+ * Chooses what isolates the work of a server's own runner.
  *
  * @throws StartError where nothing that the operator accepts works on this machine
  */

@@ -36,7 +36,7 @@ export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLarge
   readonly onMigration?: (name: string) => void;
   /** Called every few seconds while a migration rewrites rows. */
   readonly onMigratedRows?: FillProgress;
-  /** Among the servers of a database; of a data folder, its lock says it. Default "beside". */
+  /** Among the servers of a database; of a data folder, its lock says it. Default "alongside". */
   readonly presence?: Presence;
 }
 
@@ -59,8 +59,8 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
     operatorName: userName(),
     ...options,
   };
-  // Beside a server, which may be of the release before.
-  const raisesLevel = options.presence !== undefined && options.presence !== "beside";
+  // A process alongside a server, which may be of the release before, does not raise it.
+  const raisesLevel = options.presence !== undefined && options.presence !== "alongside";
   const store = config.databaseUrl
     ? await openDatabase(config, shared)
     : await openFolder(config, { ...shared, raisesLevel });

@@ -7,7 +7,7 @@ export type UrlConfig = Pick<Config, "dataDir" | "baseUrl" | "host" | "port" | "
 
 const fileIn = (dataDir: string) => join(dataDir, "server.url");
 
-/** Keeps the URL of a running server in its data folder, for commands beside it; a full disk keeps none. */
+/** Keeps the URL of a running server in its data folder, for commands on the same machine; a full disk keeps none. */
 export function keepServerUrl(dataDir: string, url: string): void {
   try {
     // The former one may be another user's.

@@ -41,7 +41,7 @@ describe("the base URL", () => {
 });
 
 test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
-  "the variable %s is no setting, and is told to be none",
+  "the variable %s is no setting, and the error says so",
   (name) => {
     expect(() => readConfig({}, { [name]: "x" })).toThrow(`  ${name} is no setting; see chartroom --help`);
   },

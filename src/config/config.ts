@@ -185,7 +185,7 @@ export const RUNNER_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_CA_FILE",
     default: "",
-    help: "certificates in PEM of authorities whose servers are trusted beside those that Node trusts, such as a private one",
+    help: "certificates in PEM of authorities whose servers are trusted in addition to those that Node trusts, such as a private one",
     read: (text: string) => text,
   }),
   slots: setting({

@@ -23,7 +23,7 @@ export const ISOLATION_SETTINGS = {
     argument: "paths",
     env: "CHARTROOM_ISOLATION_READ",
     default: "",
-    help: "files and folders, separated by colons, that isolated work may read beside the system's programs, such as those of agents",
+    help: "files and folders, separated by colons, that isolated work may read in addition to the system's programs, such as those of agents",
     read: paths,
   }),
   isolationImage: setting({
@@ -39,7 +39,7 @@ export const ISOLATION_SETTINGS = {
     argument: "images",
     env: "CHARTROOM_ISOLATION_REPOSITORY_IMAGES",
     default: "",
-    help: "images, separated by commas, that repositories may name in devcontainer.json for their work in containers; * stands for the rest of a name",
+    help: "images, separated by commas, that repositories may name in devcontainer.json for their work in containers; * matches the rest of a name",
     read: images,
   }),
   isolationDevcontainerCli: setting({

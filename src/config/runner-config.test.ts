@@ -63,7 +63,7 @@ describe("the settings of a runner", () => {
     expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));
   });
 
-  test("may stand in the environment of a server, and those of a server in a runner's", () => {
+  test("may be set in the environment of a server, and those of a server in a runner's", () => {
     const env = { CHARTROOM_SERVER: "https://chartroom.example.org", CHARTROOM_EXCHANGE_TOKEN: "x" };
     expect(readConfig({}, env).port).toBe(8_080);
     expect(readRunnerConfig({}, { CHARTROOM_PORT: "80" }).slots).toBe(4);
@@ -71,7 +71,7 @@ describe("the settings of a runner", () => {
 });
 
 test("what a runner tells the commands of an action keeps none of them from starting a server", () => {
-  const told = [
+  const suffixes = [
     "URL",
     "ENVIRONMENT_ID",
     "ENVIRONMENT_TOKEN",
@@ -79,7 +79,7 @@ test("what a runner tells the commands of an action keeps none of them from star
     "OUTPUTS",
     "PARAMETER_branch_name",
   ];
-  const env = Object.fromEntries(told.map((name) => [`CHARTROOM_${name}`, "x"]));
+  const env = Object.fromEntries(suffixes.map((name) => [`CHARTROOM_${name}`, "x"]));
   expect(readConfig({}, env).port).toBe(8_080);
   expect(() => readConfig({}, { CHARTROOM_URLS: "x" })).toThrow("CHARTROOM_URLS is no setting");
 });

@@ -127,7 +127,7 @@ export function paths(text: string): readonly string[] {
   return list;
 }
 
-/** Reads names of images, separated by commas; a `*` stands at the end alone. */
+/** Reads names of images, separated by commas; a `*` is allowed only at the end. */
 export function images(text: string): readonly string[] {
   const list = text.split(",").flatMap((each) => each.trim() || []);
   for (const each of list) {

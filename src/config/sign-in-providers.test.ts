@@ -53,7 +53,7 @@ test("reads a provider with its defaults, and nothing without a file", () => {
   ]);
 });
 
-test("reads the secret from a file beside it, or from the environment", () => {
+test("reads the secret from a file next to it, or from the environment", () => {
   writeFileSync(join(folder, "secret"), "of a file\n");
   const secretOf = (fields: object) => read({ providers: [{ ...GOOD, ...fields }] })[0]?.clientSecret;
   expect(secretOf({ clientSecretFile: "secret" })).toBe("of a file");

@@ -153,7 +153,7 @@ export const TRAFFIC_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_BODY_BYTES",
     default: "256",
-    help: "request bodies of all callers that are held at the same time; past it they are told to come again; deliveries to webhooks have 64 of their own",
+    help: "request bodies of all callers that are held at the same time; past it callers are asked to retry; deliveries to webhooks have 64 of their own",
     read: integer(MIN_BODY_MIB, 65_536),
   }),
 } as const;

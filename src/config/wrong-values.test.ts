@@ -107,7 +107,7 @@ describe("a value that cannot be used", () => {
     expect(problems({}, { [env]: text })).toEqual([expect.stringMatching(new RegExp(`^${env} must `))]);
   });
 
-  test("is told with the range that is allowed and what was given", () => {
+  test("is reported with the range that is allowed and what was given", () => {
     expect(problems({ port: "70000" })).toEqual([
       '--port must be a whole number from 0 to 65535, not "70000"',
     ]);
@@ -116,7 +116,7 @@ describe("a value that cannot be used", () => {
     ]);
   });
 
-  test("is told together with every other one", () => {
+  test("is reported together with every other one", () => {
     const flags = { port: "x", countLimit: "0", tlsCert: "cert.pem" };
     const env = { CHARTROOM_HOST: "", CHARTROOM_LOG_LEVEL: "loud", CHARTROOM_PROT: "80", CHARTROOM_: "" };
     const all = problems(flags, env);

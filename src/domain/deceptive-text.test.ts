@@ -24,7 +24,7 @@ describe("a prompt", () => {
     expect(cleaned(`run ${at(code)}it`)).toBe("run it");
   });
 
-  test.each([0x202c, 0x202f, 0xdffff, 0xe0080, 0xe0100])("with U+%#x beside those passes", (code) => {
+  test.each([0x202c, 0x202f, 0xdffff, 0xe0080, 0xe0100])("with the neighbouring U+%#x passes", (code) => {
     expect(cleaned(`run ${at(code)}it`)).toBeUndefined();
   });
 
@@ -42,7 +42,7 @@ describe("a prompt", () => {
     expect(cleaned(at(0x1f3f4, 0xe0067, 0xe0062, 0xe0065, 0xe006e, 0xe0067, 0xe007f))).toBe(at(0x1f3f4));
   });
 
-  test.each([4_095, 4_096, 4_097])("of %i characters is told by its first 4,096 at most", (length) => {
+  test.each([4_095, 4_096, 4_097])("of %i characters is shown by its first 4,096 at most", (length) => {
     const text = "😀".repeat(length);
     expect([...(cleaned(text + at(0x202e)) ?? "")]).toHaveLength(Math.min(length, 4_096));
   });

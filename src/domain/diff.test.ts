@@ -6,7 +6,7 @@ import { diffJson } from "./diff.ts";
 const diff = (before: unknown, after: unknown) => diffJson(JSON.stringify(before), JSON.stringify(after));
 
 describe("the difference of two JSON texts", () => {
-  test("is empty for the same values, in whatever order their fields stand", () => {
+  test("is empty for the same values, whatever the order of their fields", () => {
     expect(diff({ a: 1, b: { c: [1, 2], d: null } }, { b: { d: null, c: [1, 2] }, a: 1 })).toEqual({});
   });
 

@@ -44,7 +44,7 @@ describe("a page token", () => {
     );
   });
 
-  test("carries any text beside them, and none where there is none", () => {
+  test("carries any text with them, and none where there is none", () => {
     const text = fc.string({ unit: "binary", minLength: 1, maxLength: 80 });
     fc.assert(
       fc.property(fc.double({ noNaN: true }), text, fc.uuid(), (key, text, id) => {
@@ -149,7 +149,7 @@ describe("a page token", () => {
 });
 
 describe("the text of a query", () => {
-  test("does not depend on the order in which fields and map entries stand", () => {
+  test("does not depend on the order of fields and map entries", () => {
     const one = { annotations: { team: "a", "z.z": "1", tier: "b" }, search: "x", nested: [{ b: 1, a: 2 }] };
     const other = {
       nested: [{ a: 2, b: 1 }],

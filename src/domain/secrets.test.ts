@@ -21,11 +21,11 @@ describe("what is printed at once", () => {
     [`${TOKEN.slice(0, -1)}${TOKEN}`, `${TOKEN.slice(0, -1)}***`],
     ["hunter2", "***"],
     ["cr_env_hunter2", "cr_env_***"],
-  ])("holds no secret: %s", (printed, told) => {
-    expect(secretsOf(TOKEN, "hunter2").mask(Buffer.from(printed)).toString()).toBe(told);
+  ])("holds no secret: %s", (printed, masked) => {
+    expect(secretsOf(TOKEN, "hunter2").mask(Buffer.from(printed)).toString()).toBe(masked);
   });
 
-  test("is told as it is when there are no secrets, an empty one neither", () => {
+  test("is unchanged when there are no secrets, or only an empty one", () => {
     expect(secretsOf("").mask(Buffer.from([0, 255, 128]))).toEqual(Buffer.from([0, 255, 128]));
   });
 });
@@ -48,22 +48,22 @@ test("a secret that comes to be known is masked from then on", () => {
   expect(stream.write(Buffer.from("hunter2 ")).toString()).toBe("*** ");
 });
 
-test("however a text is cut, the same is told of it", () => {
+test("however a text is cut, the masked text is the same", () => {
   const parts = fc.array(fc.constantFrom("ab", "aab", "a", "b", "c", "abc", "ü"), { maxLength: 30 });
   fc.assert(
     fc.property(parts, fc.array(fc.nat(8), { minLength: 1 }), (texts, cuts) => {
       const bytes = Buffer.from(texts.join(""));
       const secrets = secretsOf("aaba", "abcab", "bücb");
       const stream = secrets.stream();
-      const told: Buffer[] = [];
+      const masked: Buffer[] = [];
       for (let from = 0, turn = 0; from < bytes.length; turn++) {
         const lengthBytes = Math.max(1, cuts[turn % cuts.length] ?? 1);
-        told.push(stream.write(bytes.subarray(from, from + lengthBytes)));
+        masked.push(stream.write(bytes.subarray(from, from + lengthBytes)));
         from += lengthBytes;
       }
-      told.push(stream.end());
-      expect(Buffer.concat(told).toString("latin1")).toBe(secrets.mask(bytes).toString("latin1"));
-      expect(Buffer.concat(told).includes("aaba")).toBe(false);
+      masked.push(stream.end());
+      expect(Buffer.concat(masked).toString("latin1")).toBe(secrets.mask(bytes).toString("latin1"));
+      expect(Buffer.concat(masked).includes("aaba")).toBe(false);
     }),
     { ...replay, numRuns: 2_000 },
   );
@@ -140,8 +140,8 @@ test("secrets that overlap are masked together, and the longer of two", () => {
 test("secrets that overlap without an end are masked at once, and not held back until there is one", () => {
   const stream = secretsOf("aaaaaa").stream();
   const endless = Buffer.alloc(1_000, "a");
-  const told = [endless, endless, Buffer.from("aa b aaa")].map((piece) => stream.write(piece).toString());
-  expect(told).toEqual(["***", "", " b "]);
+  const masked = [endless, endless, Buffer.from("aa b aaa")].map((piece) => stream.write(piece).toString());
+  expect(masked).toEqual(["***", "", " b "]);
   expect(stream.end().toString()).toBe("aaa");
 });
 
@@ -170,14 +170,14 @@ test("no text of any secret is left, however it is cut", () => {
         const bytes = Buffer.from(texts.join(""));
         const secrets = secretsOf(...values);
         const stream = secrets.stream();
-        const told: Buffer[] = [];
+        const masked: Buffer[] = [];
         for (let from = 0, turn = 0; from < bytes.length; turn++) {
           const lengthBytes = cuts[turn % cuts.length] ?? 1;
-          told.push(stream.write(bytes.subarray(from, from + lengthBytes)));
+          masked.push(stream.write(bytes.subarray(from, from + lengthBytes)));
           from += lengthBytes;
         }
-        told.push(stream.end());
-        const text = Buffer.concat(told).toString("latin1");
+        masked.push(stream.end());
+        const text = Buffer.concat(masked).toString("latin1");
         expect(text).toBe(secrets.mask(bytes).toString("latin1"));
         for (const each of values) {
           const whole = Buffer.from(each).toString("latin1");
@@ -210,8 +210,8 @@ describe("a part of a text", () => {
     [0, 2, "a "],
     [19, 24, " b"],
     [18, 24, "*** b"],
-  ])("from %i to %i holds no piece of a secret", (start, end, told) => {
-    expect(mask(secretsOf(TOKEN), `a ${TOKEN} b`, start, end)).toBe(told);
+  ])("from %i to %i holds no piece of a secret", (start, end, masked) => {
+    expect(mask(secretsOf(TOKEN), `a ${TOKEN} b`, start, end)).toBe(masked);
   });
 
   test("is masked as the whole text is, wherever it is cut", () => {
@@ -227,11 +227,11 @@ describe("a part of a text", () => {
           number,
           number,
         ];
-        const told = mask(secrets, text, start, end);
+        const masked = mask(secrets, text, start, end);
         // What is left of the part is in the masked text, too, and secrets leave nothing else.
         const whole = secrets.mask(Buffer.from(text)).toString();
-        for (const rest of told.split("***")) expect(whole).toContain(rest);
-        if (start === 0 && end === text.length) expect(told).toBe(whole);
+        for (const rest of masked.split("***")) expect(whole).toContain(rest);
+        if (start === 0 && end === text.length) expect(masked).toBe(whole);
       },
     );
     fc.assert(property, replay);

@@ -65,7 +65,7 @@ export const agentTimersJob: JobFactory = ({ store, now }) => ({
 const APPROVALS_PER_BATCH = 100;
 
 /**
- * Expires the approvals that nobody has decided in time. Each is expired, and the asker is told,
+ * Expires the approvals that nobody has decided in time. Each is expired, and the asker notified,
  * in one transaction, so that it happens exactly once.
  *
  * @param now milliseconds since 1970 UTC

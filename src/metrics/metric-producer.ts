@@ -11,7 +11,7 @@ import type { Metric, MetricSource } from "./metric.ts";
 
 /**
  * Returns the metrics of sources in the form of OpenTelemetry's readers. A source that fails takes only its own metrics
- * with it, and is told to `onFailure`.
+ * with it, and `onFailure` is called with its error.
  */
 export function createProducer(
   sources: readonly MetricSource[],

@@ -25,7 +25,7 @@ const REQUEST_MS = 10_000;
 
 /**
  * Serves the metrics of a process and exports them. The packages for it are loaded on demand: a server serves metrics
- * unless it is told not to, and many are never scraped.
+ * unless it is configured not to, and many are never scraped.
  *
  * @throws the error of a listener whose address cannot be used
  */

@@ -102,7 +102,7 @@ async function askFor(
     const value: unknown = JSON.parse(res.text);
     if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
   } catch {
-    // Told below, without what it sent.
+    // Reported below, without what it sent.
   }
   throw new Error(`${url.host} answered no JSON object`);
 }

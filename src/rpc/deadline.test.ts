@@ -95,7 +95,7 @@ describe("the time that a request gives itself", () => {
     ["0", 0],
     ["1500", 1_500],
     ["9999999999", 9_999_999_999],
-  ])("is %s ms in Connect as it stands", (value, ms) => {
+  ])("is %s ms in Connect as written", (value, ms) => {
     expect(deadlineMs({ ...JSON_TYPE, "connect-timeout-ms": value })).toBe(ms);
   });
 

@@ -46,7 +46,7 @@ describe("the pieces of a message", () => {
     expect(bytes({ a: "1", b: "2" })).toEqual(bytes({ b: "2", a: "1" }));
   });
 
-  test("are large bytes where they stand, and stops between them", () => {
+  test("are large bytes in their places, and stops between them", () => {
     const images = Array.from({ length: 10 }, (_, index) => new Uint8Array(LARGE_BYTES).fill(index));
     const inputs = images.map((data) => ({
       input: { case: "image" as const, value: { data, mimeType: "image/png" } },

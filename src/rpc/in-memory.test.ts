@@ -169,7 +169,7 @@ describe("a call in JSON", () => {
   });
 });
 
-test("a call that is given up ends, and its operation is told", async () => {
+test("a call that is given up ends, and its operation's signal is aborted", async () => {
   const giveUp = new AbortController();
   const call = codeOf(work.leaseWork({ maxLeases: 1 }, { ...good, signal: giveUp.signal }));
   const signal = await asked.promise;

@@ -125,7 +125,7 @@ export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsew
   };
 }
 
-/** Counts a request, and has a large one parsed elsewhere: an empty one stands for it. */
+/** Counts a request. A large one is parsed elsewhere, and the call continues with an empty one in its place. */
 async function readJson(
   { requests }: Route,
   { json, record, signal }: JsonCall,

@@ -66,7 +66,7 @@ async function learned(): Promise<Map<string, FileDescriptorProto>> {
 }
 
 describe("a client that asks the server for its contract", () => {
-  test("is told every service, the ones around the contract too", async () => {
+  test("receives every service, the ones around the contract too", async () => {
     const [answer] = await ask({ case: "listServices", value: "*" });
     expect(answer?.case === "listServicesResponse" && answer.value.service.map(({ name }) => name)).toEqual(
       SERVICES.map(({ typeName }) => typeName),
@@ -140,7 +140,7 @@ describe("a client that asks the server for its contract", () => {
     expect(file?.case).toBe("fileDescriptorResponse");
   });
 
-  test("is told of a type without extensions that it has none", async () => {
+  test("learns that a type without extensions has none", async () => {
     const [answer] = await ask({ case: "allExtensionNumbersOfType", value: "service.v1.Project" });
     expect(answer?.case === "allExtensionNumbersResponse" && answer.value).toMatchObject({
       baseTypeName: "service.v1.Project",
@@ -156,12 +156,12 @@ describe("a client that asks the server for its contract", () => {
     { case: "allExtensionNumbersOfType", value: "service.v1.Absent" },
     extension("google.protobuf.FieldOptions", 1),
     extension("service.v1.Project", 1159),
-  ])("is told not found, in the codes of gRPC, for %j", async (question) => {
+  ])("receives not found, in the codes of gRPC, for %j", async (question) => {
     const [answer] = await ask(question);
     expect(answer?.case === "errorResponse" && answer.value.errorCode).toBe(5);
   });
 
-  test("is told so when it asks nothing, and may go on asking", async () => {
+  test("receives an error when it asks nothing, and may go on asking", async () => {
     const [nothing, services] = await ask({ case: undefined }, { case: "listServices", value: "" });
     expect(nothing?.case === "errorResponse" && nothing.value.errorCode).toBe(3);
     expect(services?.case).toBe("listServicesResponse");
@@ -179,7 +179,7 @@ function extension(containingType: string, extensionNumber: number): Question {
   };
 }
 
-/** A set in which each file stands behind the ones that it imports. */
+/** A set in which each file comes after the ones that it imports. */
 function fromFiles(files: readonly FileDescriptorProto[]) {
   const sorted: FileDescriptorProto[] = [];
   const put = (file: FileDescriptorProto): void => {

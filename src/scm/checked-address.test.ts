@@ -9,8 +9,8 @@ const allowing = (allowPrivateAddresses: boolean) => ({
 /** What the look-up calls back with. */
 const lookUp = (hostname: string, options: object, allowPrivateAddresses: boolean): Promise<unknown[]> =>
   new Promise((resolve) => {
-    checkedLookup("git.example.org", allowing(allowPrivateAddresses))(hostname, options, (...told) =>
-      resolve(told),
+    checkedLookup("git.example.org", allowing(allowPrivateAddresses))(hostname, options, (...answer) =>
+      resolve(answer),
     );
   });
 

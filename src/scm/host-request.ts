@@ -96,7 +96,7 @@ function openResponse(
       resolve,
     );
     outgoing.on("error", reject);
-    // The end of an answer that switches to another protocol (101), which is told by nothing else.
+    // The end of an answer that switches to another protocol (101), which no other event reports.
     outgoing.on("close", () => reject(new ScmFailure("unreadable", host, "ended without an answer")));
     outgoing.end(body);
   });
@@ -121,7 +121,7 @@ async function readBody(
 }
 
 function connectionFailure(host: string, cause: NodeJS.ErrnoException): ScmFailure {
-  const code = cause.code ?? "no cause told";
+  const code = cause.code ?? "no cause given";
   return /^(HPE_|ERR_SSL_|EPROTO$)/.test(code)
     ? new ScmFailure("unreadable", host, `does not speak the protocol of its port (${code})`, { cause })
     : new ScmFailure("unavailable", host, `could not be reached (${code})`, { cause });

@@ -46,7 +46,7 @@ for (const [block, bits] of NON_PUBLIC_IPV4) {
   nonPublicIpv6.addSubnet(`2002:${hexGroups(block)}::`, 16 + bits, "ipv6");
 }
 
-/** Returns an IPv4 address as the two groups that stand for it in an IPv6 address. */
+/** Returns an IPv4 address as the two groups that represent it in an IPv6 address. */
 function hexGroups(ipv4: string): string {
   return (Buffer.from(ipv4.split(".").map(Number)).toString("hex").match(/.{4}/g) ?? []).join(":");
 }

@@ -69,7 +69,7 @@ describe("the wait before the next try", () => {
     expect(failure(429, headers as Record<string, string>).retryAfterMs).toBe(waitMs);
   });
 
-  test("is told for what is unavailable only when the host names it", () => {
+  test("is given for what is unavailable only when the host names it", () => {
     expect(failure(503, { "retry-after": "7" }).retryAfterMs).toBe(7_000);
     expect(failure(503).retryAfterMs).toBeUndefined();
     expect(failure(422, { "retry-after": "7" }).retryAfterMs).toBeUndefined();
@@ -107,8 +107,8 @@ describe("the host's own words", () => {
     [[], ""],
     [null, ""],
     ["text", ""],
-  ])("in %j", (body, told) => {
-    expect(words(body)).toBe(told);
+  ])("in %j", (body, expected) => {
+    expect(words(body)).toBe(expected);
   });
 
   test("are cut to 500 characters", () => {

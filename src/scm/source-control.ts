@@ -189,10 +189,10 @@ async function searchRepositoriesAt(
   let totalCount: number | undefined;
   let isComplete = true;
   for (let page = 1; page <= lastPage; page += 1) {
-    const { repositories, hasNext, ...told } = await api.searchRepositories(query, page);
+    const { repositories, hasNext, ...counted } = await api.searchRepositories(query, page);
     for (const each of repositories) found.add(`${origin}/${each}.git`);
-    totalCount = told.totalCount ?? totalCount;
-    isComplete &&= told.isComplete;
+    totalCount = counted.totalCount ?? totalCount;
+    isComplete &&= counted.isComplete;
     if (!hasNext || found.size >= limit) break;
   }
   return { cloneUrls: [...found].slice(0, limit), totalCount, isComplete };

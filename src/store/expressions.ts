@@ -72,7 +72,7 @@ export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
 /**
  * Returns the condition that a column's number has all of some bits.
  * @param column `table.column`; never a caller's words
- * @param unset the number that stands for null
+ * @param unset the number that represents null
  */
 export function hasAllOf(column: `${string}.${string}`, bits: number, unset: number): Expression<SqlBool> {
   return sql<SqlBool>`(coalesce(${sql.ref(column)}, ${unset}) & ${bits}) = ${bits}`;

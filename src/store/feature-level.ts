@@ -65,7 +65,7 @@ export const ANNOTATIONS_LEVEL = 2;
 
 /**
  * Returns whether a write may store what came with a feature level: no server that would lose it runs, and none can
- * start. While servers of two releases run beside each other it may not, and the row keeps the form that both know.
+ * start. While servers of two releases run at the same time it may not, and the row keeps the form that both know.
  */
 export function mayStore({ featureLevel }: Pick<WriteTransaction, "featureLevel">, level: number): boolean {
   return featureLevel >= level;

@@ -59,7 +59,7 @@ export function sharedFromBody<D extends DescMessage>(schema: D): (body: string)
 
 /**
  * Reads a message from stored JSON. Fields that this release does not know are left out: a server of the next release
- * beside it writes them, empty until the feature level allows more (./feature-level.ts).
+ * alongside writes them, empty until the feature level allows more (./feature-level.ts).
  */
 export function fromStoredJson<D extends DescMessage>(schema: D, json: JsonValue): MessageShape<D> {
   return fromJson(schema, json, { ignoreUnknownFields: true });

@@ -41,22 +41,22 @@ export class Listeners {
 
   /** Calls every listener, after a commit with unknown changes. */
   callAll(): void {
-    const told = [...this.#ofOne.values()].flatMap((listeners) => [...listeners]);
-    for (const listener of [...this.#ofAll, ...told]) listener();
+    const concerned = [...this.#ofOne.values()].flatMap((listeners) => [...listeners]);
+    for (const listener of [...this.#ofAll, ...concerned]) listener();
   }
 
   /** Calls the listeners of a commit, after it. */
   call(): void {
-    const told = [...this.#changed].flatMap((id) => [...(this.#ofOne.get(id) ?? [])]);
+    const concerned = [...this.#changed].flatMap((id) => [...(this.#ofOne.get(id) ?? [])]);
     this.#changed.clear();
-    for (const listener of [...this.#ofAll, ...told]) listener();
+    for (const listener of [...this.#ofAll, ...concerned]) listener();
   }
 }
 
-/** The other servers of a database. What is told may be lost, and is nothing that counts. */
+/** The other servers of a database. A message may be lost; nothing may depend on one. */
 export interface Others {
   /** Tells all of them a text of fewer than 7,900 bytes. */
   tell(text: string): void;
-  /** Calls `listener` with what each of them tells. */
-  onTold(listener: (text: string) => void): void;
+  /** Calls `listener` with each text that one of them tells. */
+  onMessage(listener: (text: string) => void): void;
 }

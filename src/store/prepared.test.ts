@@ -93,7 +93,7 @@ describe("a prepared query", () => {
     expect(row).toEqual({ a: value, b: value, again: value, kind });
   });
 
-  test("keeps what stands in the query itself beside what is given", async () => {
+  test("keeps the values of the query itself next to those that are given", async () => {
     const within = prepared<{ limit: number }, { value: number }>((on, { limit }) =>
       on
         .selectFrom(sql<{ value: number }>`(select 1 as value union select 2 union select 3)`.as("numbers"))

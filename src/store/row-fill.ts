@@ -19,7 +19,7 @@ export const ROWS_PER_PORTION = 500;
 /** Interval between two reports of progress. */
 const REPORT_MS = 5_000;
 
-/** Told of how many rows of a table are rewritten, of those that were to be. */
+/** Called with how many rows of a table are rewritten, of those that were to be. */
 export type FillProgress = (table: string, done: number, total: number) => void;
 
 /** Returns a function that counts rewritten rows, and reports them every few seconds and at the end. */

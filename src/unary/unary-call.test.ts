@@ -25,10 +25,10 @@ async function inside(look: (call: UnaryCall, req: IncomingMessage, res: ServerR
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const told = await (await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-own": "a" } })).text();
+  const received = await (await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-own": "a" } })).text();
   server.close();
   server.closeAllConnections();
-  expect(told).toBe("");
+  expect(received).toBe("");
 }
 
 test("headers and signal of a call are made at the first look, once", async () => {

@@ -99,9 +99,7 @@ describe("the doctor", () => {
   test("tells that nothing keeps in the work of the server's runner", async () => {
     const { code, stdout } = await diagnose(sound, ["--local-runner", "--isolation", "none"]);
     expect(code).toBe(0);
-    expect(stdout).toContain(
-      "note   isolation    nothing keeps in the work of the runner beside the server\n",
-    );
+    expect(stdout).toContain("note   isolation    the work of the server's own runner is not isolated\n");
   });
 
   test("tells that work would see the headers for collectors", async () => {

@@ -82,7 +82,7 @@ describe("what could not be run is refused when it is written", () => {
       step({ task: { command: "cat <<'E'\n{{ .Parameters.a }}\nE\n" } }),
       /cannot carry/,
     ],
-    ["one where none can stand", { description: "{{ .Parameters.a }}" }, /can stand only in/],
+    ["one where none is allowed", { description: "{{ .Parameters.a }}" }, /is allowed only in/],
     [
       "a branch that git does not take",
       step({ pullRequest: { title: "x", branch: "a b" } }),

@@ -74,8 +74,8 @@ test("three servers let a token's limit through within a tenth over a minute", a
 function tellingAll(sessions: readonly Others[]): (text: string) => Promise<void> {
   const heard = new Set<string>();
   let isWhole = () => {};
-  for (const [index, { onTold }] of sessions.entries())
-    onTold((text) => {
+  for (const [index, { onMessage }] of sessions.entries())
+    onMessage((text) => {
       heard.add(`${text} at ${index}`);
       isWhole();
     });

@@ -109,7 +109,7 @@ describe("a process that is older than the data", () => {
     );
   });
 
-  test.each(["server", "alone", "beside"] as const)("does not start (%s)", async (presence) => {
+  test.each(["server", "alone", "alongside"] as const)("does not start (%s)", async (presence) => {
     await setLevel(NEWER);
     if (presence === "alone") await store.close();
     await expect(openProcess(url, { presence })).rejects.toMatchObject({

@@ -226,7 +226,7 @@ describe("servers of the Model Context Protocol", () => {
     const agent = await scripted({}, { work });
     await agent.until(() => countWaits(agent) === 1);
     expect(agent.output()).toEqual([
-      "error: the agent is not told of the MCP server docs: the run has no secret DOCS_KEY as an environment variable",
+      "error: the agent does not receive the MCP server docs: the run has no secret DOCS_KEY as an environment variable",
     ]);
     const files = {
       name: "files",

@@ -314,7 +314,7 @@ describe("an agent that breaks the form", () => {
     const agent = await inline(`print("x\\n".repeat(5_000)); say({ type: "text", content: "done" });`);
     await agent.until(() => agent.output().includes("text: done"));
     expect(agent.output()).toHaveLength(101);
-    expect(agent.output()[99]).toMatch(/no more of this kind is told$/);
+    expect(agent.output()[99]).toMatch(/no more of this kind is reported$/);
   });
 
   test("does not end a turn whose input it has not confirmed", async () => {

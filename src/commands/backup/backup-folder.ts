@@ -55,7 +55,7 @@ const isFailedCopy = (name: string) =>
   name.endsWith(FAILED) && timeOfCopy(name.slice(0, -FAILED.length)) !== undefined;
 
 /**
- * Makes a copy of the data in a folder, restores it beside it and verifies what was restored; only then it gets its
+ * Makes a copy of the data in a folder, restores that copy next to it and verifies what was restored; only then it gets its
  * name, and older ones go. A run that ends in the middle leaves every older copy, and the next one removes what it left.
  *
  * @throws StartError with the exit code `refused` when there is no copy, and `copyFailed` when there is one that did not

@@ -34,7 +34,7 @@ export interface WatchedExecution {
 }
 
 /**
- * Prints how an execution and its actions stand, whenever that changes, until it ends.
+ * Prints the state of an execution and of its actions, whenever it changes, until the execution ends.
  * @returns whether it has succeeded
  * @throws StartError when it cannot be read, or the server could not be reached for too long
  */
@@ -58,7 +58,7 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
         if (conclusion !== Conclusion.UNSPECIFIED) return conclusion === Conclusion.SUCCEEDED;
       } catch (error) {
         const isTemporary = error instanceof StartError && error.exitCode === ExitCode.unavailable;
-        // The execution was read a while before, since nothing told of a change.
+        // The execution was read a while before, since no change was announced.
         if (failures === 0) failingSince = performance.now();
         if (!isTemporary || performance.now() - failingSince >= retryForMs) throw error;
         failures += 1;
@@ -123,10 +123,10 @@ function jsonShow(print: (text: string) => void) {
 }
 
 function textShow(access: ServerAccess, print: (text: string) => void) {
-  const told = new Map<string, string>();
+  const printed = new Map<string, string>();
   const tell = (key: string, line: string) => {
-    if (told.get(key) === line) return;
-    told.set(key, line);
+    if (printed.get(key) === line) return;
+    printed.set(key, line);
     print(printable(`${line}\n`));
   };
   return async (execution: WorkflowExecution) => {

@@ -71,14 +71,14 @@ export function shownJson(shown: Shown): string {
   });
 }
 
-/** Returns how an execution stands, such as `running` or `partially failed`. */
+/** Returns the state of an execution, such as `running` or `partially failed`. */
 export function stateOfExecution({ status }: WorkflowExecution): string {
   const conclusion = status?.conclusion ?? Conclusion.UNSPECIFIED;
   if (conclusion !== Conclusion.UNSPECIFIED) return enumWords(Conclusion[conclusion]);
   return enumWords(ExecutionPhase[status?.phase ?? 0]);
 }
 
-/** Returns how an action stands. */
+/** Returns the state of an action. */
 export function stateOfAction({ status }: WorkflowExecutionAction): string {
   const failed = (status?.failures.length ?? 0) > 0;
   const isOver = status?.phase === ActionPhase.DONE || status?.phase === ActionPhase.STOPPED;

@@ -44,7 +44,7 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/** Runs a service until the process is told to end, and then ends the process. */
+/** Runs a service until the process is asked to end, and then ends the process. */
 export type RunUntilStopped = (start: () => Promise<RunningService>) => Promise<void>;
 
 /** Returns the function that prints a note to standard error. */

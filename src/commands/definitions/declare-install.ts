@@ -20,7 +20,7 @@ export function declareInstall(program: Command, terminal: Terminal): void {
     .option("--print", "print the files and write none")
     .option("--remove", "remove the files that are as they were written; data and users stay")
     .option("--force", "replace, or remove, files that somebody has changed too")
-    .option("--root <folder>", "the folder that stands for /", "/")
+    .option("--root <folder>", "the folder to use as /", "/")
     .option("--node <file>", "the Node that runs Chartroom; by default the one that runs this command")
     .option("--server <url>", "the server for which the runner works", "http://127.0.0.1:8080")
     .option("--key-file <file>", "the server's key file, which systemd hands to it")

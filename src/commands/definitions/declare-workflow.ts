@@ -82,7 +82,9 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
   withSettings(
     workflow
       .command("watch")
-      .description("print how an execution and its actions stand, whenever that changes, until it ends")
+      .description(
+        "print the state of an execution and of its actions, whenever it changes, until the execution ends",
+      )
       .argument("<execution>", "its id")
       .option("--json", "print one JSON object a line: service.v1.WorkflowExecution")
       .addOption(retryOption())

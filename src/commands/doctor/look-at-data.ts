@@ -99,7 +99,7 @@ async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
   const mib = (bytes: number) => Math.ceil(bytes / 1024 ** 2);
   const findings = [ok("database", `SQLite, ${mib(size)} MiB, and its pages are whole`)];
   if (log <= LONG_LOG_BYTES) return findings;
-  const text = `the log of changes beside it has ${mib(log)} MiB: something reads the database without an end`;
+  const text = `the log of changes next to it has ${mib(log)} MiB: something reads the database without an end`;
   return [
     ...findings,
     note("database", text, "end other programs that have the file open, and restart the server"),

@@ -15,7 +15,7 @@ import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
 const DAY_MS = 86_400_000;
-/** A certificate that ends sooner is told of. */
+/** A certificate that ends sooner is reported. */
 const CERTIFICATE_NOTICE_DAYS = 14;
 
 /** Looks at what settings name on this machine, the certificate among it. @param now milliseconds since 1970 UTC */
@@ -122,7 +122,7 @@ export async function lookAtDisk(config: Config): Promise<Finding[]> {
   if (!statSync(config.dataDir, { throwIfNoEntry: false })) return [];
   const { bavail, bsize, files, ffree } = statfsSync(config.dataDir);
   const advice =
-    "free some, or make it larger; the database is largest, then come backups that lie beside it";
+    "free some, or make it larger; the database is largest, then come backups in the same folder";
   const low = await diskProblem({ dataDir: config.dataDir, diskFloorBytes: diskFloorBytesOf(config) });
   if (low !== undefined) return [wrong("disk", low, advice)];
   if (files > 0 && ffree === 0)
@@ -158,7 +158,7 @@ export async function lookAtIsolation(config: Config, terminal: Terminal): Promi
   try {
     const { name } = await chooseLocalIsolation(config, terminal, createLog("silent"));
     if (name !== "none") return [ok("isolation", `work is kept in by ${name}`)];
-    const text = "nothing keeps in the work of the runner beside the server";
+    const text = "the work of the server's own runner is not isolated";
     return [
       note("isolation", text, "install bubblewrap and leave --isolation at auto; see docs/isolation.md"),
     ];

@@ -72,7 +72,7 @@ describe("a folder of files", () => {
     expect(message).toBe(`${file}:4: metadata.description: holds a secret, which does not belong into files`);
   });
 
-  test("is not read where a tag is not known: what stands behind it is no value", () => {
+  test("is not read where a tag is not known: what follows it is no value", () => {
     write("a.yaml", "kind: Group\nname: !env NAME\n");
     expect(() => readFolder(folder)).toThrow("a.yaml:2: is no YAML: Unresolved tag: !env");
   });

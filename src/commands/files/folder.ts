@@ -42,7 +42,7 @@ const EXTENSION = /\.(ya?ml|json)$/i;
 /** Aliases that a document may have: more would let a small file become a large one. */
 const MAX_ALIASES = 100;
 
-/** A token or a key of ours, wherever it stands in a text. */
+/** A token or a key of ours, anywhere in a text. */
 const OWN_SECRET = new RegExp(
   `\\b(${[...Object.values(TOKEN_PREFIXES), "whsec_"].join("|")})[A-Za-z0-9+/=]{8}`,
 );
@@ -167,7 +167,7 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
     const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line);
     const report = (line: number, field: string, message: string) =>
       problems.push({ file, line, field, message });
-    // A warning is of a tag that is not known, as `!env`: what stands behind it would be taken for the value.
+    // A warning is of a tag that is not known, as `!env`: what follows it would be taken for the value.
     const [error] = [...document.errors, ...document.warnings];
     if (error) {
       report(lineAt(error.pos[0]), "", `is no YAML: ${error.message}`);

@@ -118,7 +118,7 @@ describe("a second installation", () => {
     expect(readFileSync(settings, "utf8")).toBe("CHARTROOM_PORT=9000\n");
   });
 
-  test("replaces a changed unit only when it is told to, and otherwise nothing at all", () => {
+  test("replaces a changed unit only when asked to, and otherwise nothing at all", () => {
     const root = newRoot();
     installSystemd(SETTINGS, { ...CHOICE, root });
     const unit = join(root, UNITS_FOLDER, "chartroom.service");

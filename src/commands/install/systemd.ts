@@ -5,7 +5,7 @@ import { type InstalledFile, installedFiles, type UnitSettings } from "./units.t
 
 /** The choices of `chartroom install systemd`. */
 export interface InstallChoice {
-  /** The folder that stands for `/`. */
+  /** The folder that is used as `/`. */
   readonly root: string;
   /** Prints the files instead of writing them. */
   readonly print: boolean;
@@ -19,7 +19,7 @@ export interface InstallChoice {
  * Writes the units of the server and the runner, or removes them.
  *
  * @returns the report for the person at the terminal
- * @throws StartError when a path cannot stand in a unit, a file was changed, or the folder cannot be written
+ * @throws StartError when a path cannot be written in a unit, a file was changed, or the folder cannot be written
  */
 export function installSystemd(settings: UnitSettings, choice: InstallChoice): string {
   requireUsable(settings);

@@ -64,7 +64,7 @@ export async function fillSample(context: SampleContext): Promise<() => Promise<
     organizationId,
     name: "scripted",
     description:
-      "Does as it is told, word by word: echo hello, edit README.md Good morning, ask deploy execute make all",
+      "Follows instructions word by word: echo hello, edit README.md Good morning, ask deploy execute make all",
     command: JSON.stringify(["node", SAMPLE_AGENT]),
     form: AgentForm.JSON_LINES,
     takesSettings: false,

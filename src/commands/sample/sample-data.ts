@@ -28,7 +28,7 @@ export function sampleSettings(config: Config): Config {
   return { ...config, localRunner: true, allowFileRemotes: true, isolationRead };
 }
 
-/** Returns the folder of the sample's repositories: beside the data, which no work may see. */
+/** Returns the folder of the sample's repositories. It is next to the data, which no work may see. */
 export function sampleFolder({ dataDir }: Pick<Config, "dataDir">): string {
   return `${resolve(dataDir)}-sample`;
 }

@@ -87,10 +87,10 @@ export async function traceCalls(
 
 /** Returns a function that tells of a failure once a minute at most. */
 export function seldom(tell: (error: unknown) => void): (error: unknown) => void {
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let calledAt = Number.NEGATIVE_INFINITY;
   return (error) => {
-    if (performance.now() - toldAt < TELL_EVERY_MS) return;
-    toldAt = performance.now();
+    if (performance.now() - calledAt < TELL_EVERY_MS) return;
+    calledAt = performance.now();
     tell(error);
   };
 }

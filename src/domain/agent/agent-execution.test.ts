@@ -72,7 +72,7 @@ test("a run that waits for input goes on waiting through the loss of its runner 
   expect(phaseOfAgentExecution(lostAgentExecution(running()) ?? run())).toBe(Phase.PENDING);
 });
 
-describe("a run that is told to stop", () => {
+describe("a run that is asked to stop", () => {
   test("is wanted stopped from then on, under another mark, and still where it was", () => {
     const stopping = stoppingAgentExecution(running(), { session: "second", now: LATER });
     expect(
@@ -83,7 +83,7 @@ describe("a run that is told to stop", () => {
     expect(stopping && stoppingAgentExecution(stopping, { session: "third", now: LATER })).toBeUndefined();
   });
 
-  test("keeps why it was told so, whatever its runner says at the end", () => {
+  test("keeps the reason for the stop, whatever its runner says at the end", () => {
     const lost = { reason: Reason.ENVIRONMENT, message: "its environment was stopped" };
     const stopping = failingAgentExecution(
       stoppingAgentExecution(running(), { session: "second", now: LATER }) ?? run(),

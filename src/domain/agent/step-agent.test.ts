@@ -33,11 +33,11 @@ test("the prompt of a step is that of an agent step, or of one output of a repor
     { key: "lines", extraction: { case: "command", value: "wc -l" } },
   ] as const;
   const steps = [
-    create(WorkflowStepSchema, { step: { case: "agent", value: { prompt: "mend it" } } }),
+    create(WorkflowStepSchema, { step: { case: "agent", value: { prompt: "fix it" } } }),
     create(WorkflowStepSchema, { step: { case: "report", value: { outputs: [...outputs] } } }),
     create(WorkflowStepSchema, { step: { case: "task", value: { command: "true" } } }),
   ];
-  expect([promptOfStep(steps, 0, ""), promptOfStep(steps, 1, "score")]).toEqual(["mend it", "how good?"]);
+  expect([promptOfStep(steps, 0, ""), promptOfStep(steps, 1, "score")]).toEqual(["fix it", "how good?"]);
   for (const index of [1, 2, 3]) expect(() => promptOfStep(steps, index, "")).toThrow("is no agent step");
   for (const [index, key] of [
     [0, "score"],

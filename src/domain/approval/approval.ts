@@ -213,7 +213,7 @@ function requirePending(approval: Approval, now: number): void {
 const ALLOWING: readonly OptionKind[] = [OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS];
 const REJECTING: readonly OptionKind[] = [OptionKind.REJECT_ONCE, OptionKind.REJECT_ALWAYS];
 
-/** Returns the option that an answer stands for when none is chosen: one that holds once, or else any. */
+/** Returns the option that an answer implies when none is chosen: one that holds once, or else any. */
 export function optionFor<T extends Pick<ApprovalOption, "kind">>(
   options: readonly T[],
   approved: boolean,
@@ -222,7 +222,7 @@ export function optionFor<T extends Pick<ApprovalOption, "kind">>(
   return options.find(({ kind }) => kind === once) ?? options.find(({ kind }) => kind === always);
 }
 
-/** Returns the id of the option that a decision chooses, or stands for; empty where none goes with it. */
+/** Returns the id of the option that a decision chooses or implies; empty where none goes with it. */
 function chosenOption({ options }: Approval, approved: boolean, optionId: string): string {
   const kinds = approved ? ALLOWING : REJECTING;
   if (optionId === "") return optionFor(options, approved)?.id ?? "";
@@ -242,7 +242,7 @@ function checkedAnswer({ kind }: Approval, approved: boolean, text: string): str
     const answer = JSON.parse(text || "{}");
     if (typeof answer === "object" && answer !== null && !Array.isArray(answer)) return canonicalJson(answer);
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw valueUnusable("answerJson", "answerJson must be a JSON object, such as {}");
 }

@@ -4,8 +4,8 @@ import { branchNameProblem } from "../source/git-branch-name.ts";
 /** A rule of an organization about pushes to some branches. */
 export interface PushRule {
   /**
-   * Patterns of branches, at least one: `*` stands for any characters of one part of the name, `**`
-   * for any characters at all; every other character for itself.
+   * Patterns of branches, at least one: `*` matches any characters of one part of the name, `**`
+   * any characters at all, and every other character itself.
    */
   readonly branches: readonly string[];
   readonly decision: PushDecision;

@@ -10,7 +10,7 @@ export interface ConnectionCounts {
   readonly allowed: number;
 }
 
-/** Requires that all times of connections can be told. @throws DomainError VALUE_UNUSABLE */
+/** Requires that all times of connections are within the range of timestamps. @throws DomainError VALUE_UNUSABLE */
 export function requireTimes(connections: readonly EnvironmentConnection[]): void {
   for (const [index, { endedAt }] of connections.entries())
     requireTimestampInRange(`connections[${index}].endedAt`, endedAt);
@@ -20,7 +20,7 @@ export function isRefused({ refusal }: Pick<EnvironmentConnection, "refusal">): 
   return refusal !== 0;
 }
 
-/** Returns those of new connections that there is room for beside those that are kept, and the numbers with them. */
+/** Returns those of new connections that there is room for next to those that are kept, and the new counts. */
 export function connectionsToKeep(
   connections: readonly EnvironmentConnection[],
   kept: ConnectionCounts,

@@ -44,7 +44,7 @@ describe("the spec of an environment of a project", () => {
     expect(specOf(ship, requested)).toMatchObject(requested);
   });
 
-  test("keeps what the request adds beside the project's", () => {
+  test("keeps what the request adds to the project's", () => {
     expect(
       specOf(ship, {
         machine: { session: "m" },

@@ -10,7 +10,7 @@ test.each([
   ["no fork began", { spec, metadata: { secretsWithheld: false } }, false],
   ["a fork began", { spec, metadata: { secretsWithheld: true } }, true],
   ["an earlier release made for an action", { spec }, true],
-])("an environment that %s: whether its pushes are refused is told", (_, environment, isRefused) => {
+])("an environment that %s: pushes are refused only after a fork began it", (_, environment, isRefused) => {
   const push = () => requirePushable(create(EnvironmentSchema, environment));
   if (!isRefused) return push();
   expect(push).toThrow(/pull request from a fork/);

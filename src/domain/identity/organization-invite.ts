@@ -23,7 +23,7 @@ export interface InviteFacts {
   readonly expires_at: number;
 }
 
-/** Returns what a new invite is good for; 0 and UNSPECIFIED stand for the defaults. */
+/** Returns what a new invite is good for; 0 and UNSPECIFIED mean the defaults. */
 export function newInviteFacts(
   asked: { readonly validForMs: number; readonly maxUses: number; readonly role: OrganizationRole },
   now: number,

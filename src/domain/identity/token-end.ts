@@ -4,7 +4,7 @@ import { DomainError } from "../error.ts";
 /** A token that ends within this time is announced to its owner: 7 days, in milliseconds. */
 export const TOKEN_WARNING_MS = 7 * 24 * 3600 * 1000;
 
-/** Kinds of tokens whose owners are warned before their end; programs renew theirs without being told. */
+/** Kinds of tokens whose owners are warned before their end; programs renew theirs without a warning. */
 export const WARNED_KINDS = ["personal", "service_account"] as const;
 
 /** Returns whether the owner of a kind of token is warned before its end. */

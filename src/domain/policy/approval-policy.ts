@@ -116,7 +116,7 @@ function matches({ kinds, tool, origins }: Pick<Rule, "kinds" | "tool" | "origin
   return isOfKind && isOfOrigin && (tool === "" || matchesPattern(tool, use.tool));
 }
 
-/** Returns whether a text matches a pattern in which `*` stands for any characters. */
+/** Returns whether a text matches a pattern in which `*` matches any characters. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [prefix = "", ...parts] = pattern.split("*");
   const suffix = parts.pop();

@@ -211,7 +211,7 @@ interface Sibling {
 }
 
 /**
- * Requires that an owner may have a secret beside its others.
+ * Requires that an owner may have a secret next to its others.
  * @throws DomainError VALUE_TAKEN, LIMIT_REACHED
  */
 export function requireRoomFor({ secret, valueBytes }: Sibling, all: readonly Sibling[]): void {

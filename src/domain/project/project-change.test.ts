@@ -144,7 +144,7 @@ describe("environment classes", () => {
   const ids = (project: Project) =>
     project.environmentClasses.map(({ environmentClass }) => environmentClass.value);
 
-  test("stand by their order, those of equal order as they were given", () => {
+  test("are sorted by their order, those of equal order as they were given", () => {
     const CLASS_C = "0192d3c0-0000-7000-8000-0000000000a3";
     const classes = [
       entry(CLASS_B, 1),
@@ -166,8 +166,8 @@ describe("environment classes", () => {
   });
 
   test.each([
-    ["a class stands twice", [entry(CLASS_A, 1), entry(CLASS_B), entry(CLASS_A, 2)], 2],
-    ["the local runner stands twice", [entry(true), entry(true, 1)], 1],
+    ["a class is listed twice", [entry(CLASS_A, 1), entry(CLASS_B), entry(CLASS_A, 2)], 2],
+    ["the local runner is listed twice", [entry(true), entry(true, 1)], 1],
     ["an entry names nothing", [entry(CLASS_A), create(ProjectEnvironmentClassSchema)], 1],
     [
       "an entry says that it is not the local runner",

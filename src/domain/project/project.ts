@@ -159,7 +159,7 @@ export function withEnvironmentClasses(
       throw valueUnusable(field, `${field} must name an environment class or set localRunner to true`);
     }
     const key = String(environmentClass.value);
-    if (seen.has(key)) throw valueUnusable(field, `${field} stands in the list twice`);
+    if (seen.has(key)) throw valueUnusable(field, `${field} is in the list twice`);
     seen.add(key);
   }
   const project = clone(ProjectSchema, present);

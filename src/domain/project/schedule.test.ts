@@ -242,7 +242,7 @@ describe("a time zone", () => {
   });
 });
 
-describe("the instants that are told", () => {
+describe("the instants that are shown", () => {
   test.each([
     ["0 0 1 * *", 5],
     ["0 0 1 1 *", 1],

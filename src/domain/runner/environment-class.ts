@@ -31,7 +31,7 @@ export function newEnvironmentClass(
   id: string,
 ): EnvironmentClass {
   if (runner.kind === RunnerKind.LOCAL_CONFIGURATION) {
-    throw valueUnusable("runnerId", "the runner stands for local runners, which have no classes to create");
+    throw valueUnusable("runnerId", "the runner represents local runners, which have no classes to create");
   }
   const { displayName, description, configuration } = req;
   const { runnerId } = runner;

@@ -47,7 +47,7 @@ describe("a new runner", () => {
   });
 });
 
-describe("the runner that stands for local runners", () => {
+describe("the runner that represents local runners", () => {
   const local = newLocalConfiguration({ id: origin.id, now: NOW });
 
   test("has a name and no creator", () => {

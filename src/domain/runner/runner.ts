@@ -58,7 +58,7 @@ export function updatedRunner(
   now: number,
 ): Runner | undefined {
   if (present.kind === RunnerKind.LOCAL_CONFIGURATION) {
-    throw valueUnusable("runnerId", "the runner stands for local runners, and stays as the system made it");
+    throw valueUnusable("runnerId", "the runner represents local runners, and stays as the system made it");
   }
   const desiredPhase = spec?.desiredPhase;
   if (desiredPhase !== undefined && !REQUESTABLE.includes(desiredPhase)) {
@@ -87,7 +87,7 @@ export function isLocalKind(kind: RunnerKind): boolean {
  */
 export function requireRunnerConnectable({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
-    throw valueUnusable("runnerId", "the runner stands for local runners, and no program connects as it");
+    throw valueUnusable("runnerId", "the runner represents local runners, and no program connects as it");
   }
 }
 
@@ -114,7 +114,7 @@ export function requireRunnerDeletable({ kind }: Runner): void {
     throw inUse(
       "runner",
       "organization",
-      "the runner stands for local runners and stays with its organization",
+      "the runner represents local runners and stays with its organization",
     );
   }
 }

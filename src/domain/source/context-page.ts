@@ -58,7 +58,7 @@ export function readContextUrl(text: string, field: string): ContextPage {
   const { remoteUri, target } = sourceOfPage(address);
   // Parsers that are more lenient than the pattern find no user name either.
   if (URL.parse(remoteUri)?.username && /^https?:/i.test(remoteUri)) {
-    throw unusable("its user name cannot be told from its host");
+    throw unusable("its user name cannot be distinguished from its host");
   }
   const remote = new URL(remoteForms(remoteUri).at(-1) ?? remoteUri);
   const repo = repositoryName(remoteUri);

@@ -48,7 +48,7 @@ describe("another repository", () => {
     expect(repositoryIdentity(remote)).toBe(identity);
   });
 
-  test("is told by its host without the port", () => {
+  test("is known by its host without the port", () => {
     expect(repositoryHost("https://git.example.org:8443/o/r.git")).toBe("git.example.org");
     expect(repositoryHost("https://[2001:db8::7]:8443/o/r.git")).toBe("[2001:db8::7]");
     expect(repositoryHost("git@[2001:db8::7]:o/r.git")).toBe("[2001:db8::7]");

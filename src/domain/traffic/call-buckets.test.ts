@@ -67,7 +67,7 @@ describe("several servers", () => {
         if (isBusy(index, ms)) while (server.take("key", ms) === 0) admitted += 1;
       if (ms % 1000 === 995) {
         for (const teller of servers)
-          for (const [key, calls] of teller.told(10))
+          for (const [key, calls] of teller.takeUnshared(10))
             for (const other of servers) if (other !== teller) other.hear(key, calls, ms);
       }
     }
@@ -90,12 +90,12 @@ describe("several servers", () => {
     expect(admitted).toBeLessThanOrEqual(6600);
   });
 
-  test("are told nothing of those who call little", () => {
+  test("receive nothing about those who call little", () => {
     const buckets = new CallBuckets(6000);
     for (let calls = 0; calls < 120; calls++) buckets.take("little", 0);
-    expect(buckets.told(10)).toEqual([]);
+    expect(buckets.takeUnshared(10)).toEqual([]);
     buckets.take("little", 0);
-    expect(buckets.told(10)).toEqual([["little", 121]]);
-    expect(buckets.told(10)).toEqual([]);
+    expect(buckets.takeUnshared(10)).toEqual([["little", 121]]);
+    expect(buckets.takeUnshared(10)).toEqual([]);
   });
 });

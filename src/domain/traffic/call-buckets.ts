@@ -1,4 +1,4 @@
-/** A bucket that is not used for as long is full again, whatever other servers told of it, and is forgotten. */
+/** A bucket that is not used for as long is full again, whatever other servers reported about it, and is forgotten. */
 const FORGET_MS = 60_000;
 
 /** Buckets of one generation at most: beyond it the generation ends early, so that memory is bounded. */
@@ -7,8 +7,8 @@ const MAX_BUCKETS = 100_000;
 /** The share of a minute's calls that may come at once; the rest of the minute gives the others. */
 const BURST = 0.1;
 
-/** Other servers are told of a bucket that has less than this share of its burst. */
-const TOLD_BELOW = 0.8;
+/** A bucket that has less than this share of its burst is shared with other servers. */
+const SHARE_BELOW = 0.8;
 
 const MINUTE_MS = 60_000;
 
@@ -18,8 +18,8 @@ export interface CallBucket {
   level: number;
   /** When the level was that, in milliseconds. */
   at: number;
-  /** Calls of which other servers were not told. */
-  untold: number;
+  /** Calls that were not yet shared with other servers. */
+  unshared: number;
 }
 
 /**
@@ -56,7 +56,7 @@ export class CallBuckets {
   takeFrom(bucket: CallBucket): number {
     if (bucket.level < 1) return (1 - bucket.level) / this.#perMs;
     bucket.level -= 1;
-    bucket.untold += 1;
+    bucket.unshared += 1;
     return 0;
   }
 
@@ -72,16 +72,16 @@ export class CallBuckets {
     return Math.max(0, this.burst - level) / this.#perMs;
   }
 
-  /** Returns what other servers have to be told, the most used first, and counts it as told. */
-  told(most: number): [key: string, calls: number][] {
+  /** Returns the calls to share with other servers, the most used first, and counts them as shared. */
+  takeUnshared(most: number): [key: string, calls: number][] {
     const used = [...this.#young].filter(
-      ([, { level, untold }]) => untold >= 1 && level < this.burst * TOLD_BELOW,
+      ([, { level, unshared }]) => unshared >= 1 && level < this.burst * SHARE_BELOW,
     );
-    const first = used.toSorted(([, one], [, other]) => other.untold - one.untold).slice(0, most);
+    const first = used.toSorted(([, one], [, other]) => other.unshared - one.unshared).slice(0, most);
     return first.map(([key, bucket]) => {
-      const { untold } = bucket;
-      bucket.untold = 0;
-      return [key, untold];
+      const { unshared } = bucket;
+      bucket.unshared = 0;
+      return [key, unshared];
     });
   }
 
@@ -100,7 +100,7 @@ export class CallBuckets {
     if (now - this.#turnedAt >= FORGET_MS || this.#young.size >= MAX_BUCKETS) this.#turn(now);
     let bucket = this.#young.get(key);
     if (!bucket) {
-      bucket = this.#old.get(key) ?? { level: this.burst, at: now, untold: 0 };
+      bucket = this.#old.get(key) ?? { level: this.burst, at: now, unshared: 0 };
       this.#old.delete(key);
       this.#young.set(key, bucket);
     }
@@ -109,7 +109,7 @@ export class CallBuckets {
     if (level < this.burst) bucket.level = level;
     else {
       bucket.level = this.burst;
-      bucket.untold = 0;
+      bucket.unshared = 0;
     }
     return bucket;
   }

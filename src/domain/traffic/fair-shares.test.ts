@@ -25,7 +25,7 @@ function second(shares: FairShares, wanted: Readonly<Record<string, number>>, st
 }
 
 describe("the shares of a server", () => {
-  test("leave a small organization what it wants beside one that wants all", () => {
+  test("leave a small organization what it wants when another wants all", () => {
     const shares = new FairShares(100);
     const wanted = { greedy: 1000, small: 20 };
     second(shares, wanted, 0);

@@ -87,7 +87,7 @@ describe("time in which our side takes nothing", () => {
   });
 });
 
-describe("time in which the server itself stood still", () => {
+describe("time in which the server itself was suspended", () => {
   test("counts as one look at most", () => {
     const { pass } = begin();
     expect(pass(1, 1_000_000)).toBe(false);

@@ -12,9 +12,9 @@ export interface TlsRenewalOptions {
   readonly used: TlsFiles;
   /** Uses other files for new connections. @throws when they do not belong together */
   readonly use: (files: TlsFiles) => void;
-  /** Told when a certificate is in use, with the end of its validity. */
+  /** Called when a certificate is in use, with the end of its validity. */
   readonly onRenewed: (validTo: Date) => void;
-  /** Told once for each content that cannot be used; the files before stay in use. */
+  /** Called once for each content that cannot be used; the files before stay in use. */
   readonly onFailure: (error: Error) => void;
 }
 

@@ -24,7 +24,7 @@ const SECTIONS = [
 const ASSETS = "/assets/";
 const PATH = new RegExp(`^/(?:(?:${SECTIONS.join("|")})(?:/[^?]*)?|assets/[^?]+)?(?:\\?|$)`);
 
-/** Name in the access log: nothing of a request may stand there. */
+/** Name in the access log: it contains nothing of a request. */
 const OPERATION = "console";
 
 /** Names of assets hold the hash of their content, so that what a browser has never changes. */
@@ -130,13 +130,13 @@ interface ConsoleFile {
 
 /** The files that `npm run build` has made. */
 interface ConsoleFiles {
-  /** The page, in which {@link NONCE_PLACE} stands for the nonce of an answer. */
+  /** The page, in which {@link NONCE_PLACE} is replaced by the nonce of an answer. */
   readonly page: string;
   /** The files under /assets, by their names, each of which holds the hash of its content. */
   readonly assets: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** Stands in the built page where each answer has its nonce. */
+/** The place in the built page where each answer has its nonce. */
 const NONCE_PLACE = "__NONCE__";
 
 const TYPES: Readonly<Record<string, string>> = {

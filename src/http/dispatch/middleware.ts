@@ -39,7 +39,7 @@ export interface AccessLine {
 export interface Probes {
   /** While it has a problem, /readyz responds with 503 and all of them. */
   readonly readiness: Pick<Readiness, "problems">;
-  /** Returns what is told beside, and keeps the server from nothing. */
+  /** Returns warnings to add to the answer; they do not make the server unready. */
   readonly warnings?: () => readonly { readonly check: string; readonly reason: string }[];
   /** The release of the server, such as `0.1.0`. */
   readonly version: string;
@@ -237,9 +237,9 @@ function handleProbe(
       const problems = readiness.problems();
       const [first] = problems;
       const warnings = findWarnings?.() ?? [];
-      const beside = warnings.length > 0 && { warnings };
-      if (!first) return respond(res, 200, { status: "ok", ...beside });
-      return respond(res, 503, { status: "unavailable", reason: first.reason, problems, ...beside });
+      const withWarnings = warnings.length > 0 && { warnings };
+      if (!first) return respond(res, 200, { status: "ok", ...withWarnings });
+      return respond(res, 503, { status: "unavailable", reason: first.reason, problems, ...withWarnings });
     }
     case "/version":
       if (req.method !== "GET" && req.method !== "HEAD") return false;

@@ -25,7 +25,7 @@ import { readMessage } from "./read-message.ts";
 const PATH = /^\/mcp(?:\?|$)/;
 const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/tools.json");
 
-/** Name in the access log for what calls no operation: nothing of a request may stand there. */
+/** Name in the access log for what calls no operation: it contains nothing of a request. */
 const OPERATION = "mcp";
 
 /** JSON-RPC's code for errors that a server defines itself. */

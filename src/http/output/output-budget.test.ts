@@ -16,9 +16,9 @@ interface TestConnection {
 const connected = (turn: Turn = "shared"): TestConnection => ({ writtenBytes: 0, turn });
 
 function setUp() {
-  const told: SlowReader[] = [];
+  const reported: SlowReader[] = [];
   const cuts: string[] = [];
-  const budget = new OutputBudget(LIMITS, (reader) => told.push(reader));
+  const budget = new OutputBudget(LIMITS, (reader) => reported.push(reader));
   /** An answer on a connection, for a caller if it is named. */
   const open = (connection: TestConnection, name: string, caller?: string): ResponseOutput => {
     const output = budget.open(connection, {
@@ -30,7 +30,7 @@ function setUp() {
     if (caller !== undefined) output.charge(caller);
     return output;
   };
-  return { budget, told, cuts, open };
+  return { budget, reported, cuts, open };
 }
 
 /** More than the calls of any test that wait. */
@@ -151,11 +151,13 @@ describe("a reader is cut", () => {
     [4_999, []],
     [5_000, ["answer slow"]],
   ])("when it has taken nothing for %d of 5,000 ms: %j", (ms, expected) => {
-    const { budget, cuts, told, open } = setUp();
+    const { budget, cuts, reported, open } = setUp();
     open(connected("own"), "slow").hold(10);
     budget.pass(ms);
     expect(cuts).toEqual(expected);
-    expect(told).toEqual(expected.map(() => ({ reason: "stalled", callerKey: undefined, heldBytes: 10 })));
+    expect(reported).toEqual(
+      expected.map(() => ({ reason: "stalled", callerKey: undefined, heldBytes: 10 })),
+    );
     expect(budget.heldBytes).toBe(expected.length === 0 ? 10 : 0);
   });
 
@@ -203,7 +205,7 @@ describe("a reader is cut", () => {
   });
 
   test("when everything is full: the slowest of those that are known", () => {
-    const { budget, cuts, told, open } = setUp();
+    const { budget, cuts, reported, open } = setUp();
     const slow = open(connected(), "slow", "a");
     slow.hold(150);
     const fast = connected();
@@ -215,7 +217,7 @@ describe("a reader is cut", () => {
     expect(cuts).toEqual([]);
     open(connected(), "newest").hold(1);
     expect(cuts).toEqual(["connection slow"]);
-    expect(told).toEqual([{ reason: "total", callerKey: "a", heldBytes: 150 }]);
+    expect(reported).toEqual([{ reason: "total", callerKey: "a", heldBytes: 150 }]);
     expect([budget.heldBytes, slow.isOpen]).toEqual([250, false]);
   });
 

@@ -18,7 +18,7 @@ const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/openapi.json");
 const PAGES = "/docs/api";
 const TYPES = `${PAGES}/types/`;
 
-/** Name in the access log: nothing of a request may stand there. */
+/** Name in the access log: it contains nothing of a request. */
 const OPERATION = "reference";
 
 /** Another release may be at the same address in a while; the tag of what a browser has costs nothing to check. */

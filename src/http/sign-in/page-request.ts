@@ -8,7 +8,7 @@ import { writeWhole } from "../output/node-response.ts";
 import { isFrom, sessionIn } from "./session-cookie.ts";
 import type { SessionOrigin } from "./session-origin.ts";
 
-/** Name in the access log: nothing of a request may stand there. */
+/** Name in the access log: it contains nothing of a request. */
 export const SIGN_IN_OPERATION = "sign-in";
 
 /** Bytes of a request of the page: a secret, and whether the person agreed. */

@@ -60,7 +60,7 @@ describe("the limits of calls", () => {
       tell(text) {
         for (const listener of listeners.slice(1)) listener(text);
       },
-      onTold: (listener) => void listeners.push(listener),
+      onMessage: (listener) => void listeners.push(listener),
     };
     const settings = { ...WIDE, callsPerToken: 100, refusalsPerAddress: 10 };
     const [one, other] = [0, 1].map(() => createCallLimits(settings, others, () => 0));
@@ -77,7 +77,7 @@ describe("the limits of calls", () => {
     let hear: (text: string) => void = () => undefined;
     const others: Others = {
       tell() {},
-      onTold(listener) {
+      onMessage(listener) {
         hear = listener;
       },
     };

@@ -27,7 +27,7 @@ export interface CallLimits {
   noteRefusal(address: string): void;
   /** Counts a call. @returns what its caller has to know; undefined while less than half of any limit is used */
   admit(caller: Caller): LimitState | undefined;
-  /** Tells the other servers what was let through since it told them last. */
+  /** Tells the other servers what was let through since the last exchange. */
   exchange(): void;
   /** The number of refusals by whose limit it was. */
   readonly refused: ReadonlyMap<CallScope, number>;
@@ -43,11 +43,11 @@ export interface CallLimitSettings {
 
 const MINUTE_SECONDS = 60;
 
-/** The keys of one kind of which other servers are told at once: the whole has to fit into one message. */
-const TOLD_KEYS = 50;
+/** The keys of one kind that one message to other servers holds at most: the whole has to fit into it. */
+const MAX_SHARED_KEYS = 50;
 
-/** Answers tell of a limit of which less than this share is left. */
-const TOLD_SHARE = 0.5;
+/** Answers describe a limit of which less than this share is left. */
+const LOW_SHARE = 0.5;
 
 /**
  * Creates the limits of calls.
@@ -68,8 +68,8 @@ export function createCallLimits(
     address: new CallBuckets(settings.refusalsPerAddress),
   };
   const shares = new FairShares(settings.callsPerServer / MINUTE_SECONDS);
-  others?.onTold((text) => {
-    for (const [scope, key, calls] of parseTold(text)) buckets[scope].hear(key, calls, now());
+  others?.onMessage((text) => {
+    for (const [scope, key, calls] of parseShared(text)) buckets[scope].hear(key, calls, now());
   });
   const refusal = (scope: CallScope, waitMs: number, limit?: number): LimitState => {
     refused.set(scope, (refused.get(scope) ?? 0) + 1);
@@ -86,7 +86,7 @@ export function createCallLimits(
   };
   const stateOf = (scope: "token" | "account", { level }: CallBucket): LimitState | undefined => {
     const { burst, limit } = buckets[scope];
-    if (level >= burst * TOLD_SHARE) return undefined;
+    if (level >= burst * LOW_SHARE) return undefined;
     const resetSeconds = Math.ceil(buckets[scope].msToFull(level) / 1000);
     return { scope, limit, remaining: Math.max(0, Math.floor(level)), resetSeconds };
   };
@@ -113,18 +113,18 @@ export function createCallLimits(
     },
     exchange() {
       if (!others) return;
-      const told = SHARED_SCOPES.flatMap((scope) =>
-        buckets[scope].told(TOLD_KEYS).map(([key, calls]) => `${scope} ${calls} ${key}`),
+      const shared = SHARED_SCOPES.flatMap((scope) =>
+        buckets[scope].takeUnshared(MAX_SHARED_KEYS).map(([key, calls]) => `${scope} ${calls} ${key}`),
       );
-      if (told.length > 0) others.tell(told.join("\n"));
+      if (shared.length > 0) others.tell(shared.join("\n"));
     },
   };
 }
 
 const SHARED_SCOPES = ["token", "account", "address"] as const;
 
-/** Reads what another server has told; anything else is left out. */
-function parseTold(text: string): [scope: (typeof SHARED_SCOPES)[number], key: string, calls: number][] {
+/** Reads what another server has shared; anything else is left out. */
+function parseShared(text: string): [scope: (typeof SHARED_SCOPES)[number], key: string, calls: number][] {
   return text.split("\n").flatMap((line) => {
     const [, name, calls, key] = /^(\w+) (\d{1,9}) (\S+)$/.exec(line) ?? [];
     const scope = SHARED_SCOPES.find((each) => each === name);

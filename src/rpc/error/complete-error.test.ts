@@ -24,7 +24,7 @@ import { errorInterceptor } from "./error-interceptor.ts";
 /** What the operation does with a request. */
 type Behaviour = () => object;
 
-/** Where an answer stands at the end: what the client reads, and what the server noted. */
+/** The outcome of an answer: what the client reads, and what the server noted. */
 interface Outcome {
   readonly error: ConnectError | undefined;
   readonly status: number;
@@ -154,7 +154,7 @@ describe.each(PROTOCOLS)("in %s", (_, contentType, carry) => {
     expect(outcome.error?.details).toHaveLength(1);
   });
 
-  test("a message past the cap is told with the cap", async () => {
+  test("a message past the cap is refused with the cap named", async () => {
     const outcome = await responseTo(contentType, carry(new Uint8Array(READ_MAX_BYTES + 1)));
     expect(outcome).toMatchObject({
       status: statusOf(Code.ResourceExhausted),

@@ -42,9 +42,9 @@ describe("what is said of JSON that is no request", () => {
     ["a secret for a name", { [SECRET]: 1 }, HOST_TOKEN],
     ["a word with digits for a name", { canary44be849a41ef2b: 1 }, HOST_TOKEN],
     ["a token for a name", { cr_pat_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ: 1 }, HOST_TOKEN],
-  ])("names the place and not the value of %s", (_, body, told) => {
+  ])("names the place and not the value of %s", (_, body, shown) => {
     const message = said(JSON.stringify(body));
-    expect(redactErrorMessage(message)).toContain(told);
+    expect(redactErrorMessage(message)).toContain(shown);
     expect(redactErrorMessage(message)).not.toMatch(/s3cr3t|9876543210|cr_pat_|canary/);
   });
 
@@ -60,13 +60,13 @@ describe("what is said of JSON that is no request", () => {
       `{"note": "🗝", "token": ${SECRET}}`,
     ];
     for (const text of texts) {
-      const told = redactErrorMessage(said(text));
-      expect(told).toMatch(/JSON/);
-      expect(told).not.toContain("s3cr3t");
+      const shown = redactErrorMessage(said(text));
+      expect(shown).toMatch(/JSON/);
+      expect(shown).not.toContain("s3cr3t");
     }
   });
 
-  test("does not tell a key of a map, or one that stands twice", () => {
+  test("does not repeat a key of a map, or a duplicate key", () => {
     const annotations = { annotations: { [SECRET]: 7 } };
     for (const text of [JSON.stringify(annotations), `{"annotations":{"${SECRET}":"","${SECRET}":""}}`]) {
       const message = said(text, CreateProjectRequestSchema as never);
@@ -85,8 +85,8 @@ describe("what is said of JSON that is no request", () => {
     ['{"expiresAt": "soon"}', "invalid RFC 3339 string"],
     ['{"host": "\\ud800"}', "the escape \\ud800 is half a character without its other half"],
     ['{"scopes": [null]}', "list item must not be null"],
-  ])("still tells what is wrong with %s", (text, told) => {
-    expect(redactErrorMessage(said(text))).toContain(told);
+  ])("still tells what is wrong with %s", (text, shown) => {
+    expect(redactErrorMessage(said(text))).toContain(shown);
   });
 });
 
@@ -118,10 +118,10 @@ describe("what is said of a header", () => {
       "protocol error: invalid connect timeout value",
     ],
     ["grpc-timeout", () => parseGrpcTimeout(SECRET, 1_000), "protocol error: invalid grpc timeout value"],
-  ])("leaves out the value of %s", async (_, fails, told) => {
+  ])("leaves out the value of %s", async (_, fails, shown) => {
     const message = await textOf(fails);
     expect(message).toContain(SECRET);
-    expect(redactErrorMessage(message)).toBe(told);
+    expect(redactErrorMessage(message)).toBe(shown);
   });
 });
 
@@ -138,7 +138,7 @@ describe("a text of the protocol layer about bytes that it cannot read", () => {
     ["a message that ends early", () => getI(true).parse(new Uint8Array([10, 200]))],
     ["bytes that are not compressed", () => compressionGzip.decompress(new Uint8Array([1, 2, 3]), 1_000)],
     ["a compressed envelope without a compression", () => envelopeDecompress(envelope, null, 1_000)],
-  ])("is known, and told as it is: %s", async (_, fails) => {
+  ])("is known, and kept as it is: %s", async (_, fails) => {
     const message = await textOf(fails);
     expect([message, isMalformed(message)]).toEqual([message, true]);
     expect(redactErrorMessage(message)).toBe(message);

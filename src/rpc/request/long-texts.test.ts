@@ -93,11 +93,11 @@ describe("long texts of a JSON body", () => {
   test("leave no more than the largest body of other operations", () => {
     const inputs = Array.from({ length: 50 }, () => ({ text: { content: "\\".repeat(500_000) } }));
     expect(refusal(JSON.stringify(request(...inputs)))).toContain(
-      `more than the ${MAX_BODY_BYTES} bytes beside`,
+      `more than the ${MAX_BODY_BYTES} bytes in addition to`,
     );
     const many = Array.from({ length: 180 }, () => image("A".repeat(300_000)));
     expect(refusal(JSON.stringify(request(...many)))).toContain(
-      `more than the ${MAX_BODY_BYTES} bytes beside`,
+      `more than the ${MAX_BODY_BYTES} bytes in addition to`,
     );
   });
 });

@@ -9,7 +9,7 @@ const NAMES = {
   keys: "keys",
   records: "fields",
   mask_characters: "characters in a field mask",
-  other_bytes: "bytes beside those in base64",
+  other_bytes: "bytes in addition to those in base64",
 } as const;
 
 /** Returns the error for a body that has more of something than any valid request of its operation. */

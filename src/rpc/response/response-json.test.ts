@@ -25,7 +25,7 @@ describe("a response of stored resources is the text that its message would be w
   });
 
   test.each<[string, MessageInitShape<typeof ListProjectsResponseSchema>]>([
-    ["nothing beside them", {}],
+    ["nothing else", {}],
     ["a page", { pagination: { nextToken: "next" } }],
     ["a page and a count", { pagination: {}, count: { value: 3 } }],
   ])("in a list with %s", (_, rest) => {

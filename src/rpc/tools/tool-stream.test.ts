@@ -46,7 +46,7 @@ describe("what a stream sends for a while", () => {
     expect([messages.length, next, ended]).toEqual([3, "6", false]);
   });
 
-  test("is where it stands, when nothing comes", async () => {
+  test("is its position, when nothing comes", async () => {
     const { collect } = stream([["4", message(event(4, START))]]);
     expect(await collect({ waitMs: 1 })).toEqual({ messages: [event(4, START)], next: "4", ended: false });
   });
@@ -64,7 +64,7 @@ describe("what a stream sends for a while", () => {
     expect(await collect()).toEqual({ messages: [event(5)], next: "5", ended: true });
   });
 
-  test("tells why it broke off, beside what came before", async () => {
+  test("tells why it broke off, after what came before", async () => {
     const { collect } = stream([
       ["5", message(event(5))],
       ["", FAILED],

@@ -51,7 +51,7 @@ export async function collectStream(
   const present = PRESENTATIONS[operation] ?? AS_IT_IS;
   const over = Promise.withResolvers<undefined>();
   const end = () => over.resolve(undefined);
-  // Where a stream stands is worth waiting for: without it the next call would miss what comes in between.
+  // The position of a stream is worth waiting for: without it the next call would miss what comes in between.
   const tellsStart = present.tellsStart === true && after === "";
   let timer = setTimeout(end, tellsStart ? MAX_WAIT_SECONDS * 1000 : waitMs);
   let endsAt = performance.now() + waitMs;
@@ -109,7 +109,7 @@ type Json = any;
 
 /** Functions that show the messages of an operation, and that tell which of them are worth an answer. */
 interface Presentation {
-  /** True if a stream that resumes nothing begins with where it stands. */
+  /** True if a stream that resumes nothing begins with its position. */
   readonly tellsStart?: boolean;
   message(json: Json): object;
   /** @param index place of the message in the answer */
@@ -122,7 +122,7 @@ const PRESENTATIONS: Readonly<Record<string, Presentation>> = {
   "service.v1.EventService/WatchEvents": {
     ...AS_IT_IS,
     tellsStart: true,
-    // Messages about the stream itself say where it stands.
+    // Messages about the stream itself carry its position.
     isNews: ({ operation, historyPruned }) =>
       operation !== "RESOURCE_OPERATION_UNSPECIFIED" || historyPruned !== undefined,
   },

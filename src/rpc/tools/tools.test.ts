@@ -51,7 +51,7 @@ describe("the default tools", () => {
   });
 
   test.each([...tools.choose().values()].map((each) => [each.name, each] as const))(
-    "%s says what it does, and has a schema that stands alone",
+    "%s says what it does, and has a self-contained schema",
     (name, { description, inputSchema, title }) => {
       expect(name).toMatch(/^[a-z_]{1,64}$/);
       expect([title !== "", description !== "", description.includes("Errors:")]).toEqual([

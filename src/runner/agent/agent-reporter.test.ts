@@ -22,34 +22,40 @@ const text = (content: string) => ({ block: { case: "text" as const, value: { co
 const contents = ({ blocks = [] }: AgentReport) =>
   blocks.map(({ block }) => (block?.case === "text" ? (block.value.content ?? "") : block?.case));
 
-test("whatever happens is told in its order, numbered on from what the service has, within its limits", async () => {
+test("whatever happens is reported in its order, numbered on from what the service has, within its limits", async () => {
   const happening = fc.oneof(
     fc.record({ kind: fc.constant("seen" as const), id: fc.uuid() }),
     fc.record({ kind: fc.constant("block" as const), length: fc.nat(9) }),
-    fc.record({ kind: fc.constant("stand" as const), state: fc.constantFrom(State.RUNNING, State.WAITING) }),
+    fc.record({ kind: fc.constant("state" as const), state: fc.constantFrom(State.RUNNING, State.WAITING) }),
     fc.record({ kind: fc.constant("pause" as const) }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 200 }), async (happenings) => {
-      const told: AgentReport[] = [];
-      const report = reportTo((progress) => told.push(progress), { intervalMs: 0, reportCharacters: 20 }, 5n);
+      const reports: AgentReport[] = [];
+      const report = reportTo(
+        (progress) => reports.push(progress),
+        { intervalMs: 0, reportCharacters: 20 },
+        5n,
+      );
       for (const each of happenings) {
         if (each.kind === "seen") report.seen(each.id);
         if (each.kind === "block") report.block(text("x".repeat(each.length)));
-        if (each.kind === "stand") report.setState(each.state);
+        if (each.kind === "state") report.setState(each.state);
         if (each.kind === "pause") await delay(0);
       }
       await report.flush();
       const of = <K extends string>(kind: K) =>
         happenings.filter((each): each is Extract<typeof each, { kind: K }> => each.kind === kind);
-      expect(told.flatMap(({ seenInputIds = [] }) => seenInputIds)).toEqual(of("seen").map(({ id }) => id));
-      const blocks = told.flatMap(contents);
+      expect(reports.flatMap(({ seenInputIds = [] }) => seenInputIds)).toEqual(
+        of("seen").map(({ id }) => id),
+      );
+      const blocks = reports.flatMap(contents);
       expect(blocks.map((content) => content?.length)).toEqual(of("block").map(({ length }) => length));
-      const numbers = told.flatMap(({ blocks = [] }) => blocks.map(({ sequence }) => sequence));
+      const numbers = reports.flatMap(({ blocks = [] }) => blocks.map(({ sequence }) => sequence));
       expect(numbers).toEqual(blocks.map((_, at) => BigInt(at) + 6n));
-      const states = told.map(({ state }) => state).filter((state) => state !== State.UNSPECIFIED);
-      expect(states).toEqual(of("stand").map(({ state }) => state));
-      for (const progress of told) {
+      const states = reports.map(({ state }) => state).filter((state) => state !== State.UNSPECIFIED);
+      expect(states).toEqual(of("state").map(({ state }) => state));
+      for (const progress of reports) {
         expect(progress.seenInputIds?.length).toBeLessThanOrEqual(64);
         expect(progress.blocks?.length).toBeLessThanOrEqual(63);
         if ((progress.blocks?.length ?? 0) > 1)
@@ -64,33 +70,36 @@ test.each([
   [63, 1],
   [64, 2],
   [65, 2],
-])("%i blocks are told in %i reports", async (count, wanted) => {
-  const told: AgentReport[] = [];
-  const report = reportTo((progress) => told.push(progress));
+])("%i blocks are sent in %i reports", async (count, wanted) => {
+  const reports: AgentReport[] = [];
+  const report = reportTo((progress) => reports.push(progress));
   for (let at = 0; at < count; at++) report.block(text("x"));
   await report.flush();
-  expect(told).toHaveLength(wanted);
+  expect(reports).toHaveLength(wanted);
 });
 
 test("nothing that comes after a wait goes into the report of it", async () => {
-  const told: AgentReport[] = [];
-  const report = reportTo((progress) => told.push(progress));
+  const reports: AgentReport[] = [];
+  const report = reportTo((progress) => reports.push(progress));
   report.block(text("before"));
   report.setState(State.WAITING, [{ id: "t", interest: { case: "userMessage", value: true } }]);
   report.block(text("after"));
   report.setState(State.RUNNING);
   await report.flush();
-  expect(told).toMatchObject([{ state: State.WAITING, interests: [{ id: "t" }] }, { state: State.RUNNING }]);
-  expect(told.map(contents)).toEqual([["before"], ["after"]]);
+  expect(reports).toMatchObject([
+    { state: State.WAITING, interests: [{ id: "t" }] },
+    { state: State.RUNNING },
+  ]);
+  expect(reports.map(contents)).toEqual([["before"], ["after"]]);
 });
 
-test("of what an agent says of itself the newest is told", async () => {
-  const told: AgentReport[] = [];
-  const report = reportTo((progress) => told.push(progress));
+test("of what an agent says of itself the newest is reported", async () => {
+  const reports: AgentReport[] = [];
+  const report = reportTo((progress) => reports.push(progress));
   report.update({ currentActivity: "one", usage: { iterations: 1n } });
   report.update({ currentActivity: "two" });
   await report.flush();
-  expect(told).toMatchObject([{ currentActivity: "two", usage: { iterations: 1n } }]);
+  expect(reports).toMatchObject([{ currentActivity: "two", usage: { iterations: 1n } }]);
 });
 
 test("a caller that says more than is taken waits, and goes on when there is room", async () => {
@@ -118,7 +127,7 @@ test("a caller that says more than is taken waits, and goes on when there is roo
   expect(taken).toBe(20);
 });
 
-test("after a report that fails nothing is told, and a caller that waits learns why", async () => {
+test("after a report that fails nothing is reported, and a caller that waits learns why", async () => {
   let calls = 0;
   const report = reportTo(() => {
     calls++;

@@ -70,7 +70,7 @@ export class ApprovalRequests {
    * a tool call with other content denies the first one.
    *
    * @throws WorkInterrupted when the execution must end first
-   * @throws the reason of the signal when that is aborted first; the service is not told
+   * @throws the reason of the signal when that is aborted first; the service is not notified
    */
   async ask(asked: ApprovalRequest, options: AskOptions = {}): Promise<ApprovalAnswer> {
     const asking = this.#ask(asked, options);

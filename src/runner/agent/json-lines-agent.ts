@@ -233,7 +233,7 @@ class JsonConversation {
   #reportUnreadable(what: string): void {
     this.#unreadableLines++;
     if (this.#unreadableLines > MAX_UNREADABLE_LINES) return;
-    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is told" : "";
+    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is reported" : "";
     this.#addBlock(errorBlock(`the agent's output breaks its form: ${what}${last}`));
   }
 

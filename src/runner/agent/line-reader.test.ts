@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
 import { LineReader, type OutputLine } from "./line-reader.ts";
 
-const told = (lines: readonly (OutputLine | undefined)[]) =>
+const textsOf = (lines: readonly (OutputLine | undefined)[]) =>
   lines.flatMap((line) => {
     if (!line) return [];
     return [line.kind === "line" ? line.bytes.toString() : line.lengthBytes];
@@ -30,7 +30,7 @@ test("lines come out whole however their bytes are cut, and what is too long lea
           const lengthBytes = Buffer.byteLength(text);
           return lengthBytes > 8 ? lengthBytes : text;
         });
-        expect(told(seen)).toEqual(wanted);
+        expect(textsOf(seen)).toEqual(wanted);
       },
     ),
     replay,
@@ -43,7 +43,7 @@ test.each([
   [9, 9],
 ])("a line of %i bytes where 8 are kept", (length, wanted) => {
   const reader = new LineReader(8);
-  expect(told(reader.write(Buffer.from("123456789".slice(0, length))))).toEqual([]);
-  expect(told(reader.write(Buffer.from("\nnext\n")))).toEqual([wanted, "next"]);
+  expect(textsOf(reader.write(Buffer.from("123456789".slice(0, length))))).toEqual([]);
+  expect(textsOf(reader.write(Buffer.from("\nnext\n")))).toEqual([wanted, "next"]);
   expect(reader.end()).toBeUndefined();
 });

@@ -15,7 +15,7 @@ export class MaskedWords {
   }
 
   /**
-   * Takes a block of words; what may be the start of a secret is told with the next.
+   * Takes a block of words; what may be the start of a secret goes with the next.
    * @returns false for any other block
    */
   take(block: BlockContent): boolean {

@@ -80,16 +80,16 @@ export async function reportChanges(
     seen.push(await look(tools, watched, checkout, place, turns.begin?.[place], nextBeganMs));
   }
   if (isEnd) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
-  const told = (files: readonly EnvironmentFileDiff[]) =>
+  const shown = (files: readonly EnvironmentFileDiff[]) =>
     watched.hidesPatches ? files.map(withoutPatch) : files;
   const diffs = [
     {
       base: DiffBase.ENVIRONMENT,
-      ...withinBytes(told(seen.flatMap(({ files }) => files)), BASE_BYTES),
+      ...withinBytes(shown(seen.flatMap(({ files }) => files)), BASE_BYTES),
     },
     {
       base: DiffBase.LAST_TURN,
-      ...withinBytes(told(seen.flatMap(({ turnFiles }) => turnFiles)), TURN_BYTES),
+      ...withinBytes(shown(seen.flatMap(({ turnFiles }) => turnFiles)), TURN_BYTES),
     },
   ];
   return { environmentId, repositories: seen.map(({ repository }) => repository), diffs };

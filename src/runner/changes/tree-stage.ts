@@ -4,7 +4,7 @@ import { access, lstat, open, readFile, writeFile } from "node:fs/promises";
 import { git, gitBytes } from "../git/git-run.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 
-/** Files with more bytes are told by their size only. */
+/** Files with more bytes are described by their size only. */
 export const LARGE_BYTES = 1_048_576;
 
 /** A file that is not compared: a large one, or one that cannot be read. */
@@ -97,7 +97,7 @@ async function statusOf({ tools, call }: TreeRepository): Promise<TreeStatus> {
     if (name === "oid") headCommit = value === "(initial)" ? "" : value;
     if (name === "head") branch = value === "(detached)" ? "" : Buffer.from(value, "latin1").toString();
     if (field.startsWith("? ")) others.push(field.slice(2));
-    // The state of the file beside the index is the second letter; the path comes after eight fields.
+    // The state of the file compared with the index is the second letter; the path comes after eight fields.
     const [, state, path = ""] = /^1 .(.) (?:\S+ ){6}(.*)$/s.exec(field) ?? [];
     if (state === "D") gone.push(path);
     else if (state !== undefined && state !== ".") changed.push(path);

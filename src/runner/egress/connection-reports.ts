@@ -52,7 +52,7 @@ export class ConnectionReports {
     this.#signal = signal;
   }
 
-  /** Reports a connection; what the server would not keep is only told of. */
+  /** Reports a connection; what the server would not keep is only counted. */
   add({ host, port, rule, refusal, sentBytes, receivedBytes }: EgressConnection): void {
     const kind = refusal === undefined ? "allowed" : "refused";
     if (this.#counts[kind] >= MAX_KEPT_CONNECTIONS) {

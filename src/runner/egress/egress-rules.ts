@@ -104,7 +104,7 @@ function matches(rule: EgressRule, { host, port }: EgressTarget): boolean {
   return rule.host === host;
 }
 
-/** A name of at most 253 characters: it is told to people. */
+/** A name of at most 253 characters: it is shown to people. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
 
 /**

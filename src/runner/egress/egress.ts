@@ -38,7 +38,7 @@ export interface EgressOptions {
   readonly privateNetworks: PrivateNetworks;
   readonly machine: MachineSettings;
   readonly resolve?: ResolveHost;
-  /** Certificates in PEM of authorities whose hosts may get secrets, beside those of Node and of the machine. */
+  /** Certificates in PEM of authorities whose hosts may get secrets, in addition to those of Node and of the machine. */
   readonly authorities?: readonly string[] | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface NetworkedWork {
 export interface OpenNetwork extends WorkNetwork {
   /** Returns the warning about all that was refused, for work whose output nobody reads; none where nothing was. */
   warnings(): readonly WorkFailure[];
-  /** Ends all connections, and resolves when each has been told of. */
+  /** Ends all connections, and resolves when each has been reported. */
   close(): Promise<void>;
 }
 
@@ -171,21 +171,21 @@ function isLoopback(host: string): boolean {
 }
 
 /** Number of hosts of a piece of work of whose refusal its output tells. */
-const MAX_TOLD = 20;
+const MAX_NAMED = 20;
 /** Number of these that a warning names. */
 const MAX_WARNED = 5;
 
-/** The refusals of a piece of work, each of which is told once. */
+/** The refusals of a piece of work, each of which is named once. */
 class Refusals {
   readonly #known = new Set<string>();
-  #untold: string[] = [];
+  #unnamed: string[] = [];
 
   add({ host, port, refusal }: EgressConnection): void {
-    if (refusal === undefined || this.#known.size > MAX_TOLD) return;
+    if (refusal === undefined || this.#known.size > MAX_NAMED) return;
     const line = describeRefusal({ host, port }, refusal);
     if (this.#known.has(line)) return;
     this.#known.add(line);
-    this.#untold.push(this.#known.size > MAX_TOLD ? "more hosts are not reached" : line);
+    this.#unnamed.push(this.#known.size > MAX_NAMED ? "more hosts are not reached" : line);
   }
 
   warnings(): readonly WorkFailure[] {
@@ -194,8 +194,8 @@ class Refusals {
   }
 
   take(): readonly string[] {
-    const lines = this.#untold;
-    this.#untold = [];
+    const lines = this.#unnamed;
+    this.#unnamed = [];
     return lines;
   }
 }

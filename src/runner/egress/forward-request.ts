@@ -70,7 +70,7 @@ export function dialing({ host, port }: EgressTarget, addresses: readonly string
   return { host, port, lookup, autoSelectFamily: true };
 }
 
-/** Headers between a client and its proxy alone (RFC 9110, 7.6.1), beside those that Connection names. */
+/** Headers between a client and its proxy alone (RFC 9110, 7.6.1), in addition to those that Connection names. */
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",

@@ -101,12 +101,12 @@ test("a client tells its registry where no setting does", async () => {
   const path = temporaryFolder();
   writeFileSync(
     join(path, "npm"),
-    '#!/bin/sh\n[ "$*" = "config get registry" ] && echo https://told.example.org/\n',
+    '#!/bin/sh\n[ "$*" = "config get registry" ] && echo https://npm.example.org/\n',
     {
       mode: 0o755,
     },
   );
   const programs = { ...realPrograms, path: `${path}:/bin:/usr/bin` };
   const found = await readMachineRegistries({ programs, env: {}, home: temporaryFolder() });
-  expect(found).toContainEqual({ name: "registries", host: "told.example.org", ports: [443] });
+  expect(found).toContainEqual({ name: "registries", host: "npm.example.org", ports: [443] });
 });

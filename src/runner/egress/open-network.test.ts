@@ -89,7 +89,7 @@ test("work with a policy is refused where nothing isolates it, and other work ha
   const free = { tools, work: create(WorkSchema), lease, secrets, warnings };
   expect(await openNetwork(free, place, undefined)).toBeUndefined();
   expect(warnings).toEqual([]);
-  // No request of it can get a secret, which it is told.
+  // No request of it can get a secret, and a warning says so.
   const credentialProxy = { targetHosts: ["a.example"], header: "authorization" };
   const proxied = create(WorkSchema, { secrets: [{ name: "MOUNTED" }, { name: "PUT_IN", credentialProxy }] });
   expect(await openNetwork({ ...free, work: proxied }, place, undefined)).toBeUndefined();

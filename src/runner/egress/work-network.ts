@@ -11,11 +11,11 @@ export interface WorkNetwork {
   readonly authoritiesFile?: string | undefined;
   /** Aborted when the work is over. */
   readonly ended: AbortSignal;
-  /** Returns lines for people about what was refused and not told of before. */
+  /** Returns lines for people about what was refused and not reported before. */
   takeRefusals(): readonly string[];
 }
 
-/** Variables by which programs find the authorities that they trust, in the place of, or beside, those of the machine. */
+/** Variables by which programs find the authorities that they trust, instead of or in addition to those of the machine. */
 const AUTHORITIES_VARIABLES = [
   "AWS_CA_BUNDLE",
   "CARGO_HTTP_CAINFO",

@@ -10,7 +10,7 @@ function collect(...texts: string[]): { complaints: string; progress: string[] }
 }
 
 describe("the standard error of git", () => {
-  test("is told apart from progress, also where a line comes in pieces", () => {
+  test("is separated from progress, also where a line comes in pieces", () => {
     const { complaints, progress } = collect(
       "remote: Counting objects:  50% (1/2)\rremote: Coun",
       "ting objects: 100% (2/2)\r",

@@ -137,7 +137,7 @@ async function fetchAll(
   );
 }
 
-/** Fetches what a target needs beside branches and tags. */
+/** Fetches what a target needs in addition to branches and tags. */
 async function fetchBeyond(
   { tools, call, remote, fetch }: Fetch,
   target: Target,

@@ -23,7 +23,7 @@ export interface GitCall {
   /** The remote that git may reach; none when absent. */
   readonly access?: RemoteAccess;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Files and folders beside the repository that git reads where it runs apart, such as objects that it borrows. */
+  /** Files and folders outside the repository that git reads where it runs apart, such as objects that it borrows. */
   readonly readable?: readonly string[];
   /**
    * True where git looks into a tree that may lead elsewhere, by a repository in it whose `.git` is a file or a link: it
@@ -153,7 +153,7 @@ function linkOf(
 ): GitLink {
   const { programs, runApart, timeoutMs } = tools;
   const { access, repository, environment = {}, readable = [], signal } = call;
-  const beside = { run: programs.run, environment: {}, ended: async () => undefined };
+  const direct = { run: programs.run, environment: {}, ended: async () => undefined };
   const apartWith = (runApart: RunGitApart, programFiles: readonly string[]) => {
     const { GIT_OBJECT_DIRECTORY: objects } = environment;
     const writable = [
@@ -162,13 +162,13 @@ function linkOf(
     ];
     const trees = repository?.tree === undefined ? [] : [repository.tree];
     const place = { writable, readable: [...trees, ...readable, ...programFiles] };
-    return { ...beside, run: (command: Command) => runApart(place, command) };
+    return { ...direct, run: (command: Command) => runApart(place, command) };
   };
   if (call.isApart && runApart) return apartWith(runApart, []);
-  if (!access || access.remote.scheme === "file" || !REMOTE_COMMANDS.has(command)) return beside;
+  if (!access || access.remote.scheme === "file" || !REMOTE_COMMANDS.has(command)) return direct;
   const { answer } = access;
   const prompts = answer && { channel: (stream: Duplex) => replyToPrompts(stream, answer) };
-  if (!runApart) return { ...beside, ...prompts };
+  if (!runApart) return { ...direct, ...prompts };
   const isSsh = access.remote.scheme === "ssh";
   const apart = apartWith(runApart, isSsh ? tools.sshRelayFiles : [tools.askPass]);
   if (!isSsh) return { ...apart, ...prompts };

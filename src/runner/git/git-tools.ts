@@ -24,7 +24,7 @@ export interface GitSettings {
   readonly resolve?: ResolveHost;
   /** The limit of one git command, in milliseconds; an hour when absent. */
   readonly timeoutMs?: number;
-  /** Runs git that reaches another machine apart from everything else; beside the rest when absent. */
+  /** Runs git that reaches another machine apart from everything else; together with the rest when absent. */
   readonly runApart?: RunGitApart | undefined;
 }
 

@@ -10,7 +10,7 @@ afterAll(() => rmSync(outside, { recursive: true, force: true }));
 
 const root = join(outside, "tree");
 mkdirSync(join(root, "a/b"), { recursive: true });
-mkdirSync(join(outside, "tree-beside"));
+mkdirSync(join(outside, "tree-sibling"));
 writeFileSync(join(root, "a/file"), "");
 writeFileSync(join(outside, "secret"), "");
 symlinkSync("..", join(root, "a/up"));
@@ -18,7 +18,7 @@ symlinkSync("b", join(root, "a/within"));
 symlinkSync(join(root, "a/b"), join(root, "absolute-within"));
 symlinkSync("../secret", join(root, "secret"));
 symlinkSync("..", join(root, "out"));
-symlinkSync("../tree-beside", join(root, "beside"));
+symlinkSync("../tree-sibling", join(root, "sibling"));
 symlinkSync("/etc", join(root, "etc"));
 symlinkSync("out/secret", join(root, "by-two"));
 symlinkSync("nothing", join(root, "dangling"));
@@ -56,7 +56,7 @@ test.each([
   "out",
   "out/secret",
   "out/tree/a",
-  "beside",
+  "sibling",
   "etc/passwd",
   "by-two",
   "dangling",
@@ -79,6 +79,6 @@ test("a folder that is itself reached by a symbolic link is a folder like any ot
 test("a repository is in place where no link leads to another folder", () => {
   for (const location of ["", "a", "a/b", "not/there"])
     expect(() => requireInPlace(root, location)).not.toThrow();
-  for (const location of ["a/within", "absolute-within", "out", "beside", "out/tree/a"])
+  for (const location of ["a/within", "absolute-within", "out", "sibling", "out/tree/a"])
     expect(() => requireInPlace(root, location)).toThrow("is a link to another one now");
 });

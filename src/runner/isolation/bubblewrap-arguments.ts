@@ -17,7 +17,7 @@ export interface SandboxParts {
   readonly tmp: string;
   /** Files and folders of the runner that the work may read. */
   readonly readable: readonly string[];
-  /** Files and folders of the runner that the work may change, beside its workspace; none when absent. */
+  /** Files and folders of the runner that the work may change, in addition to its workspace; none when absent. */
   readonly writable?: readonly string[];
   /** The folder that is its /etc. */
   readonly etc: string;

@@ -44,7 +44,7 @@ describe("where nothing works", () => {
     ]);
   });
 
-  test("a runner of root does not start, and is told what to install and what to say", async () => {
+  test("a runner of root does not start, and the error says what to install and which option to use", async () => {
     await expect(choose({ isRoot: true })).rejects.toMatchObject({
       name: "RunnerError",
       message: expect.stringMatching(INSTALL),
@@ -52,7 +52,7 @@ describe("where nothing works", () => {
     await expect(choose({ isRoot: true })).rejects.toThrow(/--isolation none/);
   });
 
-  test("a runner of root starts when it is told to isolate nothing, and warns", async () => {
+  test("a runner of root starts when it is configured to isolate nothing, and warns", async () => {
     const { name, warnings } = await choose({ isRoot: true, isolation: "none" });
     expect(name).toBe("none");
     expect(warnings).toEqual([[expect.anything(), expect.stringMatching(/^the runner runs as root/)]]);
@@ -64,7 +64,7 @@ describe("where nothing works", () => {
   });
 });
 
-test("a path that does not exist is not told to be read", async () => {
+test("a path that does not exist cannot be made readable", async () => {
   await expect(choose({ readable: ["/no/such/path"] })).rejects.toThrow(
     /\/no\/such\/path, which does not exist/,
   );

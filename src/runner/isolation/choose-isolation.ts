@@ -17,7 +17,7 @@ import { openWorkGroups } from "./work-groups.ts";
 
 export interface IsolationChoice {
   readonly isolation: "auto" | IsolationName;
-  /** Paths that work may read beside the system's, as the operator names them. */
+  /** Paths that work may read in addition to the system's, as the operator names them. */
   readonly readable: readonly string[];
   /** Files and folders that no work may see: those of the server and of the runner. */
   readonly hidden: readonly string[];

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** The folders of the system's programs. Not PATH: these run as the runner's user, beside the work. */
+/** The folders of the system's programs. Not PATH: these run as the runner's user, outside the work's isolation. */
 export const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
 
 /** Returns the path of a program in the first folder that has it. */

@@ -45,7 +45,7 @@ export type RunGitApart = (place: GitPlace, command: Command) => Promise<Command
 
 /**
  * A class of isolation: how a runner keeps in what workflows and agents run. Its own programs, such as its git, are
- * run beside it.
+ * run outside it.
  */
 export interface Isolation {
   readonly name: IsolationName;
@@ -54,7 +54,7 @@ export interface Isolation {
   /**
    * Lets work into its workspace, whose files become its own, and returns the function that runs its commands there.
    *
-   * @param readable files and folders of the runner that it may read beside its workspace, those of them that exist
+   * @param readable files and folders of the runner that it may read in addition to its workspace, as far as they exist
    * @throws WorkFailure policy_unsupported for rules that it cannot keep
    */
   enter(workspace: Workspace, readable: readonly string[], options?: EntryOptions): Promise<RunCommand>;

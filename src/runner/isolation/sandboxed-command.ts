@@ -26,7 +26,7 @@ export interface SandboxedCommandOptions {
   /** The arguments that bubblewrap reads from a descriptor: they hold secrets, and other users see those of a program. */
   readonly hiddenArgs: readonly string[];
   readonly filterFile: string;
-  /** The descriptors beside those of input and output that this process was started with. */
+  /** The descriptors other than those of input and output that this process was started with. */
   readonly inheritedDescriptors: ReadonlySet<number>;
   readonly signalGroup: SignalGroup;
   /** True for a command with a descriptor to the runner. */

@@ -66,7 +66,7 @@ test("a group that cannot be removed at its end goes with the next use of anothe
   other.close();
 });
 
-test("a runner that is alone in its group moves into one beside those of its work", () => {
+test("a runner that is alone in its group moves into one next to those of its work", () => {
   const { folder, unit } = machine({ processes: `${process.pid}\n` });
   const own = group(join(unit, "chartroom-runner"));
   group(join(unit, "chartroom-work"));

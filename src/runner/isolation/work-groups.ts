@@ -194,7 +194,7 @@ class Groups implements WorkGroups {
     make(group);
     const { memoryBytes, processes, processors } = this.#limits;
     writeFileSync(join(group, "memory.max"), String(memoryBytes));
-    // Otherwise it would get the swap beside it; machines without swap do not have the file.
+    // Otherwise it would get swap in addition; machines without swap do not have the file.
     if (existsSync(join(group, "memory.swap.max"))) writeFileSync(join(group, "memory.swap.max"), "0");
     writeFileSync(join(group, "pids.max"), String(processes));
     if (processors > 0) writeFileSync(join(group, "cpu.max"), `${processors * PERIOD_US} ${PERIOD_US}`);

@@ -19,7 +19,7 @@ describe("a program that hangs", () => {
     expect(result).toMatchObject({ exit: null, signal: "SIGTERM", timedOut: true, stopped: false });
   });
 
-  test("may end in its own way when it is told to", async () => {
+  test("may end in its own way when it is asked to end", async () => {
     const { result } = await stopAfterFirstLine("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait");
     expect(result).toMatchObject({ exit: 3, signal: null, stopped: true });
     expect(result.stdout.toString()).toBe("up\nbye\n");

@@ -85,7 +85,7 @@ test("a process that got the number of an ended one is left alone, and so is eve
   process.kill(-leader, "SIGKILL");
 });
 
-test("an entry stands while its command runs and no longer", async () => {
+test("an entry exists while its command runs and no longer", async () => {
   const folder = newFolder();
   const run = createCommandRunner(signalGroup, { record: await openCommandRecord(folder) });
   const result = await run({

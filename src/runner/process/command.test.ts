@@ -179,7 +179,7 @@ describe("what a program writes", () => {
     expect(existsSync(marker)).toBe(true);
   });
 
-  test("ends the program when its reader fails, and the failure is told", async () => {
+  test("ends the program when its reader fails, and the failure is reported", async () => {
     const failing = shell("echo $$; sleep 60", {
       onOutput: () => Promise.reject(new Error("the reader is gone")),
     });

@@ -8,7 +8,7 @@ const abortOf = (signal: AbortSignal) =>
     signal.addEventListener("abort", () => resolve(signal.reason));
   });
 
-test("what takes too long is told so, and why", async () => {
+test("what takes too long is aborted with the reason", async () => {
   expect(await withTimeLimit(5, never, late, abortOf)).toBe(late);
 });
 

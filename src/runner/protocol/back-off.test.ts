@@ -11,7 +11,7 @@ test("chance takes up to half of a wait away", () => {
   expect([backOffMs(3, 0), backOffMs(3, 0.5)]).toEqual([1_000, 1_500]);
 });
 
-test("a pause ends when it is told to", async () => {
+test("a pause ends when its signal is aborted", async () => {
   const stop = new AbortController();
   const pausing = pause(60_000, stop.signal);
   stop.abort();

@@ -17,7 +17,7 @@ const refusal = (code: Code, reason: ErrorReason) =>
   ]);
 const lost = refusal(Code.Aborted, ErrorReason.LEASE_LOST);
 
-/** A lease at a service that does as it is told; it holds for so long until the first answer. */
+/** A lease at a service with the given handlers; it holds for so long until the first answer. */
 function leaseAt(service: Partial<ServiceImpl<typeof WorkService>>, holdsMs: number): Lease {
   const transport = createRouterTransport(({ service: add }) => add(WorkService, service));
   return new Lease(createLeaseCalls(createWorkClient(transport, "cr_run_x")), {
@@ -109,7 +109,7 @@ test.each([
   ["the lease is another's", lost],
   ["the account behind the work is blocked", refusal(Code.PermissionDenied, ErrorReason.ACCOUNT_BLOCKED)],
   ["the runner's token holds no longer", refusal(Code.Unauthenticated, ErrorReason.UNAUTHENTICATED)],
-])("once %s the work is lost, and nothing more is told of it", async (_, error) => {
+])("once %s the work is lost, and nothing more is reported about it", async (_, error) => {
   let calls = 0;
   const lease = leaseAt(
     {
@@ -137,7 +137,7 @@ test("a call is repeated while the server is away", async () => {
       reportProgress: () => {
         calls++;
         if (calls === 1) throw new ConnectError("draining", Code.Unavailable);
-        // A connection that breaks is told with the code of a lost lease, without its reason.
+        // A connection that breaks is reported with the code of a lost lease, without its reason.
         if (calls === 2) throw new ConnectError("connection reset", Code.Aborted);
         return { expiresAt: inMs(30_000) };
       },
@@ -196,7 +196,7 @@ test("a credential is asked for by the lease; none, or one that is withheld, is 
 });
 
 /**
- * Follows the stream of inputs at a service that does as it is told, until it
+ * Follows the stream of inputs at a service with the given handlers, until it
  * ends behind an input that is called "last".
  */
 async function followed(

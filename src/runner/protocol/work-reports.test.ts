@@ -21,7 +21,7 @@ const goesOn = () => ({ expiresAt: inMs(60_000), stop: false });
 const begun = { steps: [{ stepIndex: 0, state: State.RUNNING }] };
 const ended = { steps: [{ stepIndex: 0, state: State.DONE }] };
 
-/** Leases at a service that does as it is told. */
+/** Leases at a service with the given handlers. */
 function leasesAt(
   service: Partial<ServiceImpl<typeof WorkService>>,
   count: number,
@@ -35,7 +35,7 @@ function leasesAt(
   );
 }
 
-/** A service that keeps what it is told, and agrees to all of it. */
+/** A service that keeps every report, and agrees to all of them. */
 function agreeing() {
   const requests: ReportWorksRequest[] = [];
   const service: Partial<ServiceImpl<typeof WorkService>> = {
@@ -115,7 +115,7 @@ test("what the service refuses of several reports is found by sending each by it
   lease.giveUp();
 });
 
-test("a server that does not know the call is told of each lease by itself, in order", async () => {
+test("a server that does not know the call receives a report for each lease by itself, in order", async () => {
   const calls: string[] = [];
   const leases = leasesAt(
     {
@@ -154,7 +154,7 @@ test("a lost lease among others is lost alone, and an unreachable server keeps t
   ]);
   const [kept, gone] = leasesAt(
     {
-      // A report that goes alone is told by the call for one lease.
+      // A report that goes alone is sent by the call for one lease.
       reportProgress: ({ leaseId }) => {
         if (leaseId === idOf(1)) throw lost;
         sent.push([leaseId.at(-1), [State.RUNNING], false]);

@@ -19,7 +19,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test("an answer of which progress was told has as long again, however little was left when it was begun", async () => {
+test("an answer whose progress was reported has as long again, however little was left when it was begun", async () => {
   const ending = new AbortController();
   const question = create(EnvironmentQuestionSchema, {
     id: "the question",

@@ -41,14 +41,14 @@ export interface QuestionLoopOptions {
 const SILENCE_MS = 45_000;
 /** A server that ends each stream at once is not asked again at once. */
 const MIN_STREAM_MS = 1_000;
-/** Interval at which progress is told, if there is any. */
+/** Interval at which progress is reported, if there is any. */
 const PROGRESS_MS = 2_000;
 /** Interval between attempts at a server of an earlier release, which may be replaced by one of this. */
 const UNKNOWN_RETRY_MS = 60_000;
 
 /**
- * Answers what people ask about the environments on this runner until it ends. Questions are answered beside each
- * other: how many there are at the same time is limited by the server. One that comes again while it is being answered
+ * Answers what people ask about the environments on this runner until it ends. Questions are answered at the
+ * same time; the server limits how many there are. One that comes again while it is being answered
  * is not begun again.
  */
 export async function runQuestionLoop(options: QuestionLoopOptions): Promise<void> {
@@ -164,21 +164,21 @@ function createTeller(
   { id: questionId }: EnvironmentQuestion,
   { signal, putOff, end }: Answering,
 ): { readonly tell: TellProgress; readonly stop: () => void } {
-  let told = "";
+  let reported = "";
   let next: { readonly value: Parameters<TellProgress>[0]; readonly words: string } | undefined;
   let isStopped = false;
   let timer: NodeJS.Timeout;
   const send = async () => {
     const given = next;
-    if (given && given.words !== told && !signal.aborted) {
-      told = given.words;
+    if (given && given.words !== reported && !signal.aborted) {
+      reported = given.words;
       const answer = { case: "progress", value: given.value } as const;
       await client
         .answerRequest({ questionId, instanceId, answer }, { timeoutMs: CALL_MS, signal })
         .then(putOff, (error) => {
           // Where the server cannot be reached, the next one may.
           if (ConnectError.from(error).code === Code.NotFound) end();
-          else told = "";
+          else reported = "";
         });
     }
     if (!isStopped) timer = setTimeout(send, PROGRESS_MS);

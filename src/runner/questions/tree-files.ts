@@ -68,7 +68,7 @@ export async function listTree(
 /** A part of a file. */
 export interface TreeFilePart {
   readonly data: Buffer;
-  /** Number of bytes of the file that the part stands for: masked, it may have another length. */
+  /** Number of bytes of the file that the part covers: masked, it may have another length. */
   readonly readBytes: number;
   readonly stat: Stats;
 }

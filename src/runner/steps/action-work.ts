@@ -231,7 +231,7 @@ function toStepProgress(
 /**
  * Returns the complete environment of an action's commands: the secrets, the
  * parameters, and then variables that neither can override. Long values are in
- * files beside the tree.
+ * files next to the tree.
  */
 export async function environmentOf(
   { tools, work }: Assignment,

@@ -161,7 +161,7 @@ describe("a piece that cannot be delivered", () => {
     expect(to.pieces).toHaveLength(1);
   });
 
-  test("is told by close when nobody writes any more", async () => {
+  test("is reported by close when nobody writes any more", async () => {
     const log = new StepLog(() => Promise.reject(new Error("the lease is lost")));
     await log.write(bytes("a"));
     await expect(log.close()).rejects.toThrow("the lease is lost");

@@ -79,7 +79,7 @@ export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[
 export interface CallerWriteOptions {
   /** True when the request is exempt from the storage quota; by default its operation decides. */
   readonly isExempt?: boolean | undefined;
-  /** Locks beside that of the caller's organization; a function as in {@link Locks}. Default none. */
+  /** Locks in addition to that of the caller's organization; a function as in {@link Locks}. Default none. */
   readonly alsoLocks?: Exclude<Locks, "installation">;
 }
 

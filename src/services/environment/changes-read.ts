@@ -95,7 +95,7 @@ async function getReadableChanges(
 /**
  * Requires that the caller may read what is in an environment.
  *
- * @param knownCreator the creator of the environment where that is stored beside it, which may be gone
+ * @param knownCreator the creator of the environment where that is stored with it; the creator may be gone
  * @returns what was reported of it last; undefined when nothing was
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */

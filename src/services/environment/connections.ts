@@ -47,7 +47,7 @@ export async function listEnvironmentConnections(
  * Stores the connections that work in an environment has asked for, as its runner reports them. Those that were refused
  * are an event. Connections that are known already change nothing.
  *
- * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a time that cannot be told
+ * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a time out of range
  */
 export async function reportEnvironmentConnections(
   deps: Pick<ServiceDependencies, "store" | "now">,

@@ -25,13 +25,13 @@ import {
   type QuestionDependencies,
 } from "./environment-question.ts";
 
-/** Time after which a caller is told that the runner goes on: proxies give a call up after a minute. */
+/** Time after which the answer to a caller is that the runner goes on: proxies give a call up after a minute. */
 const PATIENCE_MS = 50_000;
 /** The part of the caller's own time that is waited: the rest is for the answer. */
 const PART_OF_DEADLINE = 0.8;
 
 /**
- * Returns when the caller of an operation is told that the runner goes on, however many questions the operation asks.
+ * Returns when the answer to the caller of an operation is that the runner goes on, however many questions the operation asks.
  * @param timeoutMs that are left to the caller; undefined without a limit
  */
 export function endOfPatience(now: number, timeoutMs: number | undefined): number {
@@ -40,7 +40,7 @@ export function endOfPatience(now: number, timeoutMs: number | undefined): numbe
 
 /** The dependencies of questions that may last. */
 export type LastingDependencies = QuestionDependencies & {
-  /** When the caller is told that the runner goes on, in milliseconds since 1970 UTC. */
+  /** When the answer to the caller is that the runner goes on, in milliseconds since 1970 UTC. */
   readonly until: number;
 };
 

@@ -100,7 +100,7 @@ export async function endPrebuild(
   ending: PrebuildEnding,
 ): Promise<Prebuild | undefined> {
   const { state } = before;
-  // The runner has been told, or the removal is queued.
+  // The runner has received it, or the removal is queued.
   if (isEnding(state)) return updateEnding(tx, scope, before, ending);
   if (state === "failed" || state === "cancelled") return endRecord(tx, scope, before, ending);
   if (state === "ready") return queueWorkspaceRemoval(tx, scope, before, ending);

@@ -149,10 +149,10 @@ async function endingOf(
   tx: WriteTransaction,
   scope: Scope,
   { projectId, state, failure: known }: Prebuild,
-  told: string,
+  reason: string,
 ): Promise<PrebuildEnding> {
   if (isEnding(state)) return { state, failure: state === "cancelling" ? "" : known };
-  const failure = known || told;
+  const failure = known || reason;
   // A project that is pending deletion waits for the rows of its prebuilds to go.
   const project = await findProject(tx.db, scope, projectId);
   return { state: project?.desiredPhase === ProjectPhase.DELETED ? "removing" : "failing", failure };
@@ -161,7 +161,7 @@ async function endingOf(
 function failureIn({ attempt }: StoredWork, end: LeaseEnd): string {
   const outcome = end.kind === "finished" ? end.outcome : undefined;
   if (outcome?.outcome === Outcome.FAILED) return outcome.failure?.message || "the runner said no more";
-  if (outcome?.outcome === Outcome.STOPPED) return "the runner stopped without being told to";
+  if (outcome?.outcome === Outcome.STOPPED) return "the runner stopped without being asked to";
   return `the runner was lost, or gave the work back, in each of ${attempt} attempts`;
 }
 

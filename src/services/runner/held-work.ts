@@ -17,7 +17,7 @@ import type { FindHandler } from "./work-handler.ts";
 
 /**
  * Holds work for runners that keep what it needs: others do not find it any more. Where none that may take it is
- * connected, it waits from now on, and people are told.
+ * connected, it waits from now on, and people are notified.
  */
 export async function holdWork(
   tx: WriteTransaction,

@@ -10,7 +10,7 @@ export interface EarlierExecution {
   readonly id: string;
   /** Number of its last block that is part of the conversation. */
   readonly sequence: number;
-  /** True for a branch, beside which the conversation may go on otherwise. */
+  /** True for a branch: the conversation may go on differently outside it. */
   readonly isFork: boolean;
   /** Set of RunOrigin by bits: who started it and the executions that it descends from. */
   readonly origins: number;

@@ -15,7 +15,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentEgressTable } from "./environment-schema.ts";
 
-/** The counts that are kept beside the connections of an environment. */
+/** The counts that are kept with the connections of an environment. */
 export interface StoredEgress extends ConnectionCounts {
   /** The creator of the environment. */
   readonly creator: { readonly id: string; readonly principal: number };

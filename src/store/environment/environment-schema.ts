@@ -79,7 +79,7 @@ export interface EnvironmentQuestionTable {
   answer: Uint8Array | null;
 }
 
-/** The counts that are kept beside the connections of an environment. */
+/** The counts that are kept with the connections of an environment. */
 export interface EnvironmentEgressTable {
   /** Id of the environment, which may have been removed. */
   environment_id: string;

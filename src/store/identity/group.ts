@@ -222,7 +222,7 @@ export async function findProvisionedGroups(
   };
 }
 
-/** Changes the id of a group at its provider, of which nothing is recorded but the group's change beside it. */
+/** Changes the id of a group at its provider, of which nothing is recorded but the accompanying change of the group. */
 export async function setGroupExternalId(
   tx: WriteTransaction,
   { organizationId }: Scope,

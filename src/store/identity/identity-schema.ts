@@ -138,7 +138,7 @@ export interface TokenTable {
   parent_id: string | null;
   /** Of a session that began at a sign-in provider, the identity there; otherwise null. */
   identity_id: string | null;
-  /** Of such a session, the id of the provider's own session, where that told one. */
+  /** Of such a session, the id of the provider's own session, where the provider gave one. */
   provider_session_id: string | null;
 }
 

@@ -100,7 +100,7 @@ export class LevelRaiser {
     const isThere = !(await excludeLevel(client, this.#known));
     this.#settledLooks = isThere ? 0 : this.#settledLooks + 1;
     if (this.#settledLooks < SETTLED_LOOKS) return undefined;
-    // Waits for writes that began below the level: of a server that stands still, its session may have ended first.
+    // Waits for writes that began below the level: of a server that is suspended, the session may have ended first.
     await lockForWrite(client, "installation");
     const level = this.#known + 1;
     await raiseLevelTo(client, level);

@@ -106,8 +106,8 @@ export async function unlockMigration(client: pg.ClientBase): Promise<void> {
   ]);
 }
 
-/** The presence of a process at the database: as one of the servers, as the only process, or next to the servers. */
-export type Presence = "server" | "alone" | "beside";
+/** The presence of a process at the database: as one of the servers, as the only process, or alongside the servers. */
+export type Presence = "server" | "alone" | "alongside";
 
 /** The error of a process that cannot be there as it asks, because of others. */
 export class PresenceRefused extends Error {
@@ -116,7 +116,7 @@ export class PresenceRefused extends Error {
 
 /** Holds the presence of a process for the session. @throws PresenceRefused */
 export async function holdPresence(client: pg.ClientBase, presence: Presence): Promise<void> {
-  if (presence === "beside") return;
+  if (presence === "alongside") return;
   const lock = presence === "alone" ? "pg_try_advisory_lock" : "pg_try_advisory_lock_shared";
   const { rows } = await client.query<{ held: boolean }>(`select ${lock}($1::int, $2::int) as held`, [
     INSTALLATION.space,
@@ -169,7 +169,7 @@ export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
 
 /**
  * Returns whether the session of a process still holds the lock of the jobs. Asked in the transaction of a job's
- * write, after its locks were taken: a process that stood still for so long that another leads writes nothing, and
+ * write, after its locks were taken: a process that was suspended for so long that another leads writes nothing, and
  * another leads only when this transaction has ended.
  */
 export async function stillLeads(client: pg.ClientBase, processId: number): Promise<boolean> {

@@ -46,11 +46,11 @@ export interface PostgresStoreOptions extends DatabaseAddress {
   readonly operatorName?: string;
   /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
   readonly quotaBytes?: number;
-  /** Told of each migration that begins on data of an earlier release; it may take a minute. */
+  /** Called for each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: MigrateOptions["begins"];
-  /** Told every few seconds how many rows of a table a migration has rewritten. */
+  /** Called every few seconds with how many rows of a table a migration has rewritten. */
   readonly onMigratedRows?: MigrateOptions["progresses"];
-  /** Default "beside": next to the servers. */
+  /** Default "alongside": next to the servers. */
   readonly presence?: Presence;
   /** Connections for reads, and as many for writes. Default {@link CONNECTIONS}. */
   readonly connections?: number;
@@ -103,7 +103,7 @@ export function connectStore(options: PostgresStoreOptions): Store {
 }
 
 function buildStore(options: PostgresStoreOptions): { readonly store: Store; readonly session: Session } {
-  const { connections = CONNECTIONS, presence = "beside", deadline = () => undefined } = options;
+  const { connections = CONNECTIONS, presence = "alongside", deadline = () => undefined } = options;
   const listeners = new Listeners();
   const isServer = presence === "server";
   // Half of the connections that read are for lists, which may take long.

@@ -19,7 +19,7 @@ const MAX_VALUES = 60_000;
 export async function readDatabase<T>(
   address: DatabaseAddress,
   use: (source: RowSource) => Promise<T>,
-  presence: Presence = "beside",
+  presence: Presence = "alongside",
 ): Promise<T> {
   return withClient(address, async (client) => {
     await holdPresence(client, presence);

@@ -45,7 +45,7 @@ export interface SessionOptions extends DatabaseAddress {
  * The one connection of a process that holds locks for longer than a transaction: that the process is there, and that
  * it runs the jobs. It also sends and receives wake-ups, which are never the truth: a listener looks at the rows, and
  * all are called once a second when anything was committed since, or when the session cannot tell. A process that
- * stands still does not look; the engine then ends the session, and another process leads.
+ * is suspended does not look; the engine then ends the session, and another process leads.
  */
 export class Session {
   readonly #options: SessionOptions;
@@ -61,7 +61,7 @@ export class Session {
   #failures = 0;
   #connectsAt = 0;
   #closed = false;
-  readonly #toldListeners: ((text: string) => void)[] = [];
+  readonly #messageListeners: ((text: string) => void)[] = [];
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -95,9 +95,9 @@ export class Session {
     this.#client?.query(notify).catch(() => {});
   };
 
-  /** Calls `listener` with what each other process tells. */
-  readonly onTold = (listener: (text: string) => void): void => {
-    this.#toldListeners.push(listener);
+  /** Calls `listener` with each text that another process tells. */
+  readonly onMessage = (listener: (text: string) => void): void => {
+    this.#messageListeners.push(listener);
   };
 
   /** Sends the topics of a commit to the other processes, with those of other commits at the same time. */
@@ -134,7 +134,7 @@ export class Session {
       // Its own: the listeners of this process were called when it committed.
       if (processId === processIdOf(client)) return;
       if (channel !== OTHERS_CHANNEL) this.#call(payload);
-      else for (const listener of this.#toldListeners) listener(payload);
+      else for (const listener of this.#messageListeners) listener(payload);
     });
     try {
       await client.connect();

@@ -68,7 +68,7 @@ export function storageProblem(error: unknown): string | undefined {
 
 /**
  * Returns whether the connection of an error is of no use any more. One that is read-only is not either: another may
- * reach the server that has taken over. The engine ends that of a process that stands still in a transaction (25P03).
+ * reach the server that has taken over. The engine ends that of a process that is suspended in a transaction (25P03).
  */
 export function isBroken(error: unknown): boolean {
   const code = codeOf(error);

@@ -54,7 +54,7 @@ export class Transaction {
   #attempts = 0;
   /** True when the present write has had a part that may fail. */
   #hasParts = false;
-  /** Set when it cannot go on, whatever the write does that was told so. */
+  /** Set when it cannot go on, whatever the write does that received this error. */
   #needsSavepoints: NeedsSavepoints | undefined;
   /** The limits of the next statement, in milliseconds; 0 for none. At first they are those of the connection. */
   #lockMs = LOCK_WAIT_MS;

@@ -42,9 +42,9 @@ export interface StoreOptions {
   readonly quotaBytes?: number;
   /** False for a command next to a server, which may be of the release before. Default true. */
   readonly raisesLevel?: boolean;
-  /** Told of each migration that begins on data of an earlier release; it may take a minute. */
+  /** Called for each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: MigrateOptions["begins"];
-  /** Told every few seconds how many rows of a table a migration has rewritten. */
+  /** Called every few seconds with how many rows of a table a migration has rewritten. */
   readonly onMigratedRows?: MigrateOptions["progresses"];
   /** True if a write may change more than fits in memory. Default false. */
   readonly hasLargeWrites?: boolean;
@@ -156,7 +156,7 @@ export function openStore(options: StoreOptions): SqliteStore {
           exitOnSyncFailure((error as Error).message);
           return new Promise(() => {});
         }
-        // On a full disk the log stays beside the file, and the next start goes on from it: nothing is lost.
+        // On a full disk the log stays next to the file, and the next start goes on from it: nothing is lost.
         if (storageProblem(error) === undefined) throw error;
       }
       writing.close();

@@ -44,7 +44,7 @@ export class Transaction {
   readonly texts: IndexedText[] = [];
   readonly #connection: Connection;
   readonly #options: TransactionOptions;
-  /** Set when it cannot go on, whatever the write does that was told so. */
+  /** Set when it cannot go on, whatever the write does that received this error. */
   #needsSavepoints: NeedsSavepoints | undefined;
 
   constructor(connection: Connection, options: TransactionOptions) {

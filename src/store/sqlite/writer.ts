@@ -43,7 +43,7 @@ const QUEUE_LIMIT = 10_000;
 export interface WriterOptions extends WriteSettings {
   /** Folder of the database. */
   readonly dataDir: string;
-  /** Of reads, which see a commit as soon as anybody is told of it. */
+  /** Of reads, which see a commit as soon as anybody learns of it. */
   readonly snapshot: Snapshot;
   readonly checkpoints: Checkpoints;
   readonly textIndex: TextIndex;
@@ -170,7 +170,7 @@ export class Writer {
     while (this.#queue.length > 0) {
       const commitMs = await this.#commitGroup();
       await this.#options.checkpoints.keepShort();
-      // Awaited, as this thread would stand still at `begin` until the merge has committed.
+      // Awaited, as this thread would block at `begin` until the merge has committed.
       await this.#options.textIndex.merge();
       for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
       await restAfter(commitMs);
@@ -200,8 +200,8 @@ export class Writer {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);
       // Nothing has begun when `begin` itself fails: all that have waited for it get the news.
-      const told = members.length > 0 ? members : this.#queue.splice(0, waiting);
-      for (const job of told) job.reject(failed);
+      const failing = members.length > 0 ? members : this.#queue.splice(0, waiting);
+      for (const job of failing) job.reject(failed);
       if (members.length > 1) this.#alone = ALONE_AFTER_FAILURE;
       return 0;
     } finally {

@@ -6,7 +6,7 @@ const run = { resourceType: ResourceType.AGENT_EXECUTION, operation: ResourceOpe
 const project = { resourceType: ResourceType.PROJECT, operation: ResourceOperation.CREATE };
 
 describe("the kinds of a subscription", () => {
-  test("are those that events have, with what stands for several", () => {
+  test("are those that events have, and the patterns for several", () => {
     expect(() => requireKnownKinds([...EVENT_KINDS, "*", "project.*"])).not.toThrow();
     for (const kind of ["project.failed", "projects.created", "approval.waits_for_input", "constructor.*"])
       expect(() => requireKnownKinds(["*", kind])).toThrow(`no event has the kind ${kind}`);

@@ -71,7 +71,7 @@ describe("a subscription", () => {
     expect(subscription.formerSecretUntil && timestampMs(subscription.formerSecretUntil)).toBe(until);
   });
 
-  test("has room beside 19 others", () => {
+  test("has room next to 19 others", () => {
     expect(() => requireRoomForSubscription(19)).not.toThrow();
     expect(() => requireRoomForSubscription(20)).toThrow("20 event subscriptions");
   });

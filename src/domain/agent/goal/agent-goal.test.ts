@@ -91,7 +91,7 @@ describe("a report", () => {
     expect(goalAfterReport(goal(Status.BLOCKED), Status.ACTIVE, NOW)?.status).toBe(Status.ACTIVE);
   });
 
-  test("never takes back what people ordered, save that the goal is reached already", () => {
+  test("never takes back what people ordered, except when the goal is reached already", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...STATUSES),

@@ -11,7 +11,7 @@ export interface McpServer {
   readonly url: string;
   /**
    * Variables of the command, or headers of the requests to the URL. `${secret:NAME}` in a value
-   * stands for a secret of the run.
+   * refers to a secret of the run.
    */
   readonly values: Readonly<Record<string, string>>;
 }
@@ -44,13 +44,13 @@ export function mcpServers(texts: readonly string[]): McpServer[] {
 }
 
 /**
- * Requires that an agent can be told of its servers.
+ * Requires that an agent can receive the list of its servers.
  * @param isAcp whether it speaks the Agent Client Protocol
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireMcpForm(servers: readonly McpServer[], isAcp: boolean): void {
   if (servers.length > 0 && !isAcp)
-    throw unusable("only agents of the form acp are told of one: name it to the program itself");
+    throw unusable("only agents of the form acp receive one: configure it in the program itself");
 }
 
 /** Returns the names of the secrets in a text. */
@@ -114,7 +114,7 @@ function newServer({
   if (url !== "") requireUrl(url);
   for (const text of [...command, url]) {
     if (secretNames(text).length > 0)
-      throw unusable("a secret stands in env or headers only: commands and URLs are seen by others");
+      throw unusable("a secret is allowed only in env or headers: others can see commands and URLs");
   }
   if (Object.keys(values).length > MAX_VALUES) throw unusable(`it has more than ${MAX_VALUES} values`);
   for (const [key, value] of Object.entries(values)) requireValue(key, value, url === "" ? VARIABLE : HEADER);

@@ -81,7 +81,7 @@ const WORK = [
 const before = diffs("a", [file("a.ts", WORK)]);
 
 describe("the lines of a comment", () => {
-  test("are those of the side that it is on, with up to two beside them", () => {
+  test("are those of the side that it is on, with up to two on each side", () => {
     expect(comment(before, "a.ts", [2, 3]).quote).toMatchObject({
       lines: ["const two = 2;", "const three = 3;"],
       before: ["const one = 1;"],
@@ -183,12 +183,12 @@ describe("the present place of a comment", () => {
   test("follows a new file to another name, by the last turn or by its lines", () => {
     const lines = ["one line", "two lines", "three lines"];
     const onNew = comment(diffs("a", [added("new.txt", lines)]), "new.txt", [2, 2]);
-    const told = diffs(
+    const renamed = diffs(
       "b",
       [added("other.txt", ["zero", ...lines])],
       [file("other.txt", [], { oldPath: "new.txt" })],
     );
-    expect(presentOf(onNew, told)).toMatchObject({ state: State.MOVED, ...place("other.txt", 3, 3) });
+    expect(presentOf(onNew, renamed)).toMatchObject({ state: State.MOVED, ...place("other.txt", 3, 3) });
     const later = diffs("b", [added("other.txt", lines)]);
     expect(presentOf(onNew, later)).toMatchObject({ state: State.MOVED, ...place("other.txt", 2, 2) });
     const unlike = diffs("b", [added("other.txt", ["one line", "two lines", "3 lines"])]);
@@ -197,14 +197,14 @@ describe("the present place of a comment", () => {
     expect(presentOf(onNew, twice)).toMatchObject(OUTDATED);
   });
 
-  test("is told by the lines beside it when the lines are there twice, and by nothing when those are the same", () => {
+  test("is recognized by its neighbours when the lines are there twice, and by nothing when those are the same", () => {
     const twice = diffs("b", [file("a.ts", [...WORK, "+//", "+const two = 2;", "+const three = 3;", "+//"])]);
     expect(presentOf(two, twice)).toMatchObject({ state: State.CURRENT, ...place("a.ts", 2, 3) });
     const same = diffs("b", [file("a.ts", [...WORK, ...WORK])]);
     expect(presentOf(two, same)).toMatchObject(OUTDATED);
   });
 
-  test("is not found by a line that says little, unless one beside it is the same", () => {
+  test("is not found by a line that says little, unless a neighbour is the same", () => {
     const brace = comment(diffs("a", [file("a.ts", ["+first();", "+}", "+second();"])]), "a.ts", [2, 2]);
     const elsewhere = diffs("b", [file("a.ts", ["+third();", "+}", "+fourth();"])]);
     expect(presentOf(brace, elsewhere)).toMatchObject(OUTDATED);

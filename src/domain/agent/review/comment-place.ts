@@ -15,7 +15,7 @@ import { type ShownLines, shownLines, sideOf } from "./diff-lines.ts";
 /** Number of lines that are kept on either side of a comment's lines (contract, AgentReviewComment.Quote). */
 const CONTEXT_LINES = 2;
 
-/** Lines with fewer letters and digits than this, such as `}`, are found only beside a line that is the same as well. */
+/** Lines with fewer letters and digits than this, such as `}`, are found only next to a line that is the same as well. */
 const MIN_TELLING_CHARACTERS = 8;
 
 /** A file of a stored diff. */
@@ -80,8 +80,8 @@ export function presentOf(comment: Comment, diffs: PresentDiffs): Present {
 interface Match {
   readonly path: string;
   readonly firstLine: number;
-  /** Number of lines beside them that are the same as well. */
-  readonly sameBeside: number;
+  /** Number of neighbouring lines that are the same as well. */
+  readonly sameNeighbours: number;
 }
 
 /** Returns the one place where the lines are; undefined for none, and where several are as good. */
@@ -93,12 +93,12 @@ function findLines({ path, side: asked, base, quote }: Comment, diffs: PresentDi
   const named = filesOf(new Set(own), diffs).filter(
     (each) => side === Side.NEW || each.base === diffBaseOf(base),
   );
-  const beside = quote.before.length + quote.after.length;
+  const neighbours = quote.before.length + quote.after.length;
   if (named.length > 0) return best(matchesIn(named, side, quote), quote);
   if (side === Side.OLD) return undefined;
   // A new file that was given another name is a new file again: it is known by its lines.
   return best(
-    matchesIn(diffs.addedFiles(), side, quote).filter(({ sameBeside }) => sameBeside === beside),
+    matchesIn(diffs.addedFiles(), side, quote).filter(({ sameNeighbours }) => sameNeighbours === neighbours),
     quote,
   );
 }
@@ -127,7 +127,7 @@ function matchesInHunk(
     if (!wanted.every((line, index) => lines[at + index] === line)) continue;
     const above = countSame([...before].reverse(), (index) => lines[at - 1 - index]);
     const below = countSame(after, (index) => lines[at + wanted.length + index]);
-    matches.push({ firstLine: first + at, sameBeside: above + below });
+    matches.push({ firstLine: first + at, sameNeighbours: above + below });
   }
   return matches;
 }
@@ -139,8 +139,8 @@ function countSame(wanted: readonly string[], lineAt: (index: number) => string 
 }
 
 function best(matches: readonly Match[], { lines, before, after }: Quote): Match | undefined {
-  const most = Math.max(...matches.map(({ sameBeside }) => sameBeside));
-  const found = matches.filter(({ sameBeside }) => sameBeside === most);
+  const most = Math.max(...matches.map(({ sameNeighbours }) => sameNeighbours));
+  const found = matches.filter(({ sameNeighbours }) => sameNeighbours === most);
   const [first] = found;
   // Both diffs may show the same place.
   if (!first || found.some(({ path, firstLine }) => path !== first.path || firstLine !== first.firstLine))

@@ -18,7 +18,7 @@ export interface TrustableIssuer {
   readonly audiences: readonly string[];
 }
 
-/** The characters behind which the `*` of a condition may stand: both separate the parts of claims of CI systems. */
+/** The characters that may precede the `*` of a condition: both separate the parts of claims of CI systems. */
 const PREFIX = /^[^*]*[^*]([/:])\*$/;
 
 /**
@@ -36,7 +36,7 @@ export function newServiceAccountTrust(
     if (!value.includes("*") || PREFIX.test(value)) continue;
     throw valueUnusable(
       `conditions[${index}].value`,
-      "a * stands at the end alone, behind the / or : up to which a claim is compared; without it, it is compared whole",
+      "a * is allowed only at the end, after the / or : up to which a claim is compared; without a *, the whole claim is compared",
     );
   }
   return create(ServiceAccountTrustSchema, {

@@ -111,7 +111,7 @@ function nameOfParts(parts: Attributes): string | undefined {
   return `${given ?? ""} ${family ?? ""}`.trim() || undefined;
 }
 
-/** Returns a name with another part: what stands before its first space is the given name. */
+/** Returns a name with another part: the text before its first space is the given name. */
 function withPart(name: string, path: string, part: string): string {
   const [given = "", ...family] = name.split(" ");
   const parts = path === "name.givenname" ? [part, ...family] : [given, part];

@@ -9,7 +9,7 @@ import {
   typedCode,
 } from "./device-login.ts";
 
-describe("what a device is told", () => {
+describe("the answer to a device that polls", () => {
   const login = { expires_at: 1_000_000, interval_ms: 5_000, polled_at: null, user_id: null, denied: 0 };
 
   test.each([
@@ -17,7 +17,7 @@ describe("what a device is told", () => {
     ["a moment too early", { polled_at: 1_000 }, 5_999, "slow_down"],
     ["in time", { polled_at: 1_000 }, 6_000, "authorization_pending"],
     [
-      "sooner than the longer time that it was told",
+      "sooner than the longer interval that it was given",
       { polled_at: 1_000, interval_ms: 10_000 },
       10_999,
       "slow_down",
@@ -27,8 +27,8 @@ describe("what a device is told", () => {
     ["a moment before its end", { user_id: "u" }, 999_999, "allowed"],
     ["at its end, though it is allowed", { user_id: "u" }, 1_000_000, "expired_token"],
     ["at its end, though it is refused", { user_id: "u", denied: 1 }, 1_000_000, "expired_token"],
-  ])("%s", (_, changed, now, told) => {
-    expect(pollOutcome({ ...login, ...changed }, now)).toBe(told);
+  ])("%s", (_, changed, now, outcome) => {
+    expect(pollOutcome({ ...login, ...changed }, now)).toBe(outcome);
   });
 
   test("waits longer after each question that came too early, and a minute at most", () => {

@@ -33,7 +33,7 @@ export type DevicePollProblem =
   | "expired_token"
   | "invalid_grant";
 
-/** The facts of a device's login that decide what it is told; times in milliseconds since 1970 UTC. */
+/** The facts of a device's login that decide the answer to it; times in milliseconds since 1970 UTC. */
 export interface DeviceLoginState {
   readonly expires_at: number;
   readonly interval_ms: number;
@@ -43,7 +43,7 @@ export interface DeviceLoginState {
   readonly denied: number;
 }
 
-/** Returns what a device that asks at `now` is told: `allowed` for a token. */
+/** Returns the answer to a device that polls at `now`: `allowed` for a token. */
 export function pollOutcome(
   login: DeviceLoginState,
   now: number,

@@ -16,7 +16,7 @@ describe("a failure that a runner reports", () => {
     [step("report"), Code.ENVIRONMENT_ERROR],
     [step("agent"), Code.AGENT_ERROR],
     [step("pullRequest"), Code.UNSPECIFIED],
-  ])("is told with the part of the system in which the step does its work: %#", (of, code) => {
+  ])("is reported with the part of the system in which the step does its work: %#", (of, code) => {
     expect(reportedError(failure, of)).toMatchObject({
       code,
       reason: "command_failed",

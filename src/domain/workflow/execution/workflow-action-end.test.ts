@@ -43,7 +43,7 @@ describe("the end of an action", () => {
       { kind: "done" },
       { kind: "stopped" },
       lost(),
-      { kind: "failed", error: workflowError("step_failed", "told twice") },
+      { kind: "failed", error: workflowError("step_failed", "reported twice") },
     ] as ActionEnd[]) {
       const action = end(failing, how);
       expect([phaseOf(action), countedPhaseOf(action)]).toEqual([Phase.DONE, "failed"]);

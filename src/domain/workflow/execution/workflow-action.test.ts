@@ -38,18 +38,18 @@ describe("an action", () => {
     expect(deadlineOf(action)).toBeUndefined();
   });
 
-  test("is told with its steps, which its row does not repeat", () => {
+  test("is shown with its steps, which its row does not repeat", () => {
     const stored = running();
     expect(stored.status?.stepStatuses.map(({ step }) => step)).toEqual([undefined, undefined, undefined]);
-    const told = withSteps(stored, execution).status?.stepStatuses.map(({ step }) => step);
-    expect(told).toEqual(steps);
+    const shown = withSteps(stored, execution).status?.stepStatuses.map(({ step }) => step);
+    expect(shown).toEqual(steps);
   });
 
-  test("that never began is told with steps that wait, or that were cancelled with it", () => {
-    const told = withSteps(waiting(), execution);
-    expect(phases(told)).toBe("PENDING PENDING PENDING");
-    expect(told.status?.stepStatuses.map(({ step }) => step)).toEqual(steps);
-    expect(told.status?.stepStatuses.map(({ stepIndex }) => stepIndex)).toEqual([0, 1, 2]);
+  test("that never began is shown with steps that wait, or that were cancelled with it", () => {
+    const shown = withSteps(waiting(), execution);
+    expect(phases(shown)).toBe("PENDING PENDING PENDING");
+    expect(shown.status?.stepStatuses.map(({ step }) => step)).toEqual(steps);
+    expect(shown.status?.stepStatuses.map(({ stepIndex }) => stepIndex)).toEqual([0, 1, 2]);
     const stopped = revokedAction(waiting(), "second", START);
     if (!stopped) throw new Error("an action that waits can be stopped");
     expect(stopped.status?.stepStatuses).toEqual([]);
@@ -76,9 +76,9 @@ describe("an action", () => {
         context: { context: { case: "agent", value: { prompt: "look around" } } },
       });
     }
-    const told = stepsOf(prompted, waiting());
-    expect(told.map(({ step }) => step.case)).toEqual(["agent", "task", "task", "report"]);
-    expect(told[0]?.step.value).toMatchObject({ prompt: "look around" });
+    const shown = stepsOf(prompted, waiting());
+    expect(shown.map(({ step }) => step.case)).toEqual(["agent", "task", "task", "report"]);
+    expect(shown[0]?.step.value).toMatchObject({ prompt: "look around" });
   });
 
   test("begins with an attempt, and keeps when it first did", () => {

@@ -67,7 +67,7 @@ describe("parameter expressions", () => {
     expect(hasParameterExpression(text)).toBe(true);
   });
 
-  test("that are malformed are told with the field and the character where they begin", () => {
+  test("that are malformed are reported with the field and the character where they begin", () => {
     expect(() =>
       parameterExpressions("😀 {{ .Parameters.a }}{{ .Parameters }}", "report.steps[1].agent.prompt"),
     ).toThrow(

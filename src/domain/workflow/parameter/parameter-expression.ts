@@ -69,5 +69,5 @@ function problem(malformed: string): string {
   const [key] = /^[a-zA-Z_][a-zA-Z0-9_]*/.exec(named.slice(1)) ?? [];
   if (key === undefined) return "the key must match ^[a-zA-Z_][a-zA-Z0-9_]*$";
   if (key.length > KEY_MAX_CHARACTERS) return `the key has more than ${KEY_MAX_CHARACTERS} characters`;
-  return "only spaces and tabs may stand between {{, .Parameters.<key> and }}";
+  return "only spaces and tabs are allowed between {{, .Parameters.<key> and }}";
 }

@@ -120,7 +120,7 @@ export function requireNoExpressions(text: string, path: string): void {
   if (!hasParameterExpression(text)) return;
   throw valueUnusable(
     path,
-    `${path} has a parameter expression, which can stand only in task.command, agent.prompt, ` +
+    `${path} has a parameter expression, which is allowed only in task.command, agent.prompt, ` +
       "pullRequest.title, pullRequest.description, pullRequest.branch, approval.message and a trigger context's agent.prompt",
   );
 }

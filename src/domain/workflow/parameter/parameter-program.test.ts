@@ -70,7 +70,7 @@ function judge(program: string, value: string): boolean {
   return judged;
 }
 
-test("a value stands in whatever a program prints just as plain text would", () => {
+test("a value appears in the output of a program just as plain text would", () => {
   const value = "@a  *  $(id) 'x' \"y\" `id` \\ ;rm} ${v} # )\nE\n,{@";
   let judged = 0;
   const numRuns = 100;

@@ -45,7 +45,7 @@ export function withReferences(command: string, field: string): ReferringCommand
   const quotings = shellQuotings(command, expressions);
   if ("problem" in quotings) {
     const { expression, problem } = quotings;
-    const what = expression ? `{{ .Parameters.${expression.key} }} stands` : "the command ends";
+    const what = expression ? `{{ .Parameters.${expression.key} }} is` : "the command ends";
     throw valueUnusable(field, `${field} cannot carry its parameters: ${what} ${problem}`);
   }
   const reference = replaceExpressions(command, expressions, (expression) => {

@@ -83,7 +83,7 @@ describe("what is written", () => {
     ],
   ])("has none in %s", (path, written) => {
     expect(() => checkWorkflowParameters(written)).toThrow(
-      refusal(path, `${path} has a parameter expression, which can stand only in task.command`),
+      refusal(path, `${path} has a parameter expression, which is allowed only in task.command`),
     );
   });
 
@@ -249,7 +249,7 @@ describe("a rendered workflow", () => {
   test("refuses expressions of a context that was never written", () => {
     const context = repositorySearch(expression);
     expect(() => renderWorkflow({ context, contextPath: "contextOverride" }, { p: "a" })).toThrow(
-      refusal("contextOverride.repositories.repoSelector.repoSearchString", "can stand only in"),
+      refusal("contextOverride.repositories.repoSelector.repoSearchString", "is allowed only in"),
     );
   });
 });

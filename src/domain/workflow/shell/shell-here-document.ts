@@ -71,6 +71,6 @@ export function openHereDocument(reader: ShellReader, frame: CommandFrame): void
   const document = frame.awaitedHereDocuments.shift();
   if (!document) return;
   const body = hereDocumentBody(reader.text, document, reader.at, reader.limit);
-  if (!body) reader.rejectFromHere("a here-document whose end cannot be told");
+  if (!body) reader.rejectFromHere("a here-document whose end is unknown");
   reader.open({ kind: "hereDocument", quoted: document.quoted, ...body }, 0);
 }

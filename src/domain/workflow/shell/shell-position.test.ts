@@ -82,7 +82,7 @@ describe("an expression becomes a reference fitted to its place", () => {
   });
 });
 
-describe("an expression is refused when it stands", () => {
+describe("an expression is refused when it is", () => {
   test.each([
     ["in a here-document with a quoted delimiter", "cat <<'E'\n@\nE"],
     ["in a here-document with a quoted delimiter", 'cat <<"E"\n@\nE'],
@@ -127,16 +127,16 @@ describe("an expression is refused when it stands", () => {
     ["after a here-document with such a delimiter", "cat <<$E\n@\n$E\n"],
     ["after a here-document with such a delimiter", "cat <<`E`\n@\n"],
     ["after a here-document with such a delimiter", "cat <<\n@\n"],
-    ["after a here-document whose end cannot be told", "cat <<E\n@\n"],
-    ["after a here-document whose end cannot be told", "cat <<E\na\\\nE\nE\ncat @"],
-    ["after a here-document whose end cannot be told", "cat <<EF\nE\\\nF\nEF\ncat @"],
+    ["after a here-document whose end is unknown", "cat <<E\n@\n"],
+    ["after a here-document whose end is unknown", "cat <<E\na\\\nE\nE\ncat @"],
+    ["after a here-document whose end is unknown", "cat <<EF\nE\\\nF\nEF\ncat @"],
     ["after a quoted pattern in a here-document", "cat <<E\n${v#'a'}@\nE"],
     ["after a newline in $( ) on the line that announces a here-document", "cat <<E $(\n)\n@\nE"],
     ["after a $( ) that ends before its here-document begins", "cat $(cat <<E)\n@\nE"],
     ["after a line that ends with $\\", "cat $\\\n(echo @)"],
-  ])("%s: %j", (stands, command) => {
+  ])("%s: %j", (place, command) => {
     expect(() => render(command)).toThrow(
-      `place cannot carry its parameters: {{ .Parameters.p }} stands ${stands}`,
+      `place cannot carry its parameters: {{ .Parameters.p }} is ${place}`,
     );
   });
 

@@ -25,7 +25,7 @@ export type ShellQuoting = "unquoted" | "doubleQuoted" | "singleQuoted";
 export interface ShellProblem {
   /** Expression in an unsupported position; undefined when the command has no end. */
   readonly expression: ParameterExpression | undefined;
-  /** Completes "the expression stands ..." or "the command ends ...". */
+  /** Completes "the expression is ..." or "the command ends ...". */
   readonly problem: string;
 }
 

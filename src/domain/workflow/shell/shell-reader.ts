@@ -3,7 +3,7 @@ import { newCommandFrame, type ShellFrame } from "./shell-frame.ts";
 
 /**
  * The reason why an expression is in an unsupported position; completes "{{ .Parameters.<key> }}
- * stands ...".
+ * is ...".
  */
 export class UnsupportedPosition extends Error {
   override readonly name = "UnsupportedPosition";
@@ -79,7 +79,7 @@ export class ShellReader {
     this.at += 2;
   }
 
-  /** Ends the analysis: positions after this cannot be determined; completes "stands after ...". */
+  /** Ends the analysis: positions after this cannot be determined; completes "is after ...". */
   rejectFromHere(reason: string): never {
     throw new UnsupportedPosition(
       `after ${reason}, from where on shells may differ: assign it to a variable before that`,

@@ -105,7 +105,7 @@ describe("an action of Gitea", () => {
   );
 });
 
-test("a draft of Gitea is told by its title, where its field is absent", () => {
+test("a draft of Gitea is recognized by its title, where its field is absent", () => {
   const changes = { "pull_request.draft": undefined, "pull_request.title": "WIP: all of it" };
   expect(read(openedGiteaPullRequest(changes)).draft).toBe(true);
 });

@@ -87,11 +87,11 @@ describe("what happened at GitHub", () => {
     ["synchronize", Event.UPDATED],
     ["ready_for_review", Event.READY_FOR_REVIEW],
     ["review_requested", Event.REVIEW_REQUESTED],
-  ])("is told by %s", (action, event) => {
+  ])("is recognized by %s", (action, event) => {
     expect(events(openedPullRequest({ action }))).toEqual([event]);
   });
 
-  test("is told apart when it was closed and when it was merged", () => {
+  test("has one event when it was closed and another when it was merged", () => {
     const closed = openedPullRequest({ action: "closed", "pull_request.state": "closed" });
     expect(events(closed)).toEqual([Event.CLOSED]);
     expect(read(closed).pullRequest.state).toBe(State.CLOSED);
@@ -100,7 +100,7 @@ describe("what happened at GitHub", () => {
     expect(read(merged).pullRequest.state).toBe(State.MERGED);
   });
 
-  test("is told by a review that approves, of a merged pull request too", () => {
+  test("is recognized by a review that approves, of a merged pull request too", () => {
     expect(reviewEvents(approvingReview())).toEqual([Event.APPROVED]);
     expect(reviewEvents(approvingReview({ "review.state": "APPROVED" }))).toEqual([Event.APPROVED]);
     const merged = approvingReview({

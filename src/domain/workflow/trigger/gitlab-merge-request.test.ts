@@ -84,7 +84,7 @@ describe("what happened at GitLab", () => {
     ["merge", "merged", Event.MERGED, State.MERGED],
     ["approved", "opened", Event.APPROVED, State.OPEN],
     ["approval", "locked", Event.APPROVED, State.OPEN],
-  ])("is told by %s, in state %s", (action, state, event, expected) => {
+  ])("is recognized by %s, in state %s", (action, state, event, expected) => {
     const payload = openedMergeRequest({
       "object_attributes.action": action,
       "object_attributes.state": state,
@@ -121,7 +121,7 @@ describe("what happened at GitLab", () => {
       Event.REVIEW_REQUESTED,
       reviewers([{ id: 208, re_requested: false }], [{ id: 208, re_requested: true }]),
     ],
-  ])("is told by %s", (_, event, changes) => {
+  ])("is recognized by %s", (_, event, changes) => {
     expect(events(updatedMergeRequest(changes))).toEqual([event]);
   });
 

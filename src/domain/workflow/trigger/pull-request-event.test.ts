@@ -118,19 +118,19 @@ describe.each(FORMS)("at %s", (place, taken, refused) => {
   });
 
   test.each(refused.map((value) => [value]))("%j is refused", (value) => {
-    const told = reason(GITHUB_PULL_REQUEST, openedPullRequest({ [place]: value }));
-    expect(told).toMatch(/ must (be|have) /);
-    expect(told).not.toMatch(/word|token/);
+    const refusal = reason(GITHUB_PULL_REQUEST, openedPullRequest({ [place]: value }));
+    expect(refusal).toMatch(/ must (be|have) /);
+    expect(refusal).not.toMatch(/word|token/);
   });
 });
 
 test.each([253, 254])("a host name of %i characters", (length) => {
   const host = `${"h.".repeat(length / 2)}h`.slice(-length).replace(/^\./, "h");
-  const told = reason(
+  const refusal = reason(
     GITHUB_PULL_REQUEST,
     openedPullRequest({ "repository.clone_url": `https://${host}/o/r` }),
   );
-  expect([host.length, told]).toEqual([
+  expect([host.length, refusal]).toEqual([
     length,
     length === 253 ? "" : "the host name of the repository has more than 253 characters",
   ]);

@@ -21,7 +21,7 @@ describe("parameters", () => {
     expect(read({ parameters })).toEqual({ parameters, value: { parameters } });
   });
 
-  test("stand beside whatever else the sender says", () => {
+  test("are read among whatever else the sender says", () => {
     expect(read({ id: 7, parameters: { a: "b" }, nested: { parameters: 3 } })).toMatchObject({
       parameters: { a: "b" },
       value: { id: 7 },

@@ -12,7 +12,7 @@ input.value = /^#[A-Z-]{1,20}$/.test(location.hash) ? location.hash.slice(1) : "
 history.replaceState(null, "", location.pathname);
 
 let person = "";
-/** Id of the person whom the page has named beside the machine: nobody else decides. */
+/** Id of the person whom the page has named together with the machine: nobody else decides. */
 let userId = "";
 
 const nameOf = ({ name, email, organization }) => `${name} (${email}) in ${organization}`;

@@ -115,11 +115,11 @@ async function offer() {
     if (invite.ok) return offerInvite(invite.body, providers);
     problem ||= invite.body.code === "not_found" ? INVITE_GONE : invite.body.message;
   }
-  const told = problem;
+  const shown = problem;
   problem = "";
-  if (!signedIn) return show("Sign in with an access token.", told);
+  if (!signedIn) return show("Sign in with an access token.", shown);
   others = providers;
-  show(`You are signed in as ${nameOf(signedIn)}.`, told);
+  show(`You are signed in as ${nameOf(signedIn)}.`, shown);
   label.hidden = true;
   submit.hidden = true;
   other.hidden = false;

@@ -27,7 +27,7 @@ import { elicitationAnswer, questionOf } from "./acp-questions.ts";
 
 /** A tool call for a command that was allowed, and not run by the runner so far. */
 interface AllowedCommand {
-  /** The input of the tool, as the agent told it. */
+  /** The input of the tool, as the agent reported it. */
   readonly input: string;
   /** The real path of its folder when it was asked for. */
   readonly folder: string;
@@ -44,7 +44,7 @@ const MAX_COUNTED_REQUESTS = 4_096;
  */
 export type ResolveFolder = (path: string) => Promise<string>;
 
-/** Asks the policy, and people, for what an agent wants to do, and tells how it stands. */
+/** Asks the policy, and people, for what an agent wants to do, and reports the state of it. */
 export class AcpApprovals {
   readonly #agent: RunningAgent;
   readonly #output: AcpOutput;
@@ -132,7 +132,7 @@ export class AcpApprovals {
     const answer = await this.#ask(request, signal, ToolState.RUNNING);
     if (!answer) throw RequestError.requestCancelled();
     if (!answer.allowed) throw RequestError.invalidRequest(undefined, refusalOf(asked, answer));
-    // Nothing is told of calls that nobody was asked for.
+    // Calls that nobody was asked for are not reported.
     const tellEnd = (isDone: boolean) => {
       if (answer.wasAsked)
         this.#output.call({ id: toolCallId, state: isDone ? ToolState.DONE : ToolState.FAILED });
@@ -175,8 +175,8 @@ export class AcpApprovals {
       const value = { message, schemaJson };
       const asked: ApprovalRequest = { toolCallId: "", request: { case: "question", value }, options: [] };
       const id = this.#idOf(asked);
-      const told = { id, message: request.message, schema: schemaJson };
-      const tell = (state: QuestionState) => this.#output.block(questionBlock({ ...told, state }));
+      const shown = { id, message: request.message, schema: schemaJson };
+      const tell = (state: QuestionState) => this.#output.block(questionBlock({ ...shown, state }));
       const answer =
         question && !signal.aborted
           ? await this.#waitForAnswer({ ...asked, toolCallId: id }, signal, () => tell(QuestionState.OPEN))
@@ -204,7 +204,7 @@ export class AcpApprovals {
       this.#output.call({ ...call, state: ToolState.WAITING_FOR_APPROVAL });
     });
     const state = answer?.allowed ? before || ToolState.PENDING : ToolState.FAILED;
-    // People were asked by an earlier process where this one has not told of it.
+    // People were asked by an earlier process where this one has not reported it.
     if (wasPending || answer?.wasAsked) this.#output.call({ ...call, state });
     if (answer && !answer.allowed) this.#output.error(refusalOf(asked, answer));
     return answer;
@@ -219,7 +219,7 @@ export class AcpApprovals {
       return await this.#requests.ask(asked, { signal, onPending });
     } catch (error) {
       this.#hasLeft = true;
-      // Whatever else fails ends the run: the agent is told nothing that could be taken for an answer.
+      // Whatever else fails ends the run: the agent receives nothing that could be taken for an answer.
       if (signal.aborted || this.#agent.signal.aborted) return undefined;
       throw error;
     }

@@ -69,7 +69,7 @@ export function runCommandCall(
  * Returns whether the input of a tool call that was allowed names just this command, so that nobody
  * need be asked for it again. Its folder is to be compared as well.
  *
- * @param input as the agent told it: JSON with `command`, perhaps `args` and `cwd`
+ * @param input as the agent reported it: JSON with `command`, perhaps `args` and `cwd`
  */
 export function namesCommand(
   input: string,

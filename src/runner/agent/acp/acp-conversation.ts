@@ -25,7 +25,7 @@ import { agentIsGone, promptOf, STOP_REASONS } from "./acp-turn.ts";
 
 /** Number of characters that are shown of an unreadable line. */
 const MAX_SHOWN_CHARACTERS = 200;
-/** Maximum number of unreadable lines that are told. */
+/** Maximum number of unreadable lines that are reported. */
 const MAX_UNREADABLE_LINES = 20;
 
 /** The conversation of a run with its agent: its session, and one turn after the other. */
@@ -159,7 +159,7 @@ export class AcpConversation {
   onUnreadable(why: string, text: string): void {
     this.#unreadableLines++;
     if (this.#unreadableLines > MAX_UNREADABLE_LINES) return;
-    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is told" : "";
+    const last = this.#unreadableLines === MAX_UNREADABLE_LINES ? "; no more of this kind is reported" : "";
     const shown = truncate(this.#agent.assignment.secrets.maskText(text), MAX_SHOWN_CHARACTERS);
     this.#output.error(`the agent's output breaks its form: ${why}${shown && `: ${shown}`}${last}`);
   }

@@ -33,7 +33,7 @@ export class AcpOutput {
   readonly #secrets: Secrets;
   readonly #sink: OutputSink;
   #words: { readonly kind: Words; readonly mask: SecretMask; text: string } | undefined;
-  /** Changes of tool calls that have not been told, by their ids. */
+  /** Changes of tool calls that have not been reported, by their ids. */
   readonly #calls = new Map<string, ToolCall>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -52,7 +52,7 @@ export class AcpOutput {
     this.#schedule();
   }
 
-  /** Takes a change of a tool call, without secrets: it is cut before it is told. */
+  /** Takes a change of a tool call, without secrets: it is cut before it is reported. */
   call(call: ToolCall): void {
     this.#endWords();
     const id = call.id ?? "";

@@ -5,7 +5,7 @@ import { KnownCalls } from "./acp-permissions.ts";
 
 const knownCalls = () => new KnownCalls(new Secrets());
 
-test("what is told of a call later counts, and the rest stays", () => {
+test("what is reported about a call later counts, and the rest stays", () => {
   const calls = knownCalls();
   calls.add({ id: "a", title: "Run", kind: 6, input: "one", locations: [{ path: "x" }] }, "shell");
   expect(calls.add({ id: "a", title: "", input: "two", locations: [] }, "")).toEqual({

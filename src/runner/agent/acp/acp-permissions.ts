@@ -12,7 +12,7 @@ import { type ApprovalAnswer, type ApprovalRequest, MAX_INPUT_CHARACTERS } from 
 
 /** A tool call that an agent asks for. */
 export interface PermissionRequest {
-  /** The call, with all that the agent has told of it. */
+  /** The call, with all that the agent has reported about it. */
   readonly call: ToolCall;
   /** Name of the tool; empty where the agent tells none. */
   readonly tool: string;
@@ -71,7 +71,7 @@ export function toApprovalRequest(
   return { toolCallId: id, request: { case: "toolCall", value }, options: usableOptions(options, shown) };
 }
 
-/** Returns what people are shown of a text that is too long for them; its digest stands for all of it. */
+/** Returns what people are shown of a text that is too long for them; its digest identifies all of it. */
 export function startOf(text: string, secrets: Secrets) {
   // Masked before it is cut: the rest of a secret is not recognized.
   const start = secrets.maskText(text.toWellFormed()).slice(0, MAX_START_CHARACTERS).toWellFormed();
@@ -119,7 +119,7 @@ export interface KnownCall {
 const MAX_CALLS = 256;
 const MAX_CHARACTERS = 8_388_608;
 
-/** Keeps what an agent has told of its latest tool calls, for permissions that it asks for later. */
+/** Keeps what an agent has reported about its latest tool calls, for permissions that it asks for later. */
 export class KnownCalls {
   readonly #secrets: Secrets;
   readonly #calls = new Map<string, KnownCall & { readonly characters: number }>();
@@ -133,11 +133,11 @@ export class KnownCalls {
   add(call: ToolCall, tool: string): KnownCall {
     const id = call.id ?? "";
     const before = this.#calls.get(id);
-    const told = Object.entries({ ...call, input: this.#shownInput(call.input ?? "") }).filter(
+    const reported = Object.entries({ ...call, input: this.#shownInput(call.input ?? "") }).filter(
       ([, value]) => value && !(Array.isArray(value) && value.length === 0),
     );
     const known: KnownCall = {
-      call: { ...before?.call, ...Object.fromEntries(told), id },
+      call: { ...before?.call, ...Object.fromEntries(reported), id },
       tool: tool || (before?.tool ?? ""),
     };
     const characters = JSON.stringify(known).length;

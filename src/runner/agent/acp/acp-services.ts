@@ -36,7 +36,7 @@ export class AcpServices {
   readonly #calls: KnownCalls;
   readonly #requests: OpenRequests;
   readonly #context: UpdateContext;
-  /** Names of the commands that the agent has told of. */
+  /** Names of the commands that the agent has announced. */
   commands: ReadonlySet<string> = new Set();
   #session: AcpSession | undefined;
   #choices: AcpChoices | undefined;
@@ -188,7 +188,7 @@ export class AcpServices {
   ): Promise<RequestPermissionResponse> {
     const asked = toToolCall(toolCall, this.#context);
     const known = this.#calls.add({ ...asked, result: "" }, toolCall.name ?? "");
-    // What is told with the request is told of the call, too.
+    // What comes with the request is reported as part of the call, too.
     if (asked.id !== "") this.#output.call(asked);
     return { outcome: await this.#decide({ ...known, options, signal: this.#whileAsked(signal) }) };
   }

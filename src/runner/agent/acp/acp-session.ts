@@ -219,10 +219,10 @@ async function writeSession(folder: string, { id, number }: StoredSession): Prom
   await rename(`${file}.draft`, file);
 }
 
-/** The servers of the Model Context Protocol that an agent is told of. */
+/** The servers of the Model Context Protocol that an agent receives. */
 export interface SessionServers {
   readonly servers: readonly McpServer[];
-  /** A sentence for each server that it is not told of. */
+  /** A sentence for each server that it does not receive. */
   readonly problems: readonly string[];
 }
 
@@ -244,7 +244,7 @@ export function usableServers(
     for (const name of Object.values(server.values).flatMap(secretNames))
       secrets.add(environment[name] ?? "");
     if (problem === undefined) servers.push(toServer(server, environment));
-    else problems.push(`the agent is not told of the MCP server ${server.name}: ${problem}`);
+    else problems.push(`the agent does not receive the MCP server ${server.name}: ${problem}`);
   }
   return { servers, problems };
 }

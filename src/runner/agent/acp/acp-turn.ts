@@ -9,7 +9,7 @@ import { promptText } from "../agent-prompt.ts";
 /** The kinds of content that an agent takes in a prompt. */
 export interface PromptAbilities {
   readonly capabilities: PromptCapabilities;
-  /** Names of the commands that it has told of, such as `compact`. */
+  /** Names of the commands that it has announced, such as `compact`. */
   readonly commands: ReadonlySet<string>;
   /** Returns the real path of a file by its path in the workspace; rejects for one that leads out of it. */
   readonly resolve: (path: string) => Promise<string>;

@@ -62,7 +62,7 @@ const MAX_COMPARED_CHARACTERS = 1_048_576;
 /** The context in which an update is read. */
 export interface UpdateContext {
   readonly output: AcpOutput;
-  /** The folder that paths are told relative to. */
+  /** The folder that reported paths are relative to. */
   readonly tree: string;
   /** Returns the present output of a terminal; undefined for an unknown one. */
   terminalOutput(terminalId: string): string | undefined;

@@ -23,7 +23,7 @@ export type NetworkName = () => Promise<string>;
 /**
  * Opens a network that has nothing but a loopback, in a container of its own in which only a forwarder runs that listens
  * for the runner's proxy. It ends with the work. Its image is that of the runner's operator: the variables and the linker's
- * settings of another would have the machine's Node run what they name, beside the machine's folders and the limits of the work.
+ * settings of another would have the machine's Node run what they name, outside the limits of the work and with the machine's folders.
  *
  * @param parts those of the work, with the image of the operator
  * @param remove ends a container

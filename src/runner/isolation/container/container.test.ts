@@ -16,7 +16,7 @@ afterAll(stopAll);
 
 const ID = "00000000-0000-4000-8000-000000000001";
 
-/** A stand-in for an engine: it records its calls, and runs the script of a command beside no container. */
+/** A stand-in for an engine: it records its calls, and runs the script of a command without a container. */
 const STAND_IN = `#!/bin/sh
 here=\${0%/*}
 { printf '%s\\n' "$*"; env | sed 's/^/  /'; } >> "$here/calls"
@@ -247,7 +247,7 @@ test.each([
   for (const word of hasNot) expect(words.filter((each) => each.startsWith(word))).toEqual([]);
 });
 
-test("a container sees its workspace, its /tmp and what is told, and no network but that of its work", () => {
+test("a container sees its workspace, its /tmp and what is named, and no network but that of its work", () => {
   const parts = { ...PARTS, engine: engineOf("podman", true) };
   const place = { name: "n", commandFolder: "/srv/work/command-1" };
   const command = { folder: "/srv/work/tree", input: undefined };

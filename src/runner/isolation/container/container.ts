@@ -100,7 +100,7 @@ export function createContainers(options: ContainerOptions): Isolation {
           return group ? inGroup(enclosed, group) : enclosed;
         },
       });
-      // Work can write beside the script of a command, too.
+      // Work can write next to the script of a command, too.
       const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home, commands] });
       return network ? withNetwork(limited, network) : limited;
     },

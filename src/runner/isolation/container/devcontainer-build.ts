@@ -16,7 +16,7 @@ const IMAGES = "localhost/chartroom-devcontainer";
 const MAX_BUILD_MS = 30 * 60_000;
 /** The image with the features of a build, which the program makes under the same name for each. */
 const FEATURES_IMAGE = "dev_container_feature_content_temp";
-/** Builds with features: beside another, one would get the features of that, which run as root in it. */
+/** Builds with features: of two at the same time, one would get the features of the other, which run as root in it. */
 const featureBuilds = new Mutex();
 
 export interface BuildOptions {
@@ -170,11 +170,11 @@ async function digestOf(folder: string, path: string): Promise<string> {
 }
 
 /** Lines of the program that say nothing about a failure: where in its code it was, and the engine's whole command line. */
-const UNTOLD = /^\s*at |^Error: Command failed|^Exit code|subprocess exited/;
+const UNINFORMATIVE = /^\s*at |^Error: Command failed|^Exit code|subprocess exited/;
 
 /** Returns what a build said last, for people. */
 function lastOf(messages: string): string {
   const lines = messages.split("\n").map((line) => line.replace(/^\[[^\]]*\] */, "").trimEnd());
-  const told = lines.filter((line) => line !== "" && !UNTOLD.test(line));
-  return told.slice(-3).join(" ").slice(-500) || "it said nothing";
+  const informative = lines.filter((line) => line !== "" && !UNINFORMATIVE.test(line));
+  return informative.slice(-3).join(" ").slice(-500) || "it said nothing";
 }

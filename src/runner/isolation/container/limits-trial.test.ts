@@ -45,7 +45,7 @@ interface Machine {
   /** Limits that the engine takes and does not keep. */
   readonly leftOut?: string;
   readonly hasGroups?: boolean;
-  /** A file beside the engine that changes what it does. */
+  /** A file next to the engine that changes what it does. */
   readonly file?: string;
 }
 

@@ -194,7 +194,7 @@ test("files of one repository that are built differently have images of their ow
   );
 });
 
-test("builds with features do not run beside each other, since they share a name in the engine", async () => {
+test("builds with features do not run at the same time, since they share a name in the engine", async () => {
   const shared = temporaryFolder();
   const files = (name: string) => ({
     [FILE]: '{"image": "base", "features": {"./own": {}}}',

@@ -24,7 +24,7 @@ interface Decision {
 /**
  * Returns the function that chooses the image of an environment: its repository's where that names or defines one, and its
  * organization's otherwise; empty for the runner's own. It reads a repository before anything of the work runs in it: of work
- * that begins at the same time in one environment, the second waits for what the first is told.
+ * that begins at the same time in one environment, the second waits for the answer to the first.
  */
 export function imageChooser(
   images: RepositoryImages,

@@ -125,7 +125,7 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       isManaged: filter?.systemManaged,
       search: fold(filter?.search ?? ""),
     };
-    // No group is one of a single share, and nothing is told of a resource that the caller may not read.
+    // No group is one of a single share, and nothing is revealed about a resource that the caller may not read.
     const isNone = filter?.directShare === true || !isKnown;
     const { rows, page } = await listPage(this.#deps, caller, {
       operation: "ListGroups",

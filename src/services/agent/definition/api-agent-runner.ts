@@ -21,7 +21,7 @@ export async function requireRunnerForAgent(
   if (!agent.definition) return;
   if (runnerId === "") return requireRunnerForApiAgents(db, scope);
   const known = await findStoredRunner(db, scope, runnerId);
-  // The local configuration stands for runners of many machines, each of which says for itself what it takes.
+  // The local configuration represents runners of many machines, each of which says for itself what it takes.
   if (known?.runner.kind === RunnerKind.LOCAL_CONFIGURATION) return requireRunnerForApiAgents(db, scope);
   if (!known?.runner.status?.apiAgents) throw apiAgentRefused();
 }

@@ -39,7 +39,7 @@ import { askStepPush } from "./step-push.ts";
 /**
  * Ends the lease of an action that has come to an approval step, or to a pullRequest step whose push people must
  * approve. The environment stays with its runner, stopped: agents in it end, and nothing may act as it meanwhile. An
- * action that was told to stop ends instead.
+ * action that was asked to stop ends instead.
  *
  * @param push of a pullRequest step
  * @throws DomainError PHASE_UNSUITABLE when the next step is another one; VALUE_UNUSABLE for another repository's push
@@ -178,7 +178,7 @@ async function queue(
   await insertWork(tx, scope, { kind: WorkKind.ACTION, subjectId, groupId, accountId, ...where });
 }
 
-/** Returns the environment that an action has kept while it waited; undefined where it is gone or was told to go. */
+/** Returns the environment that an action has kept while it waited; undefined where it is gone or is being deleted. */
 async function findKeptEnvironment(
   tx: WriteTransaction,
   scope: Scope,

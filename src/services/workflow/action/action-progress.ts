@@ -151,7 +151,7 @@ export async function finishAction(
   return "ended";
 }
 
-/** Expires an action that has reached its timeout: it will fail, and its runner is told to stop. */
+/** Expires an action that has reached its timeout: it will fail, and its runner is asked to stop. */
 export async function expireAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<void> {
   const before = await getAction(tx, scope, actionId);
   const after = expiredAction(before);

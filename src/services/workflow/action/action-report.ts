@@ -41,7 +41,7 @@ export interface ReportedAction {
 
 /**
  * Applies a runner's report on an action. A report on an action that has ended is
- * ignored, and the runner is told to stop.
+ * ignored, and the runner is asked to stop.
  */
 export async function reportAction(
   tx: WriteTransaction,

@@ -37,7 +37,7 @@ const EXECUTION_COST = 2;
 
 /**
  * Cancels an execution: pending actions never start, and the runners of the others are
- * told to stop. Without running actions it is stopped at once. An execution that has
+ * asked to stop. Without running actions it is stopped at once. An execution that has
  * ended or is being stopped does not change. Actions that exceed the row budget of one
  * transaction are left to jobs/stops.ts.
  *

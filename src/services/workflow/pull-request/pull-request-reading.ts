@@ -103,7 +103,7 @@ async function findToken(
     : { problem: `${execution ? "the executor" : "the one who opened it"} has no credential for ${host}` };
 }
 
-/** Stores how a pull request stands, unless it was removed meanwhile. */
+/** Stores the state of a pull request, unless it was removed meanwhile. */
 export async function applyReading(
   tx: WriteTransaction,
   scope: Scope,

@@ -1,4 +1,4 @@
-/** When the owner of a token was told that it ends soon. */
+/** When the owner of a token was notified that it ends soon. */
 export const name = "0042-token-warning";
 
 export const statements = `

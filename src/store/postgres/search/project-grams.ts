@@ -9,7 +9,7 @@ const MAX_QUERY_GRAMS = 12;
 /** Number of those that overlap at the end of the text, where texts and ids differ most. */
 const END_GRAMS = 4;
 
-/** Length of what stands before each piece, and keeps organizations apart: the end of the organization's id. */
+/** Length of the prefix of each piece, which keeps organizations apart: the end of the organization's id. */
 const OWNER_LENGTH = 4;
 
 /**
@@ -45,7 +45,7 @@ end $$;
 
 /**
  * Returns the query, of the engine's type tsquery, for the projects of an organization that may contain a text: it asks
- * for all pieces at the end, and for those before without overlap. One that is rare makes it fast, wherever it stands.
+ * for all pieces at the end, and for those before without overlap. One that is rare makes it fast, wherever it is.
  * @param search not empty
  * @returns undefined for a text that most projects contain, and for one of which no piece is stored as it is
  */

@@ -8,14 +8,14 @@ import type { Maintenance, Pass } from "./maintenance-thread.ts";
  */
 export const CHECKPOINT_PAGES = 1_000;
 
-/** Writes wait for this many pages to be copied; for more only when no pass beside them gets closer. */
+/** Writes wait for this many pages to be copied; for more only when no pass alongside them gets closer. */
 const FEW_PAGES = 100;
 
 const EMPTY: Pass = { log: 0, checkpointed: 0 };
 
 /**
  * Copies the log into the file in the thread of upkeep, since that forces the
- * disk twice and takes milliseconds. Passes run beside the writes, which go on
+ * disk twice and takes milliseconds. Passes run alongside the writes, which go on
  * meanwhile, so none of them reaches the end of the log. Once few pages are left,
  * the next transaction waits for a last pass; after that the engine begins the
  * log again from its start. Where the disk is slower than the writes, they wait for more.

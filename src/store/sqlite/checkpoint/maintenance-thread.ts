@@ -24,7 +24,7 @@ export interface MaintenanceResult {
 }
 
 /**
- * The file's upkeep beside the main thread, on a connection of its own. The
+ * The file's upkeep alongside the main thread, on a connection of its own. The
  * thread starts with the first order and again after its death, and keeps no
  * process alive but for an order under way.
  */

@@ -17,7 +17,7 @@ test("the grams of a text are its characters by threes, line by line, and what i
   expect(searchTrigrams("")).toBe("");
 });
 
-test("what the tokenizer would drop stands for itself in the private use area", () => {
+test("what the tokenizer would drop is mapped to the private use area", () => {
   expect(searchTrigrams('a "\0').trim().split(" ")).toEqual([
     "a\ue020\ue022",
     "\ue020\ue022\ue000",

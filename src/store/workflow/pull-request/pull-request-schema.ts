@@ -30,7 +30,7 @@ export interface PullRequestTable {
   source_set_by: string;
   /** When something of it last changed: it is read the more seldom the longer ago that is. */
   changed_at: number;
-  /** When its host last told how it stands; null before the first time. */
+  /** When its host last reported its state; null before the first time. */
   seen_at: number | null;
   /** When it is read next; null while it is not followed. */
   next_poll_at: number | null;

@@ -157,7 +157,7 @@ export interface NextReading {
   readonly failures: number;
   /** JSON; undefined leaves it. */
   readonly memory?: string;
-  /** True when the host told how it stands. */
+  /** True when the host reported its state. */
   readonly isSeen: boolean;
 }
 
