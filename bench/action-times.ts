@@ -9,7 +9,7 @@ export interface ExecutionTimes {
   readonly actionsFinishedAt: readonly number[];
 }
 
-/** Reads beside a running server what its executions have come to. */
+/** Reads, while the server runs, what its executions have come to. */
 export function openTimes(dataDir: string) {
   const db = new Database(join(dataDir, "chartroom.db"), { readonly: true });
   const open = db.prepare("select count(*) from workflow_execution where finished_at is null").pluck();

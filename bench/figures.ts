@@ -17,7 +17,7 @@ export type Figures = Readonly<Record<string, number>>;
 /**
  * A table of medians, with the least and the most of the rounds.
  *
- * @param before the figures of an earlier run, shown beside them
+ * @param before the figures of an earlier run, shown next to them
  */
 export function table(rounds: readonly Figures[], before?: Figures): string[] {
   const names = Object.keys(rounds[0] ?? {});

@@ -40,7 +40,7 @@ for (const [index, exchangeToken] of EXCHANGE_TOKENS.split(",").entries()) {
   tokens.push(token);
 }
 log.info({}, "the runner takes work");
-// It begins when it is told to.
+// It begins when it reads a byte from its standard input.
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
 const polls = tokens.map((token) =>

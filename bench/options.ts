@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** What a run of the bench is told. */
+/** The options of a run of the bench. */
 export interface Options {
   readonly isQuick: boolean;
   /** Where the ratios go as JSON. */

@@ -2,7 +2,7 @@ import { percentile } from "./figures.ts";
 import type { PeerName } from "./peers/start-peer.ts";
 import { type Measured, type Measures, measuresKey } from "./rounds.ts";
 
-/** A promise of how the server stands against another. */
+/** A promise of how the server compares with another. */
 export interface Ratio {
   readonly name: string;
   readonly what: string;

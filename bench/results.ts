@@ -38,7 +38,7 @@ const TRIED = join(import.meta.dirname, "TRIED.md");
 export function resultsPage(run: Run): string {
   const { options, began, tookMinutes, machine, loads, measures, growth, cases } = run;
   const command = `npm run bench${options.isQuick ? " -- --quick" : ""}`;
-  return `# The server beside its peers
+  return `# The server next to its peers
 
 Made by \`${command}\` on ${began.toISOString().slice(0, 10)} in ${tookMinutes.toFixed(0)} minutes; not edited.
 

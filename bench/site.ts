@@ -33,7 +33,7 @@ export interface Site {
   close(): Promise<void>;
 }
 
-/** A runner's program that has registered; it begins at once, or when it is told to. */
+/** A runner's program that has registered; it begins at once, or when it is asked to. */
 export interface StartedRunner {
   readonly process: ChildProcess;
   begin?(): void;
@@ -74,7 +74,7 @@ export async function openSite(
   rmSync(dataDir, { recursive: true });
   const server = await startServer({ dataDir, args });
   const servers = [server];
-  while (servers.length < serverCount) servers.push(await startBeside(server, databaseUrl ?? "", args));
+  while (servers.length < serverCount) servers.push(await startAnother(server, databaseUrl ?? "", args));
   const tokens = [server.token, ...(await addOrganizations(dataDir, organizations - 1))];
   const call = async (operation: string, body: object, token = server.token) => {
     const answer = await post(server, operation, body, token);
@@ -115,7 +115,7 @@ export async function openSite(
 }
 
 /** Starts another server over the database of one, with its keys. */
-function startBeside(
+function startAnother(
   { dataDir }: TestServer,
   databaseUrl: string,
   args: readonly string[],
@@ -126,7 +126,7 @@ function startBeside(
   return startServer({ dataDir: copy, args });
 }
 
-/** Creates more organizations beside a running server, as an operator does; the tokens of their administrators. */
+/** Creates more organizations while the server runs, as an operator does; the tokens of their administrators. */
 async function addOrganizations(dataDir: string, count: number): Promise<string[]> {
   if (count === 0) return [];
   const { store, keys } = await openData(dataConfigOf(dataDir));

@@ -8,7 +8,7 @@ import type { StartRunner } from "./site.ts";
 export const IDLE_SLOTS = 8;
 export const REAL_SLOTS = 2;
 
-/** One that says of everything that it is done; see idle-runner.ts. It begins when it is told to. */
+/** One that says of everything that it is done; see idle-runner.ts. It begins when it is asked to. */
 export const startIdleRunner: StartRunner = async (server, stateDir, exchangeTokens) => {
   const child = spawn(process.execPath, [join(import.meta.dirname, "idle-runner.ts")], {
     env: {

@@ -1,5 +1,5 @@
 /**
- * Measures how the service gives work out, beside queues that do nothing else: `npm run bench:workflows`. Writes
+ * Measures how the service gives work out, next to queues that do nothing else: `npm run bench:workflows`. Writes
  * bench/WORKFLOWS.md; with `--quick` it does less, takes under three minutes and only prints; `--rounds N` in
  * place of three; `--only oneOrganization` runs that workload alone, or several with commas between, and prints its
  * figures. What the queues need and the machine lacks it names, and then it only prints.

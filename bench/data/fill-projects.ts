@@ -15,7 +15,7 @@ export interface Organization {
   readonly isLarge: boolean;
 }
 
-/** Inserts the projects of an organization with all that the server writes beside them; their ids, ascending. */
+/** Inserts the projects of an organization with all that the server writes with them; their ids, ascending. */
 export function fillProjects(
   db: Database.Database,
   { owner, number, isLarge }: Organization,

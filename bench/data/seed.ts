@@ -9,7 +9,7 @@ import type { Store } from "../../src/store/store.ts";
 import { fillProjects } from "./fill-projects.ts";
 import type { Owner } from "./project-rows.ts";
 
-/** Sizes of a data folder: one organization that the load asks as, and others beside it. */
+/** Sizes of a data folder: one organization that the load asks as, and others next to it. */
 export interface Sizes {
   readonly projects: number;
   readonly others: { readonly organizations: number; readonly projects: number };

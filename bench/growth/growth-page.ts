@@ -57,14 +57,14 @@ export function growthBars({ pages, searches, searching, writing, heldMb }: Grow
     {
       name: "",
       what: "the longest stall of another request behind searches, ms",
-      rounds: searching.beside.map(({ longestMs }) => longestMs),
+      rounds: searching.loaded.map(({ longestMs }) => longestMs),
       atMost: 20,
       aim: 5,
     },
     {
       name: "",
       what: "reads under a load of writes: p99 by that of reads alone",
-      rounds: writing.beside.map(({ p99Ms }, round) => p99Ms / (writing.alone[round]?.p99Ms ?? Number.NaN)),
+      rounds: writing.loaded.map(({ p99Ms }, round) => p99Ms / (writing.alone[round]?.p99Ms ?? Number.NaN)),
       atMost: 3,
       aim: 1.5,
     },
@@ -74,13 +74,13 @@ export function growthBars({ pages, searches, searching, writing, heldMb }: Grow
 
 /** Tables of what was measured as data grew. */
 export function growthTables({ sizes, pages, searches, searching, writing }: Growth): string[] {
-  const beside = [
+  const rows = [
     ["alone, before the searches", searching.alone, undefined],
-    ["beside searches", searching.beside, searching.otherPerSecond],
+    ["during searches", searching.loaded, searching.otherPerSecond],
     ["alone, before the writes", writing.alone, undefined],
-    ["beside writes", writing.beside, writing.otherPerSecond],
+    ["during writes", writing.loaded, writing.otherPerSecond],
   ] as const;
-  const besideLines = beside.map(([title, results, others]) =>
+  const rowLines = rows.map(([title, results, others]) =>
     line(
       title,
       shown(median(results.map(({ p50Ms }) => p50Ms))),
@@ -98,7 +98,7 @@ export function growthTables({ sizes, pages, searches, searching, writing }: Gro
     "",
     "| | p50, ms | p99, ms | longest, median of rounds, ms | longest of all, ms | others a second |",
     "|---|---:|---:|---:|---:|---:|",
-    ...besideLines,
+    ...rowLines,
     "",
   ];
 }

@@ -7,7 +7,7 @@ import { type PageRow, pageRows } from "./page-times.ts";
 import { middleInFolder } from "./pages.ts";
 import { type SearchRow, searchRows } from "./search-times.ts";
 import { SEARCH_KINDS } from "./searches.ts";
-import { besideSearches, besideWrites, type SideBySide } from "./side-by-side.ts";
+import { readDuringSearches, readDuringWrites, type SideBySide } from "./side-by-side.ts";
 
 const FULL: GrowthSizes = {
   projects: [1_000, 100_000, 1_000_000],
@@ -44,8 +44,8 @@ export async function measureGrowth(folder: string, load: Load, isQuick: boolean
     const largest = servers.at(-1) as GrownServer;
     const pages = await pageRows(servers, load, sizes.rounds);
     const searches = await searchRows(servers, load, sizes, SEARCH_KINDS);
-    const searching = await besideSearches(largest, load, other, sizes);
-    const writing = await besideWrites(largest, load, other, sizes);
+    const searching = await readDuringSearches(largest, load, other, sizes);
+    const writing = await readDuringWrites(largest, load, other, sizes);
     return { sizes, pages, searches, searching, writing, heldMb: heldMb(largest.peer) };
   } finally {
     other.stop();

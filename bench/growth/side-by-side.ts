@@ -4,11 +4,11 @@ import type { LoadRequest, LoadResult, LoadTask } from "../load/task.ts";
 import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
 import { SEARCH_KINDS, searchRequests } from "./searches.ts";
 
-/** A GetProject at a fixed pace, alone and beside something else, in turn; one of each a round. */
+/** A GetProject at a fixed pace, alone and during something else, in turn; one of each a round. */
 export interface SideBySide {
   readonly alone: LoadResult[];
-  readonly beside: LoadResult[];
-  /** What was answered beside it, a second. */
+  readonly loaded: LoadResult[];
+  /** What else was answered meanwhile, a second. */
   readonly otherPerSecond: number[];
 }
 
@@ -19,7 +19,7 @@ const READ_EVERY_MS = 4;
 const WRITE_EVERY_MS = 10;
 
 /** Reads while somebody searches without a pause, in every way. */
-export function besideSearches(
+export function readDuringSearches(
   server: GrownServer,
   load: Load,
   other: Load,
@@ -30,7 +30,7 @@ export function besideSearches(
 }
 
 /** Reads under a steady load of writes. */
-export function besideWrites(
+export function readDuringWrites(
   server: GrownServer,
   load: Load,
   other: Load,
@@ -47,7 +47,7 @@ async function sideBySide(
   load: Load,
   other: Load,
   { rounds, sideSeconds: seconds }: GrowthSizes,
-  beside: Pick<LoadTask, "connections" | "requests" | "everyMs">,
+  meanwhile: Pick<LoadTask, "connections" | "requests" | "everyMs">,
 ): Promise<SideBySide> {
   const { peer, data } = server;
   const common = { form: "json", url: peer.url, token: data.token, seconds } as const;
@@ -57,17 +57,17 @@ async function sideBySide(
     requests: requestsOf("get", server),
     everyMs: READ_EVERY_MS,
   };
-  const found: SideBySide = { alone: [], beside: [], otherPerSecond: [] };
+  const found: SideBySide = { alone: [], loaded: [], otherPerSecond: [] };
   // The first round warms up.
   for (let round = 0; round <= rounds; round++) {
     const alone = await load.run(reads);
-    const [both, others] = await Promise.all([load.run(reads), other.run({ ...common, ...beside })]);
-    if (alone.failed + both.failed + others.failed > 0) throw new Error(`requests beside ${what} failed`);
+    const [both, others] = await Promise.all([load.run(reads), other.run({ ...common, ...meanwhile })]);
+    if (alone.failed + both.failed + others.failed > 0) throw new Error(`requests during ${what} failed`);
     if (round === 0) continue;
     found.alone.push(alone);
-    found.beside.push(both);
+    found.loaded.push(both);
     found.otherPerSecond.push((others.answered / others.tookMs) * 1000);
-    tellGrowth(`reads beside ${what}`, {
+    tellGrowth(`reads during ${what}`, {
       "p99 ms": both.p99Ms,
       "longest ms": both.longestMs,
       "alone p99 ms": alone.p99Ms,

@@ -8,7 +8,7 @@ export interface LoadRequest {
   readonly token?: string;
 }
 
-/** What a load process is told: a closed loop, each connection asking again once it has its answer, or a pace. */
+/** The instructions for a load process: a closed loop, each connection asking again once it has its answer, or a pace. */
 export interface LoadTask {
   readonly form: "json" | "binary" | "grpc";
   readonly url: string;

@@ -45,7 +45,7 @@ export const POSTGRES_RATIOS: readonly Ratio[] = [
   ),
 ];
 
-/** Searches in a million rows, of one organization or beside it. */
+/** Searches in a million rows, of one organization or of the others. */
 export const POSTGRES_SEARCHES: readonly SearchKind[] = [
   ...SEARCH_KINDS,
   { title: "one or two rare characters", words: ["q", "qu", "z", "zz"], mostMs: 50 },

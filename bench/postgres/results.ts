@@ -57,7 +57,7 @@ export function postgresBars({ growth, held }: Pick<PostgresRun, "growth" | "hel
 export function postgresPage(run: PostgresRun): string {
   const { options, began, tookMinutes, machine, release, loads, measures, two, growth } = run;
   const command = `npm run bench:postgres${options.isQuick ? " -- --quick" : shorterRun(options)}`;
-  return `# The server beside its peers, on PostgreSQL
+  return `# The server next to its peers, on PostgreSQL
 
 Made by \`${command}\` on ${began.toISOString().slice(0, 10)} in ${tookMinutes.toFixed(0)} minutes; not edited.
 
@@ -70,8 +70,8 @@ Every server is a process of its own over a copy of the same database, and so is
 number of connections busy, each with one request at a time. Servers, database and load share the processors. Servers
 are asked in turn, in ${options.rounds} rounds; in a round each is asked for ${options.seconds} seconds after a warm-up, in ${options.parts} parts between those of
 the others, and another one begins each time. Latencies of a round are means of those parts. Processor time is that of
-all threads of the server, divided by the requests that it answered; that of all processes of the database stands beside
-it. Peers look up the token at each call, validate and log as the server does, and have as many connections to the
+all threads of the server, divided by the requests that it answered; that of all processes of the database is shown next
+to it. Peers look up the token at each call, validate and log as the server does, and have as many connections to the
 database; what each of them is and leaves out is said at the head of its file in bench/peers.
 
 - ours: as \`npm start\` starts it

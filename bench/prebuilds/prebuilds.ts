@@ -42,7 +42,7 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each file system: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
 The built-in runner makes a workspace from a prebuild of a small repository on the same machine, and brings the repository
-up to date; beside it the same files are copied by the same function, and nothing else is done. Each file system is in a
+up to date; for comparison the same files are copied by the same function, and nothing else is done. Each file system is in a
 file of its own. Processor time is that of the runner with the programs that it runs. Medians of ${roundCount} rounds; those of
 the small workspace are of 20 each.
 

@@ -1,7 +1,7 @@
 /**
  * A queue on PostgreSQL: graphile-worker as it comes, on the address in DATABASE_URL. Each of JOBS jobs is
  * locked, writes two rows of progress, each committed by itself, and is removed. Left out: everything that the
- * server does beside the queue, such as plans, environments, policies, tokens, audit and events.
+ * server does in addition to the queue, such as plans, environments, policies, tokens, audit and events.
  */
 import { Logger, run, runMigrations } from "graphile-worker";
 import pg from "pg";

@@ -76,7 +76,7 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 
 An organization has ${rows.toLocaleString("en")} rows that it keeps no longer: executions of ${ACTIONS} actions with ${OUTPUTS} portions of output
 each, and as many events.
-The job removes them beside others: three callers ask, each again 2 ms after its answer, and every ${CREATE_EVERY_MS} ms a project is
+The job removes them while others work: three callers ask, each again 2 ms after its answer, and every ${CREATE_EVERY_MS} ms a project is
 created. Before that they ask without the job, and before that the job removes a tenth as many rows without anybody else. A timer
 in the askers' thread shows what the machine's other work adds: no caller can wait less. "A write of the job" is the
 time for which one of its writes holds the group of a commit. What is looked for: that no caller waits longer than
@@ -114,10 +114,10 @@ async function measure(engine: string, dataDir: string, databaseUrl: string): Pr
     await remove("the job alone", Math.ceil(rows * ALONE), async (work) => {
       await work;
     });
-    await beside("no job", () => new Promise((resolve) => setTimeout(resolve, UNDISTURBED_MS)));
+    await measureWaits("no job", () => new Promise((resolve) => setTimeout(resolve, UNDISTURBED_MS)));
     let longest: Longest = { caller: 0, timer: 0 };
     const { seconds, holds } = await remove("both", rows, async (work) => {
-      longest = await beside("both", () => work);
+      longest = await measureWaits("both", () => work);
     });
     findings.push(
       `- ${engine}: ${rows.toLocaleString("en")} rows went in ${shown(seconds)} s. The longest that a caller waited meanwhile: ` +
@@ -146,7 +146,7 @@ async function measure(engine: string, dataDir: string, databaseUrl: string): Pr
     }
 
     /** Asks and creates until something has ended, and tells how long that took. */
-    async function beside(when: string, until: () => Promise<unknown>): Promise<Longest> {
+    async function measureWaits(when: string, until: () => Promise<unknown>): Promise<Longest> {
       await askers.take();
       const creates = await createUntil(site, until());
       const waits = { ...(await askers.take()), CreateProject: creates };
@@ -178,7 +178,7 @@ interface Site {
 
 /** Creates projects at a pace until something has ended; the time of each from the moment at which it was due. */
 async function createUntil(site: Site, until: Promise<unknown>): Promise<number[]> {
-  const body = JSON.stringify({ name: "Created beside", initializer: { specs: [] } });
+  const body = JSON.stringify({ name: "Created meanwhile", initializer: { specs: [] } });
   const requests = [{ operation: "ProjectService/CreateProject", body }];
   const task = { form: "json", ...site, connections: 16, requests, everyMs: CREATE_EVERY_MS } as const;
   let isOver = false;

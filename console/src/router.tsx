@@ -30,7 +30,7 @@ const agents = createRoute({
 /** What is chosen on the page of a run. */
 interface RunSearch {
   readonly tab?: string | undefined;
-  /** `split` shows the lines beside each other. */
+  /** `split` shows the lines next to each other. */
   readonly diff?: string | undefined;
   /** `turn` compares with the last turn. */
   readonly base?: string | undefined;

@@ -5,7 +5,7 @@ const GREATER: ReadonlySet<string> = new Set(["minLength", "minItems", "minPrope
 const LESSER: ReadonlySet<string> = new Set(["maxLength", "maxItems", "maxProperties", "maximum"]);
 
 /**
- * Adds keywords to a schema to those that it has; the narrower of two limits stays.
+ * Adds keywords to those that a schema has; the narrower of two limits stays.
  *
  * @throws Error for two keywords that cannot be combined into one
  */

@@ -17,7 +17,7 @@ import { whyNotTogether } from "../../console/src/pages/approvals/together.ts";
 import { editorsIn, editorsText } from "../../console/src/pages/projects/editors-text.ts";
 import { chunksOf, importLines } from "../../console/src/pages/projects/import-lines.ts";
 import { countFilters, requestOf } from "../../console/src/pages/projects/project-filters.ts";
-import { FOUND, pageSizeBeside } from "../../console/src/parts/pickers/page-size.ts";
+import { FOUND, pageSizeWith } from "../../console/src/parts/pickers/page-size.ts";
 
 describe("the lines of an import", () => {
   test("name each repository once, with the number of its line", () => {
@@ -44,7 +44,7 @@ test.each([
   [92, 100],
   [93, 100],
 ])("a search beside %i that are chosen asks for no more than a page", (count, pageSize) => {
-  expect(pageSizeBeside(Array.from({ length: count }, String))).toBe(pageSize);
+  expect(pageSizeWith(Array.from({ length: count }, String))).toBe(pageSize);
 });
 
 describe("the filters of projects", () => {

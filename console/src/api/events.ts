@@ -58,7 +58,7 @@ function markStale(services: readonly string[]): void {
 }
 
 /** What the tab with the stream tells the others: what has changed in its organization, or only that it is there. */
-type Told = {
+type TabMessage = {
   readonly organizationId: string;
   readonly sequence?: string;
   readonly services: readonly string[];
@@ -81,18 +81,18 @@ function servicesOf(event: WatchEventsResponse): readonly string[] {
 
 /** Follows the organization's events in one tab of the browser for all of them, and reads again what has changed. */
 export function useEvents(): StreamState {
-  const [isTold, setIsTold] = useState(false);
+  const [isFollowed, setIsFollowed] = useState(false);
   const organizationId = usePerson().user?.organizationId ?? "";
   useEffect(() => {
     let silence: ReturnType<typeof setTimeout> | undefined;
-    const listen = ({ data }: MessageEvent<Told>) => {
+    const listen = ({ data }: MessageEvent<TabMessage>) => {
       // A tab that has not learned of a switch counts the events of the organization before.
       if (data.organizationId !== organizationId) return;
       if (data.sequence !== undefined) last = BigInt(data.sequence);
       markStale(data.services);
-      setIsTold(true);
+      setIsFollowed(true);
       clearTimeout(silence);
-      silence = setTimeout(() => setIsTold(false), BELIEVED_MS);
+      silence = setTimeout(() => setIsFollowed(false), BELIEVED_MS);
     };
     channel.addEventListener("message", listen);
     return () => {
@@ -112,15 +112,19 @@ export function useEvents(): StreamState {
       last = event.sequence;
       const services = servicesOf(event);
       markStale(services);
-      channel.postMessage({ organizationId, sequence: String(event.sequence), services } satisfies Told);
+      channel.postMessage({
+        organizationId,
+        sequence: String(event.sequence),
+        services,
+      } satisfies TabMessage);
     },
   });
   useEffect(() => {
     if (state !== "live") return;
-    const tell = () => channel.postMessage({ organizationId, services: [] } satisfies Told);
+    const tell = () => channel.postMessage({ organizationId, services: [] } satisfies TabMessage);
     tell();
     const timer = setInterval(tell, SIGN_MS);
     return () => clearInterval(timer);
   }, [state, organizationId]);
-  return isTold ? "live" : state;
+  return isFollowed ? "live" : state;
 }

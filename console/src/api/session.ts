@@ -29,7 +29,7 @@ export function useValue<T>(value: ReturnType<typeof createValue<T>>): T {
 export { createValue };
 
 /**
- * Goes to the sign-in page, which leads back to this one. What stands behind the # can be a secret, such as that of an
+ * Goes to the sign-in page, which leads back to this one. The part after the # can be a secret, such as that of an
  * invite: the tab keeps it, as an address would tell it to the server.
  */
 export function goToSignIn(): void {

@@ -16,7 +16,7 @@ const LONGEST_WAIT_MS = 30_000;
 /** Milliseconds between two readings of a page that waits for a stream's place. */
 const POLL_MS = 5_000;
 
-/** How a stream stands: `behind` while the page waits for a connection or a place. */
+/** The state of a stream: `behind` while the page waits for a connection or a place. */
 export type StreamState = "live" | "behind" | "ended";
 
 export interface StreamOptions<M> {

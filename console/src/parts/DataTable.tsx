@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 export interface Column<R> {
   readonly head: string;
   readonly cell: (row: R) => ReactNode;
-  /** Figures stand at the right. */
+  /** Figures are aligned to the right. */
   readonly isNumeric?: boolean;
   /** Left out where the window is narrow. */
   readonly isExtra?: boolean;

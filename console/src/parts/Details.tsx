@@ -7,7 +7,7 @@ interface DetailsProps {
   readonly children: ReactNode;
 }
 
-/** Shows a line that opens to what stands behind it, of which nothing is drawn until then: it may be long. */
+/** Shows a line that opens to its details. They are drawn only then: they may be long. */
 export function Details({ className, summary, children }: DetailsProps) {
   const [isOpen, setIsOpen] = useState(false);
   return (

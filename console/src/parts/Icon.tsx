@@ -40,7 +40,7 @@ const LINES = {
 /** The name of an icon. */
 export type IconName = keyof typeof LINES;
 
-/** Draws an icon; whatever it means stands beside it as a word, so that it is hidden from readers of screens. */
+/** Draws an icon; its meaning is next to it as a word, so that it is hidden from readers of screens. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef } from "react";
 
 interface PageProps {
   readonly title: string;
-  /** Stands after the title, such as the phase. */
+  /** Shown after the title, such as the phase. */
   readonly mark?: ReactNode;
   /** Who, when, where. */
   readonly facts?: ReactNode;

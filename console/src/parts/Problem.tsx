@@ -2,7 +2,7 @@ import { Button, CopyButton } from "@mantine/core";
 import { failureOf } from "../api/failure.ts";
 import { Icon } from "./Icon.tsx";
 
-/** Shows why a call failed, beside what caused it: the server's sentence, the field, and the id of the call to copy. */
+/** Shows why a call failed, next to what caused it: the server's sentence, the field, and the id of the call to copy. */
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
   if (!error) return null;
   const { sentence, reasonName, field, requestId } = failureOf(error);

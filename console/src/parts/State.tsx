@@ -1,6 +1,6 @@
 import { Icon, type IconName } from "./Icon.tsx";
 
-/** What a colour means: each has an icon and a word beside it. */
+/** What a colour means: each has an icon and a word next to it. */
 export type Tone = "waiting" | "running" | "asks" | "done" | "failed" | "stopped";
 
 const ICONS: Readonly<Record<Tone, IconName>> = {

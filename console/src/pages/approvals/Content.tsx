@@ -13,7 +13,7 @@ import { TOOLS } from "./approval-state.ts";
 
 const OPTIONS = { ignoreUnknownFields: true };
 
-/** Shows exactly what is asked for, readably; the text that the digest is of stands below, as it is. */
+/** Shows exactly what is asked for, readably; the text that the digest is of is shown below, as it is. */
 export function Content({ approval }: { readonly approval: Approval }) {
   return (
     <div className="stack">

@@ -25,7 +25,7 @@ export const KINDS: Readonly<Record<ApprovalKind, string>> = {
 
 /** Words for what a tool does. */
 export const TOOLS: Readonly<Record<ToolKind, string>> = {
-  [ToolKind.UNSPECIFIED]: "not told",
+  [ToolKind.UNSPECIFIED]: "not reported",
   [ToolKind.READ]: "reads",
   [ToolKind.EDIT]: "changes files",
   [ToolKind.DELETE]: "deletes",

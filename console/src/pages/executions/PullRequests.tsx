@@ -34,7 +34,7 @@ interface PullRequestsProps {
   readonly agentExecutionId?: string;
 }
 
-/** The pull requests that an execution or a run opened, with how they stand at their hosts. */
+/** The pull requests that an execution or a run opened, with their states at their hosts. */
 export function PullRequests({ executionId, agentExecutionId }: PullRequestsProps) {
   const pullRequests = useInfiniteQuery(
     WorkflowService.method.listPullRequests,

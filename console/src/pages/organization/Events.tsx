@@ -17,7 +17,7 @@ const KEPT = 200;
 
 /** What happens in the organization, as it happens: what one may read of it. */
 export function Events() {
-  const [told, setTold] = useState<readonly WatchEventsResponse[]>([]);
+  const [received, setReceived] = useState<readonly WatchEventsResponse[]>([]);
   const [last] = useState<{ sequence: bigint | undefined }>({ sequence: undefined });
   const state = useStream({
     key: "organization-events",
@@ -34,7 +34,7 @@ export function Events() {
       last.sequence = event.sequence;
       // The stream begins with a sign of life that tells of no change.
       if (event.operation === ResourceOperation.UNSPECIFIED && !event.historyPruned) return;
-      setTold((before) => [event, ...before].slice(0, KEPT));
+      setReceived((before) => [event, ...before].slice(0, KEPT));
     },
   });
   return (
@@ -48,7 +48,7 @@ export function Events() {
         )
       }
     >
-      {told.length === 0 ? (
+      {received.length === 0 ? (
         <Empty title="Nothing has happened since you opened this page.">
           <p>
             Each change of a resource that you may read appears here at once. What was before is in the audit
@@ -58,7 +58,7 @@ export function Events() {
       ) : (
         <DataTable
           label="Events"
-          rows={told}
+          rows={received}
           keyOf={({ sequence }) => String(sequence)}
           columns={[
             { head: "When", cell: ({ at }) => <Ago at={at} /> },

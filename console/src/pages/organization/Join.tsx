@@ -8,7 +8,7 @@ import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** What an invite's link opens. Its secret stands behind the #, which browsers send to no server. */
+/** What an invite's link opens. Its secret is the part after the #, which browsers send to no server. */
 export function Join() {
   const [inviteId] = useState(() => location.hash.slice(1));
   const summary = useQuery(

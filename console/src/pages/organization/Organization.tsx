@@ -30,7 +30,7 @@ const TABS = [
   ["server", "Server health"],
 ] as const;
 
-/** What a part of the page is told of the person who looks at it. */
+/** What a part of the page learns about the person who looks at it. */
 export interface PartProps {
   readonly organizationId: string;
   /** False while it is not known. */

@@ -51,7 +51,7 @@ export function ImportProjects({ onClose }: { readonly onClose: () => void }) {
       setFailed([...failures]);
     }
     setProgress({ done, all: lines.length });
-    // What failed stays to be mended and tried again.
+    // What failed stays, to be corrected and tried again.
     setText(failures.map(({ remoteUri }) => remoteUri).join("\n"));
     await queries.invalidateQueries();
   };

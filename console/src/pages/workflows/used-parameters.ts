@@ -12,7 +12,7 @@ interface UsedParameter {
   readonly defaultValue?: string | undefined;
 }
 
-/** What stands for the value of a parameter (docs/workflows.md). */
+/** The expression that is replaced by the value of a parameter (docs/workflows.md). */
 const EXPRESSION = /\{\{\s*\.Parameters\.([a-zA-Z_]\w*)\s*\}\}/g;
 
 /** Returns the parameters that a workflow declares, and after them those that only its expressions use. */

@@ -60,7 +60,7 @@ export const EVENTS: readonly (readonly [Event, string])[] = [
 
 /** What happens when an instant comes while an execution runs, in words. */
 export const OVERLAPS: readonly (readonly [Overlap, string])[] = [
-  [Overlap.ALLOW, "Start another beside it"],
+  [Overlap.ALLOW, "Start another alongside it"],
   [Overlap.SKIP, "Start none"],
   [Overlap.CANCEL_PREVIOUS, "Cancel it, then start another"],
 ];

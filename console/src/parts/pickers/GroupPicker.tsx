@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { GroupService, type ListGroupsRequest_FilterSchema } from "#gen/service/v1/group_service_pb.js";
-import { FOUND, pageSizeBeside } from "./page-size.ts";
+import { FOUND, pageSizeWith } from "./page-size.ts";
 import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface GroupPickerProps {
@@ -24,7 +24,7 @@ export function GroupPicker({ chosen = [], filter = {}, ...props }: GroupPickerP
     GroupService.method.listGroups,
     {
       filter: { ...filter, search: typed.search },
-      pagination: { pageSize: pageSizeBeside(chosen) },
+      pagination: { pageSize: pageSizeWith(chosen) },
     },
     { placeholderData: keepPreviousData },
   );

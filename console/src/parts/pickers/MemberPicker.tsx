@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
 import { usePerson } from "../../api/person.tsx";
-import { FOUND, pageSizeBeside } from "./page-size.ts";
+import { FOUND, pageSizeWith } from "./page-size.ts";
 import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface MemberPickerProps {
@@ -25,7 +25,7 @@ export function MemberPicker({ chosen = [], ...props }: MemberPickerProps) {
     {
       organizationId,
       filter: { search: typed.search, statuses: [UserStatus.ACTIVE] },
-      pagination: { pageSize: pageSizeBeside(chosen) },
+      pagination: { pageSize: pageSizeWith(chosen) },
     },
     { enabled: organizationId !== "", placeholderData: keepPreviousData },
   );

@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { FOUND, pageSizeBeside } from "./page-size.ts";
+import { FOUND, pageSizeWith } from "./page-size.ts";
 import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface ProjectPickerProps {
@@ -19,7 +19,7 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
     ProjectService.method.listProjects,
     {
       filter: { search: typed.search },
-      pagination: { pageSize: pageSizeBeside(chosen) },
+      pagination: { pageSize: pageSizeWith(chosen) },
     },
     { placeholderData: keepPreviousData },
   );

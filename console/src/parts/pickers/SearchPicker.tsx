@@ -12,7 +12,7 @@ export interface Choice {
   readonly name: string;
 }
 
-/** Follows what is typed into a search: the text as it stands, and what it was when the keys were last at rest. */
+/** Follows what is typed into a search: the present text, and what it was at the last pause in typing. */
 export function useTyped() {
   const [text, setText] = useState("");
   const [search] = useDebouncedValue(text, TYPED_MS);

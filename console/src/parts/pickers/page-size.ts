@@ -5,5 +5,4 @@ export const FOUND = 8;
 const MAX_PAGE = 100;
 
 /** Returns how many entries are read, so that those that are chosen take no other's place, as far as one page goes. */
-export const pageSizeBeside = (chosen: readonly string[]): number =>
-  Math.min(MAX_PAGE, FOUND + chosen.length);
+export const pageSizeWith = (chosen: readonly string[]): number => Math.min(MAX_PAGE, FOUND + chosen.length);

@@ -189,7 +189,7 @@ export function Block({ block: whole, isStopped }: BlockProps) {
   }
 }
 
-/** How far a tool call is, and how long it runs or has run; by its name where other calls stand beside it. */
+/** How far a tool call is, and how long it runs or has run; with its name where other calls are shown next to it. */
 export function StepState({
   block: { block, startedAt, endedAt },
   isStopped,

@@ -169,7 +169,7 @@ function Items({
   isStopped,
 }: {
   readonly items: readonly Item[];
-  /** How many things stand before them. */
+  /** The number of things before them. */
   readonly from: number;
   readonly firstNew: number | undefined;
   readonly isStopped: boolean;

@@ -6,9 +6,9 @@ interface PatchProps {
   readonly text: string;
   /** Called with the line that somebody wants to comment on; without it nothing can be. */
   readonly onLine?: (line: PatchLine) => void;
-  /** What stands below a line, such as its comments, as wide as so many columns. */
+  /** What is shown below a line, such as its comments, as wide as so many columns. */
   readonly below?: (line: PatchLine, columns: number) => ReactNode;
-  /** Shows the lines as they were beside those that they became. */
+  /** Shows the lines as they were next to those that they became. */
   readonly isSplit?: boolean;
 }
 

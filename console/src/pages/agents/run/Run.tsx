@@ -93,7 +93,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
           runId={runId}
           environmentId={environmentId}
           isWorking={run.status?.phase === Phase.RUNNING}
-          told={String(run.status?.outputs.changes_digest?.value.value ?? "")}
+          streamed={String(run.status?.outputs.changes_digest?.value.value ?? "")}
           version={String(run.status?.statusVersion ?? 0n)}
         />
       )}

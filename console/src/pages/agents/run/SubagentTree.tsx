@@ -21,7 +21,7 @@ interface SubagentTreeProps {
 /** The sub-agents of a run as a tree: each below the one that started it. */
 export function SubagentTree({ runId, subagents }: SubagentTreeProps) {
   const known = new Set(subagents.map(({ id }) => id));
-  // One whose starter is not told of stands at the top.
+  // One whose starter is unknown is at the top.
   const children = Map.groupBy(subagents, ({ parentId }) => (known.has(parentId) ? parentId : runId));
   return (
     <aside className="plan" aria-label="Sub-agents">
@@ -33,7 +33,7 @@ export function SubagentTree({ runId, subagents }: SubagentTreeProps) {
   );
 }
 
-/** Levels of the tree that are shown: what is told may name itself as its starter. */
+/** Levels of the tree that are shown: a report may name itself as its starter. */
 const MAX_DEPTH = 10;
 
 function Branch({

@@ -8,7 +8,7 @@ export type Step =
   | { readonly kind: "block"; readonly key: string; readonly block: AgentOutputBlock }
   | { readonly kind: "approval"; readonly key: string; readonly approval: Approval };
 
-/** One thing of a conversation: what somebody said to the agent, a step, or steps that stand behind one line. */
+/** One thing of a conversation: what somebody said to the agent, a step, or steps that are folded into one line. */
 export type Item =
   | { readonly kind: "input"; readonly key: string; readonly input: AgentInput }
   | Step
@@ -32,12 +32,12 @@ export function itemsOf(
   blocks: readonly AgentOutputBlock[],
   approvals: readonly Approval[] = [],
 ): Item[] {
-  const told = inputs.filter(
+  const received = inputs.filter(
     ({ receipt, input }) =>
       (receipt === Receipt.SEEN || receipt === Receipt.DELIVERED) && input.case !== "approval",
   );
   const items: Item[] = [];
-  const left = new Map(told.map((input) => [input.id, input]));
+  const left = new Map(received.map((input) => [input.id, input]));
   const say = (input: AgentInput) => {
     left.delete(input.id);
     items.push({ kind: "input", key: `input-${input.id}`, input });
@@ -65,7 +65,7 @@ export function itemsOf(
       endSteps();
       // Everything that was said before it, too: a message into a turn begins none.
       if (begins) {
-        for (const each of told) {
+        for (const each of received) {
           if (each === begins) break;
           if (left.has(each.id)) say(each);
         }
@@ -94,7 +94,7 @@ const callOf = ({ block }: AgentOutputBlock): string =>
 
 const msOf = (at: Approval["createdAt"]): number => (at ? timestampMs(at) : 0);
 
-/** Returns where approvals stand among blocks: those of no block by the time at which they were asked for. */
+/** Returns the places of approvals among blocks: those of no block by the time at which they were asked for. */
 function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBlock[]) {
   const calls = new Map<string, Approval[]>(blocks.map((block) => [callOf(block), []]));
   calls.delete("");
@@ -105,7 +105,7 @@ function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBl
     about(block: AgentOutputBlock): readonly Approval[] {
       const call = callOf(block);
       const found = calls.get(call) ?? [];
-      // A call and a question may have one id: each approval stands behind the first of them.
+      // A call and a question may have one id: each approval follows the first of them.
       calls.delete(call);
       return found;
     },

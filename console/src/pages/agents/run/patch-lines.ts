@@ -7,7 +7,7 @@ export interface PatchLine {
   readonly new: number | undefined;
 }
 
-/** Returns the lines of a unified diff; what stands before the first hunk is left out. */
+/** Returns the lines of a unified diff; what comes before the first hunk is left out. */
 export function patchLines(patch: string): PatchLine[] {
   const lines: PatchLine[] = [];
   let [old, next, isInHunk] = [0, 0, false];
@@ -31,13 +31,13 @@ export function patchLines(patch: string): PatchLine[] {
   return lines;
 }
 
-/** Two lines beside each other: as it was, and as it is; undefined where the side has none. */
+/** Two lines next to each other: as it was, and as it is; undefined where the side has none. */
 export interface LinePair {
   readonly left: PatchLine | undefined;
   readonly right: PatchLine | undefined;
 }
 
-/** Returns the lines of a diff as pairs: what was deleted stands beside what was added in its place. */
+/** Returns the lines of a diff as pairs: what was deleted is next to what was added in its place. */
 export function linePairs(lines: readonly PatchLine[]): LinePair[] {
   const pairs: LinePair[] = [];
   let deleted: PatchLine[] = [];

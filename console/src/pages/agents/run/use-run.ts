@@ -47,7 +47,7 @@ function taken(before: Conversation, { news }: WatchAgentExecutionResponse): Con
   const block = news.value;
   const isReplaced = (each: AgentOutputBlock): boolean =>
     each.sequence === block.sequence ||
-    // Of plans and usage only the latest stands.
+    // Of plans and usage only the latest applies.
     ((block.block.case === "plan" || block.block.case === "usage") && each.block.case === block.block.case);
   const at = before.blocks.findIndex(isReplaced);
   const blocks =
@@ -97,13 +97,13 @@ export function useRun(runId: string) {
   return { run, first, blocks: conversation.data.blocks, inputs, state };
 }
 
-/** Returns the run as the stream told it, unless a later reading is newer. */
+/** Returns the run as the stream reported it, unless a later reading is newer. */
 function newest(
-  told: AgentExecution | undefined,
+  streamed: AgentExecution | undefined,
   read: AgentExecution | undefined,
 ): AgentExecution | undefined {
-  if (!told || !read) return told ?? read;
-  return (read.status?.statusVersion ?? 0n) > (told.status?.statusVersion ?? 0n) ? read : told;
+  if (!streamed || !read) return streamed ?? read;
+  return (read.status?.statusVersion ?? 0n) > (streamed.status?.statusVersion ?? 0n) ? read : streamed;
 }
 
 /** Reads the inputs of a run again. */
@@ -127,8 +127,8 @@ async function readInputs(agentExecutionId: string): Promise<Inputs> {
     token = read.pagination?.nextToken ?? "";
     if (token === "") break;
   }
-  const told = new Set(
+  const past = new Set(
     inputs.filter(({ receipt }) => receipt !== AgentInputReceipt.QUEUED).map(({ id }) => id),
   );
-  return { inputs, queue: waiting.filter(({ id }) => !told.has(id)), queueRevision };
+  return { inputs, queue: waiting.filter(({ id }) => !past.has(id)), queueRevision };
 }

@@ -14,7 +14,7 @@ const PARTS: Readonly<Record<string, readonly [label: string, advice: string]>> 
   ],
   disk: [
     "Disk of the data folder",
-    "Free some of it, or make it larger. Changes go on until it is full. Backups beside the database and retention are what to look at first.",
+    "Free some of it, or make it larger. Changes go on until it is full. Backups next to the database and retention are what to look at first.",
   ],
   keys: [
     "Key file",

@@ -82,7 +82,7 @@ export function ContextFields({ path, context, onChange, isOfEvent }: ContextFie
       {chosen.case === "agent" && (
         <LongField
           path={`${path}.agent.prompt`}
-          label="What the agent is told"
+          label="Instructions to the agent"
           value={chosen.value.prompt}
           onChange={(prompt) =>
             onChange({ ...context, context: { ...chosen, value: { ...chosen.value, prompt } } })

@@ -51,9 +51,9 @@ export function WebhookTester({ workflowId }: { readonly workflowId: string }) {
         ...(await signedHeaders(secret, body)),
       },
     });
-    const told = await response.json();
-    if (Array.isArray(told.verdicts)) setAnswer({ status: response.status, verdicts: told.verdicts });
-    else setRefusal(`${response.status}: ${told.message ?? response.statusText}`);
+    const answer = await response.json();
+    if (Array.isArray(answer.verdicts)) setAnswer({ status: response.status, verdicts: answer.verdicts });
+    else setRefusal(`${response.status}: ${answer.message ?? response.statusText}`);
   };
   const submit = async (event: FormEvent) => {
     event.preventDefault();

@@ -20,13 +20,13 @@ interface ChangesProps {
   /** True while the agent works, whose turn the diff does not know yet. */
   readonly isWorking: boolean;
   /** The digest of the newest diff since the checkout, as the run's stream tells it. */
-  readonly told: string;
+  readonly streamed: string;
   /** Grows with each report of the runner that changes any diff of the run. */
   readonly version: string;
 }
 
 /** What a run changed: its files and their lines, on which comments are made and sent as one review. */
-export function Changes({ runId, environmentId, isWorking, told, version }: ChangesProps) {
+export function Changes({ runId, environmentId, isWorking, streamed, version }: ChangesProps) {
   const { base } = useSearch({ from: "/agents/$runId" });
   const review = useReviewDraft(runId);
   // Compared with something else it is another diff: nothing of the last one stays.
@@ -39,7 +39,7 @@ export function Changes({ runId, environmentId, isWorking, told, version }: Chan
       review={review}
       isWorking={isWorking}
       // The diff of the last turn may change alone, such as by a turn that changes nothing.
-      told={base === "turn" ? `${told} ${version}` : told}
+      streamed={base === "turn" ? `${streamed} ${version}` : streamed}
     />
   );
 }
@@ -49,10 +49,10 @@ interface DiffProps extends Omit<ChangesProps, "version"> {
   readonly review: ReturnType<typeof useReviewDraft>;
 }
 
-function Diff({ runId, environmentId, base, review, isWorking, told }: DiffProps) {
+function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffProps) {
   const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
   const isSplit = shownAs === "split";
-  const { reading, pages, digest, isBehind, show, isOfAnother } = useShownDiff(environmentId, base, told);
+  const { reading, pages, digest, isBehind, show, isOfAnother } = useShownDiff(environmentId, base, streamed);
   const comments = review.comments.filter((comment) => comment.base === base);
   const byFile = new Map<string, number>();
   for (const { path } of comments) byFile.set(path, (byFile.get(path) ?? 0) + 1);

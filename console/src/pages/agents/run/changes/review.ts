@@ -24,7 +24,7 @@ export interface Comment {
 /** Most characters of a line in a quote (contract). */
 const QUOTE_LENGTH = 160;
 
-/** Returns where a comment on a line of a diff stands. */
+/** Returns the place of a comment on a line of a diff. */
 export const placeOf = (line: PatchLine): { readonly isOld: boolean; readonly line: number } =>
   line.new === undefined ? { isOld: true, line: line.old ?? 0 } : { isOld: false, line: line.new };
 

@@ -16,9 +16,9 @@ const isEmpty = (pages: Pages): boolean => pages.every(({ files }) => files.leng
 /**
  * Reads the diff of an environment, and holds what is shown: lines that somebody reads and comments on stay as they are
  * when a newer diff comes, until they ask for it. The digest of what is shown is in the address.
- * @param told what the run's stream told last of the diff: when it changes, the diff is read again
+ * @param streamed the digest that the run's stream reported last: when it changes, the diff is read again
  */
-export function useShownDiff(environmentId: string, base: DiffBase, told: string) {
+export function useShownDiff(environmentId: string, base: DiffBase, streamed: string) {
   const { digest: linked } = useSearch({ from: "/agents/$runId" });
   const navigate = useNavigate({ from: "/agents/$runId" });
   const [held, setHeld] = useState<Pages>();
@@ -29,18 +29,18 @@ export function useShownDiff(environmentId: string, base: DiffBase, told: string
     { environmentId, base, pagination: { pageSize: PAGE } },
     {
       pageParamKey: "pagination",
-      // What has changed while another diff or page was shown was told to nobody here.
+      // Nothing here noticed what changed while another diff or page was shown.
       staleTime: 0,
       getNextPageParam: ({ pagination }) =>
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
     },
   );
   const { refetch } = reading;
-  const lastTold = useRef(told);
+  const lastStreamed = useRef(streamed);
   useEffect(() => {
-    if (lastTold.current !== told) void refetch();
-    lastTold.current = told;
-  }, [told, refetch]);
+    if (lastStreamed.current !== streamed) void refetch();
+    lastStreamed.current = streamed;
+  }, [streamed, refetch]);
   const newest = reading.data?.pages;
   // Between two pages the diff may have become another.
   const isWhole = newest?.every(({ digest }) => digest === digestOf(newest)) ?? false;
