@@ -94,7 +94,7 @@ class HttpTransport:
                 if "error" in content:
                     raise _error_of(content["error"], response.headers.get("X-Request-Id", ""))
                 yield json_format.ParseDict(content, operation.response(), ignore_unknown_fields=True)
-            # At a cut `readline` returns what it has: what was left of the chunk, or of the length, tells of it.
+            # At a cut `readline` returns what it has: what was left of the chunk, or of the length, shows it.
             is_complete = response.chunk_left is None if response.chunked else response.length == 0
             if not is_complete:
                 raise http.client.IncompleteRead(b"")
