@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brokenRules } from "./layers.ts";
 import { brokenScopes } from "./scopes.ts";
+import { riddles } from "./words.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -63,6 +64,7 @@ const outcomes = await Promise.all([
   run("biome", "biome", ["check", "."]),
   Promise.resolve({ name: "layers and areas", problem: brokenRules(root).join("\n") }),
   Promise.resolve({ name: "scopes of store/", problem: brokenScopes(root).join("\n") }),
+  Promise.resolve({ name: "plain words", problem: riddles(root).join("\n") }),
 ]);
 for (const { name, problem } of outcomes) {
   process.stdout.write(`${problem ? "FAILS" : "holds"}  ${name}\n`);

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { unscopedCount } from "./scopes.ts";
+import { riddles } from "./words.ts";
 
 const root = join(import.meta.dirname, "..");
 const SMALL_LINES = 60;
@@ -11,13 +12,6 @@ const SMALL_LINES = 60;
 /** Names and words that docs and code left for the field's terms; `answerJson` and `answerRequest` are names of the contract. */
 const OLD_WORDS =
   /\b(refuse[A-Z]\w*|answer(?!Json|Request)[A-Z]\w*|MOST_\w+|LONGEST_\w+|\w+_A_(?:RUN|TURN|BATCH|READ)|tally\w*|whoever|anew|standing)\b/;
-
-/** Words with a plainer one in its place: "next to", "is", "is notified", "by itself", "fix". */
-const RIDDLES =
-  /\b(beside|stands?(?!-)|(?:is|are|was|were|be|been) told|of \w+ own accord|mend(?:s|ed|ing)?|whoever|anew)\b/gi;
-
-/** Comments of code; an address in a text is none. */
-const COMMENTS = /\/\*[\s\S]*?\*\/|(?<![:\\])\/\/.*/g;
 
 interface Source {
   readonly path: string;
@@ -73,22 +67,6 @@ const oldWords = own.reduce(
   0,
 );
 
-/** Paths of the files of a folder whose names end so. */
-const filesOf = (folder: string, ending: string) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(ending))
-    .map((name) => join(folder, name));
-
-/** Returns how many riddles are in the files; of code only in its comments. */
-function riddlesIn(paths: readonly string[]): number {
-  return paths
-    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
-    .map(({ path, text }) => (path.endsWith(".md") ? text : [...text.matchAll(COMMENTS)].join("\n")))
-    .reduce((sum, text) => sum + [...text.matchAll(RIDDLES)].length, 0);
-}
-
-const pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...filesOf("docs", ".md")];
-
 /** Counts what Node loads before the server's first line, which it prints once it is ready; then ends it. */
 const COUNT_MODULES = `
 import { registerHooks } from "node:module";
@@ -132,9 +110,7 @@ const rows: [string, string | number][] = [
   ["docstrings", docstrings.length],
   ["docstrings that begin with What, Whether, Who, How or Where", starting(/^(What|Whether|Who|How|Where)$/)],
   ["names and words that were replaced by the field's", oldWords],
-  ["words with a plainer one, such as beside and is told: pages", riddlesIn(pages)],
-  ["the same in the contract", riddlesIn(filesOf("proto", ".proto"))],
-  ["the same in comments of src", riddlesIn(own.map(({ path }) => path))],
+  ["words with a plainer one, such as beside and is told, in pages and comments", riddles(root).length],
   ["functions over rows that take neither a scope nor a handle", unscopedCount()],
   ["modules that a first start of the server loads, until it is ready", loaded.stderr],
 ];
