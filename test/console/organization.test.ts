@@ -618,6 +618,7 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Start prebuild" }).waitFor({ state: "detached" });
     await row.getByText("Being deleted").waitFor();
     await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
+    await succeeded(runner.finish(await runner.leaseOne()));
   });
 
   test("tells of events as they happen", async () => {

@@ -48,6 +48,12 @@ const cancel = async (prebuildId: string) =>
 const remove = (prebuildId: string) => call("PrebuildService/DeletePrebuild", { prebuildId });
 const list = async (filter: object): Promise<string[]> =>
   (await call("PrebuildService/ListPrebuilds", { filter })).prebuilds.map(({ id }: { id: string }) => id);
+/** The runner takes the removal of a prebuild's workspace, and confirms it. */
+async function confirmRemoval(prebuildId: string) {
+  const removal = await runner.leaseOne();
+  expect(removal.prebuildRemoval).toEqual({ prebuildId });
+  await succeeded(runner.finish(removal));
+}
 const gone = [404, "NOT_FOUND"];
 
 test("a prebuild that was asked for is what environments of its project start from", async () => {
@@ -116,12 +122,17 @@ describe("a prebuild", () => {
       statusVersion: "2",
     });
     await succeeded(runner.finish(work, "OUTCOME_FAILED", { failure: { message: "no space left" } }));
+    expect((await get(made.id)).status).toMatchObject({
+      phase: "PREBUILD_PHASE_STOPPING",
+      failureMessage: "no space left",
+    });
+    await confirmRemoval(made.id);
     const failed = await get(made.id);
     expect(failed.status).toEqual({
       phase: "PREBUILD_PHASE_FAILED",
       completionTime: failed.metadata.updatedAt,
       failureMessage: "no space left",
-      statusVersion: "3",
+      statusVersion: "4",
       warningMessage: "",
     });
     // The next one takes the place of the record.
@@ -170,6 +181,8 @@ describe("a prebuild", () => {
     });
     expect((await succeeded(runner.renew(work))).stop).toBe(true);
     await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
+    expect(await phaseOf(id)).toBe("PREBUILD_PHASE_CANCELLING");
+    await confirmRemoval(id);
     expect((await get(id)).status).toMatchObject({ phase: "PREBUILD_PHASE_CANCELLED", failureMessage: "" });
 
     const { id: late } = await start(projectId);
@@ -178,9 +191,7 @@ describe("a prebuild", () => {
     // The runner had it ready before it learned of that: the workspace is removed.
     await succeeded(runner.finish(done));
     expect(await phaseOf(late)).toBe("PREBUILD_PHASE_CANCELLING");
-    const removal = await runner.leaseOne();
-    expect(removal.prebuildRemoval).toEqual({ prebuildId: late });
-    await succeeded(runner.finish(removal));
+    await confirmRemoval(late);
     expect(await phaseOf(late)).toBe("PREBUILD_PHASE_CANCELLED");
     await remove(late);
     expect(await list({ projectIds: [projectId] })).toEqual([]);
@@ -199,9 +210,7 @@ describe("a prebuild", () => {
       status: { phase: "PREBUILD_PHASE_DELETING" },
     });
     expect(await refusalOf("CancelPrebuild", { prebuildId: id })).toEqual([400, "PHASE_UNSUITABLE"]);
-    const removal = await runner.leaseOne();
-    expect(removal.prebuildRemoval).toEqual({ prebuildId: id });
-    await succeeded(runner.finish(removal));
+    await confirmRemoval(id);
     expect(await refusalOf("GetPrebuild", { prebuildId: id })).toEqual(gone);
     const { entries } = await call("EventService/ListAuditLogs", { filter: { subjectIds: [id] } });
     expect(entries.at(0)).toMatchObject({ subjectType: "RESOURCE_TYPE_PREBUILD" });
@@ -215,6 +224,7 @@ describe("a prebuild", () => {
     await remove(id);
     expect(await phaseOf(id)).toBe("PREBUILD_PHASE_DELETING");
     await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
+    await confirmRemoval(id);
     expect(await refusalOf("GetPrebuild", { prebuildId: id })).toEqual(gone);
   });
 

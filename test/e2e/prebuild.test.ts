@@ -49,6 +49,13 @@ async function nextPrebuild() {
   return runner.leaseOne();
 }
 
+/** The runner takes the removal of a workspace, and confirms it. */
+async function confirmRemoval() {
+  const removal = await runner.leaseOne();
+  expect(removal.prebuildRemoval).toBeDefined();
+  await succeeded(runner.finish(removal));
+}
+
 const letGo = (projectId: string) => call("ProjectService/DeleteProject", { projectId });
 
 describe("a prebuild", () => {
@@ -112,6 +119,7 @@ describe("a prebuild", () => {
     }
     expect((await succeeded(runner.report(work))).stop).toBe(false);
     await succeeded(runner.finish(work, "OUTCOME_FAILED", { failure: { message: "no space left" } }));
+    await confirmRemoval();
     await letGo(projectId);
     const { entries } = await call("EventService/ListAuditLogs", {
       filter: { subjectTypes: ["RESOURCE_TYPE_PREBUILD"], subjectIds: [work.prebuild.prebuildId] },
@@ -133,6 +141,7 @@ describe("a prebuild", () => {
     expect((await succeeded(runner.credential(work, "git.example.org"))).token).toBe("a secret of a test");
     expect((await runner.credential(work, "other.example.org")).status).toBe(400);
     await succeeded(runner.finish(work, "OUTCOME_STOPPED"));
+    await confirmRemoval();
     await letGo(projectId);
   });
 
@@ -175,6 +184,7 @@ describe("a prebuild", () => {
     await letGo(projectId);
     expect((await succeeded(runner.renew(second))).stop).toBe(true);
     await succeeded(runner.finish(second, "OUTCOME_STOPPED"));
+    await confirmRemoval();
     await later(removeDeletedProjects);
     expect((await post(server, "ProjectService/GetProject", { projectId })).status).toBe(404);
   });

@@ -75,8 +75,8 @@ export const prebuildWork: WorkHandler = {
     await removeWork(tx, lease.id);
     if (outcome === Outcome.DONE && !isToStop) return finishPrebuild(tx, scope, prebuild);
     const ending = await endingOf(tx, scope, prebuild, failureIn(lease, end));
-    if (isLost || outcome === Outcome.DONE) await queueWorkspaceRemoval(tx, scope, prebuild, ending);
-    else await endWithoutWorkspace(tx, scope, prebuild, ending);
+    // Also where the runner itself cleaned up: that it could is not part of what it reports.
+    await queueWorkspaceRemoval(tx, scope, prebuild, ending);
   },
 
   async credentialUse(tx, scope, lease) {

@@ -111,11 +111,16 @@ describe("a prebuild that was asked for", () => {
 });
 
 describe("the end of a prebuild", () => {
-  test("waits for the removal of what is left at a runner, and warns where that is not possible", async () => {
+  test.each<[string, (leased: Leased) => Promise<unknown>]>([
+    ["was lost", () => made.lose()],
+    ["failed", (leased) => made.finish(leased, Outcome.FAILED, "no space left")],
+    ["stopped", (leased) => made.finish(leased, Outcome.STOPPED)],
+  ])("whose runner %s waits for the removal, and warns where that fails", async (how, end) => {
     const id = await start(await unscheduled());
-    await made.leaseOf("prebuild");
-    await made.lose();
+    const leased = await made.leaseOf("prebuild");
+    if (how === "was lost") await end(leased);
     await made.own.prebuilds.cancelPrebuild({ prebuildId: id });
+    if (how !== "was lost") await end(leased);
     expect(await made.openWork()).toEqual([WorkKind.PREBUILD_REMOVAL]);
     await failRemoval(() => expect(phases()).resolves.toEqual([Phase.CANCELLING]));
     expect((await get(id))?.status).toMatchObject({
@@ -156,8 +161,7 @@ describe("the end of a prebuild", () => {
       if (isCancelled) await made.own.prebuilds.cancelPrebuild({ prebuildId });
       await made.own.prebuilds.deletePrebuild({ prebuildId });
       await end(leased);
-      const removal = await made.lease();
-      if (removal) await made.finish(removal);
+      await made.finish(await made.leaseOf("prebuildRemoval"));
     }
     expect(await made.states()).toEqual([]);
     expect(await made.failures()).toEqual([]);
@@ -176,6 +180,7 @@ describe("the end of a prebuild", () => {
     await made.own.projects.deleteProject({ projectId });
     expect(await phases()).toEqual([Phase.DELETING]);
     await made.finish(leased, Outcome.STOPPED);
+    await made.finish(await made.leaseOf("prebuildRemoval"));
     expect(await made.states()).toEqual([]);
     expect(await removeDeletedProjects(made.store)).toBe(1);
   });
@@ -191,6 +196,7 @@ describe("the end of a prebuild", () => {
     );
     await made.own.prebuilds.deletePrebuild({ prebuildId: id });
     await made.finish(leased, Outcome.STOPPED);
+    await made.finish(await made.leaseOf("prebuildRemoval"));
     expect(await made.states()).toEqual([]);
   });
 

@@ -74,11 +74,20 @@ describe("the work of a prebuild", () => {
     expect((await made.leaseOf("prebuild")).work.attempt).toBe(2);
   });
 
-  test("fails with what the runner says, and leaves nothing to remove", async () => {
+  test("fails with what the runner says, once its runner has confirmed that nothing is left", async () => {
     await made.project();
     await made.passToDay(0);
     await made.finish(await made.leaseOf("prebuild"), Outcome.FAILED, "the repository is gone");
-    expect(await made.states()).toEqual(["failed"]);
+    expect(await made.states()).toEqual(["failing"]);
+    expect(await made.failures()).toEqual(["the repository is gone"]);
+    // A removal that fails is tried again, and one that is done ends the prebuild without a warning.
+    await made.finish(await made.leaseOf("prebuildRemoval"), Outcome.FAILED, "it is mounted");
+    expect(await made.lease()).toBeUndefined();
+    await made.pass(10 * SECOND_MS);
+    await made.finish(await made.leaseOf("prebuildRemoval"));
+    expect(await made.prebuilds()).toMatchObject([
+      { state: "failed", failure: "the repository is gone", warning: "" },
+    ]);
     expect(await made.failures()).toEqual(["the repository is gone"]);
     expect(await made.openWork()).toEqual([]);
   });
@@ -88,6 +97,7 @@ describe("the work of a prebuild", () => {
     for (const day of [0, 1, 2]) {
       await made.passToDay(day);
       await made.finish(await made.leaseOf("prebuild"), Outcome.FAILED, `day ${day}`);
+      await made.finish(await made.leaseOf("prebuildRemoval"));
     }
     expect(await made.states()).toEqual(["failed"]);
     expect(await made.failures()).toEqual(["day 0", "day 1", "day 2"]);
@@ -119,6 +129,7 @@ describe("the time of a prebuild", () => {
     expect(await stopTimedOutPrebuilds(made.store, made.clock.now)).toBe(0);
     expect(await made.isToStop(leased)).toBe(true);
     await made.finish(leased, Outcome.STOPPED);
+    await made.finish(await made.leaseOf("prebuildRemoval"));
     expect(await made.states()).toEqual(["failed"]);
     expect(await made.failures()).toEqual(["the prebuild took longer than its timeout"]);
   });
